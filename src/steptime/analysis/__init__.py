@@ -1,0 +1,1 @@
+"""What records say: statistics across processes, flags, comparisons. Everything is derived from raw samples."""

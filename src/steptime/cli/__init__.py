@@ -1,0 +1,1 @@
+"""One file per command. Start-up loads neither NumPy nor a framework."""

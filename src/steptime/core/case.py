@@ -1,0 +1,80 @@
+"""One point of the space: what is computed, by whom, where and how. Equal settings give equal keys."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from steptime.core.errors import SteptimeError, unknown
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "phase": ("training", "inference", "forward"),
+    "mode": ("eager", "compiled", "cudagraph", "graph", "session", "xla"),
+    "precision": ("fp32", "tf32", "bf16", "fp16", "fp64"),
+    "layout": ("nchw", "nhwc"),
+    "data": ("device", "host"),
+    "optimizer": ("own", "sgd", "momentum", "adam"),
+    "timing": ("stream", "latency"),
+    "allocator": ("pinned", "stock"),
+}
+"""Words with a closed list. Workloads and frameworks are open shelves and are checked where they are known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    workload: str  # a network's name, or FILE.py:NAME for your own
+    framework: str = "pytorch"
+    phase: str = "training"
+    mode: str = "eager"
+    device: str = "cpu"
+    precision: str = "fp32"
+    batch_size: int = 32
+    layout: str = "nchw"
+    data: str = "device"
+    optimizer: str = "own"  # the optimiser that the network's authors used
+    timing: str = "stream"
+    threads: int = 0  # 0: every CPU that the process may use
+    allocator: str = "pinned"
+    seed: int = 0
+    trial: int = 0  # repeats of the same settings differ in this alone
+
+    def __post_init__(self) -> None:
+        for name, words in CHOICES.items():
+            if getattr(self, name) not in words:
+                raise unknown(name, getattr(self, name), words)
+        for name, least in (("batch_size", 1), ("threads", 0), ("seed", 0), ("trial", 0)):
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise SteptimeError(f"{name} must be a whole number of at least {least}, found {value!r}.")
+        if self.device != "cpu" and not self.device.removeprefix("cuda:").isdigit():
+            raise SteptimeError(f"device must be 'cpu' or 'cuda:0', 'cuda:1', …, found {self.device!r}.")
+
+    @property
+    def key(self) -> str:
+        """Only what differs from the defaults counts, so a later field leaves old keys alone."""
+        changed = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        return hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:12]
+
+    @property
+    def label(self) -> str:
+        """Short, for people: the words that usually tell cases apart."""
+        words = [self.workload, self.phase, self.framework, self.mode, self.device, self.precision]
+        return " ".join([*words, f"batch {self.batch_size}"])
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Case:
+        names = {f.name for f in fields(cls)}
+        for name in values:
+            if name not in names:
+                raise unknown("case setting", name, names)
+        if "workload" not in values:
+            raise SteptimeError('A case needs a workload, for example workload = "resnet50".')
+        return cls(**values)
+
+
+SETTINGS = tuple(f.name for f in fields(Case))

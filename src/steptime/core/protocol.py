@@ -1,0 +1,77 @@
+"""How a case is measured: every number of the engine in one place. A changed one travels with the result."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from steptime.core.errors import unknown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """Defaults are METHOD.md's; a profile is this with a few numbers changed."""
+
+    profile: str = "standard"
+    # across processes
+    processes_least: int = 6
+    processes_most: int = 36
+    target: float = 0.02  # half-width of the typical value's interval, relative
+    budget_seconds: float = 120.0  # of one case, all its processes together
+    limit_seconds: float = 900.0  # of one process: then it has hung
+    # looks: 6 · 1.35^k, each with this alpha, used for stopping and for printing
+    look_alpha: float = 0.035
+    # inside a process
+    block_seconds: float = 0.05
+    least_steps: int = 30
+    least_seconds: float = 0.5
+    steps: int = 0  # 0: least_steps and least_seconds decide; else the pilot's choice
+    group_host_seconds: float = 20e-6
+    group_clock_costs: int = 200
+    group_device_seconds: float = 200e-6
+    event_share: float = 0.001
+    # warm-up
+    warmup_steps: int = 40
+    warmup_seconds: float = 1.0  # twice that on a GPU
+    warmup_most_seconds: float = 30.0  # twice that on a GPU
+    warmup_start: int = 0  # the largest cut seen so far in this session
+    batch: int = 5
+    clip: float = 6.0
+    spike: float = 3.0
+    boundary: float = 0.45
+    # comparison
+    pair_looks: tuple[int, ...] = (8, 12, 18, 27)
+    pair_alpha: float = 0.02
+    pair_blocks: int = 4
+    pair_block_seconds: float = 0.15
+    same_within: float = 0.02
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Protocol:
+        known = {k: v for k, v in values.items() if k in cls.__dataclass_fields__}
+        if "pair_looks" in known:
+            known["pair_looks"] = tuple(known["pair_looks"])
+        return cls(**known)
+
+    def changed(self) -> dict[str, Any]:
+        """What differs from the profile's own numbers."""
+        own = asdict(profile(self.profile))
+        skip = ("steps", "warmup_start")  # set by the session itself as it learns
+        return {k: v for k, v in asdict(self).items() if v != own[k] and k not in skip}
+
+
+PROFILES: dict[str, dict[str, Any]] = {
+    "quick": {"processes_least": 3, "processes_most": 3, "budget_seconds": 60.0},
+    "standard": {},
+    "gold": {"processes_least": 8, "target": 0.01, "budget_seconds": 600.0},
+    "single": {"processes_least": 1, "processes_most": 1, "budget_seconds": 600.0},
+}
+
+
+def profile(name: str) -> Protocol:
+    if name not in PROFILES:
+        raise unknown("profile", name, PROFILES)
+    return replace(Protocol(profile=name), **PROFILES[name])

@@ -1,0 +1,75 @@
+"""A case with what became of it: measurements, or a failure with its cause. The only thing stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from steptime.core.case import Case
+from steptime.core.measurement import Measurement
+from steptime.core.protocol import Protocol
+
+CAUSES = ("unsupported", "not_installed", "out_of_memory", "timed_out", "cancelled", "crashed")
+SETTLED = ("unsupported", "out_of_memory")
+"""Causes that another try would only repeat. The rest is run again when the plan is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    cause: str
+    reason: str
+    output: str = ""  # the end of what the process printed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One process: one journal file. Either it measured, or it failed."""
+
+    id: str
+    session: str
+    plan: str  # hash of the plan's cases and profile: what a second run continues
+    process: int  # its place in the case's sequence of processes
+    case: Case
+    protocol: Protocol
+    started: str
+    machine: dict[str, Any]
+    software: dict[str, Any]
+    network: dict[str, Any]  # fingerprint, parameters, FLOPs: what the work was
+    environment: dict[str, Any]  # hash seed, padding, threads, allocator variables
+    pair: str = ""  # live comparisons: both partners of a pair carry the same word
+    ended: str = ""
+    measurement: Measurement | None = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """All attempts at one case in one session."""
+
+    attempts: tuple[Attempt, ...] = field(default_factory=tuple)
+
+    @property
+    def case(self) -> Case:
+        return self.attempts[0].case
+
+    @property
+    def session(self) -> str:
+        return self.attempts[0].session
+
+    @property
+    def last(self) -> Attempt:
+        return self.attempts[-1]
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        return tuple(a.measurement for a in self.attempts if a.measurement is not None)
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        return tuple(a.failure for a in self.attempts if a.failure is not None)
+
+    @property
+    def status(self) -> str:
+        if self.measurements:
+            return "ok"
+        return self.failures[-1].cause if self.failures else "crashed"

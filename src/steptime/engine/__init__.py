@@ -1,0 +1,1 @@
+"""One case in this process: clock, timing, warm-up, side channels. Knows no framework and no file."""

@@ -1,0 +1,1 @@
+"""SHELF: how jobs get run: in this machine's processes; on a cluster."""

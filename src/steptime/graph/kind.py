@@ -1,0 +1,84 @@
+"""What every kind of layer answers: its output's shape, its weights, its multiply-adds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import prod, sqrt
+from typing import Any, ClassVar
+
+Shape = tuple[int, ...]
+
+
+class DoesNotFit(Exception):
+    """The inputs' shapes do not suit the layer; the builder adds the layer's name."""
+
+
+@dataclass(frozen=True)
+class Initial:
+    """How a weight starts: 'uniform' within ±scale, 'truncated_normal' with that deviation (cut at two of them),
+    or 'constant'."""
+
+    law: str
+    scale: float
+
+
+@dataclass(frozen=True)
+class Weight:
+    shape: Shape
+    initial: Initial
+    trainable: bool = True
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+
+def fan_in_uniform(fan_in: int) -> Initial:
+    """±1/√fan_in: what PyTorch's own layers start from."""
+    return Initial("uniform", 1 / sqrt(fan_in))
+
+
+@dataclass(frozen=True)
+class Flops:
+    """Floating point operations of one sample; a multiply-add is two. Only products are counted (matrix products and
+    convolutions), as `torch.utils.flop_counter` does."""
+
+    forward: int = 0
+    weight_gradient: int = 0
+    input_gradient: int = 0
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Base of all kinds. A kind's dataclass fields are its settings; they are the structure and go into the
+    fingerprint, except those named in `not_structure`."""
+
+    inputs: ClassVar[int] = 1
+    not_structure: ClassVar[tuple[str, ...]] = ()
+    commutes: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """CamelCase to snake_case: MaxPool is 'max_pool'."""
+        letters = type(self).__name__
+        return "".join(f"_{c.lower()}" if c.isupper() else c for c in letters).lstrip("_")
+
+    def settings(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def structure(self) -> dict[str, Any]:
+        return {k: v for k, v in self.settings().items() if k not in self.not_structure}
+
+    def shape(self, *inputs: Shape) -> Shape:
+        return inputs[0]
+
+    def weights(self, *inputs: Shape) -> dict[str, Weight]:
+        return {}
+
+    def flops(self, *inputs: Shape) -> Flops:
+        return Flops()
+
+
+def expect(shape: Shape, rank: int, wanted: str) -> None:
+    if len(shape) != rank:
+        raise DoesNotFit(f"needs {wanted}, got shape {shape}")

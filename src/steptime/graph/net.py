@@ -1,0 +1,137 @@
+"""The builder: a network file calls these and reads like the paper's table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from steptime.core.errors import WrongGraph
+from steptime.graph import kinds
+from steptime.graph.graph import Graph, Layer
+from steptime.graph.kind import DoesNotFit, Initial, Kind, Shape
+
+Size = int | tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A layer's output while the network is being written."""
+
+    name: str
+    shape: Shape
+
+
+class Net:
+    """Adds layers one by one. Every method returns the new layer's output."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._layers: list[Layer] = []
+        self._counts: Counter[str] = Counter()
+
+    def graph(self, output: Tensor) -> Graph:
+        return Graph(self.name, tuple(self._layers), output.name)
+
+    def layer(self, kind: Kind, *inputs: Tensor, name: str = "") -> Tensor:
+        """The one way in; the methods below are its short forms."""
+        self._counts[kind.name] += 1
+        name = name or f"{kind.name}{self._counts[kind.name]}"
+        shapes = tuple(tensor.shape for tensor in inputs)
+        if any(layer.name == name for layer in self._layers):
+            raise WrongGraph(f"{self.name}: two layers are called {name!r}; give one of them another name.")
+        if len(inputs) != kind.inputs:
+            raise WrongGraph(f"{self.name}: layer {name!r} takes {kind.inputs} inputs, found {len(inputs)}.")
+        try:
+            shape = kind.shape(*shapes)
+        except DoesNotFit as problem:
+            origin = ", ".join(tensor.name for tensor in inputs)
+            raise WrongGraph(f"{self.name}: layer {name!r} after {origin or 'nothing'} {problem}.") from None
+        self._layers.append(Layer(name, kind, tuple(t.name for t in inputs), shapes, shape))
+        return Tensor(name, shape)
+
+    def input(self, *dims: int) -> Tensor:
+        return self.layer(kinds.Input(dims), name="input")
+
+    def tokens(self, length: int, vocabulary: int) -> Tensor:
+        return self.layer(kinds.Input((length,), vocabulary), name="input")
+
+    def dense(
+        self, x: Tensor, units: int, *, bias: bool = True, initial: Initial | None = None,
+        initial_bias: Initial | None = None, name: str = "",
+    ) -> Tensor:  # fmt: skip
+        return self.layer(kinds.Dense(units, bias, initial, initial_bias), x, name=name)
+
+    def conv(
+        self, x: Tensor, filters: int, kernel: Size, *, stride: Size = 1, padding: Size | str = 0, groups: int = 1,
+        dilation: Size = 1, bias: bool = True, initial: Initial | None = None, initial_bias: Initial | None = None,
+        name: str = "",
+    ) -> Tensor:  # fmt: skip
+        """`padding='same'` is TensorFlow's rule: outputs = ceil(inputs / stride), the odd cell goes behind."""
+        window, hop, spread = _pair(kernel), _pair(stride), _pair(dilation)
+        reach = ((window[0] - 1) * spread[0] + 1, (window[1] - 1) * spread[1] + 1)
+        pads = _pads(x.shape, padding, reach, hop)
+        kind = kinds.Conv(filters, window, hop, pads, spread, groups, bias, initial, initial_bias)
+        return self.layer(kind, x, name=name)
+
+    def max_pool(
+        self, x: Tensor, kernel: Size, *, stride: Size | None = None, padding: Size | str = 0, ceil: bool = False,
+        name: str = "",
+    ) -> Tensor:  # fmt: skip
+        window, hop = _pair(kernel), _pair(stride or kernel)
+        return self.layer(kinds.MaxPool(window, hop, _pads(x.shape, padding, window, hop), ceil), x, name=name)
+
+    def average_pool(
+        self, x: Tensor, kernel: Size, *, stride: Size | None = None, padding: Size | str = 0, ceil: bool = False,
+        name: str = "",
+    ) -> Tensor:  # fmt: skip
+        window, hop = _pair(kernel), _pair(stride or kernel)
+        return self.layer(kinds.AveragePool(window, hop, _pads(x.shape, padding, window, hop), ceil), x, name=name)
+
+    def global_average_pool(self, x: Tensor, *, name: str = "") -> Tensor:
+        return self.layer(kinds.GlobalAveragePool(), x, name=name)
+
+    def batch_norm(self, x: Tensor, *, momentum: float = 0.1, epsilon: float = 1e-5, name: str = "") -> Tensor:
+        return self.layer(kinds.BatchNorm(momentum, epsilon), x, name=name)
+
+    def relu(self, x: Tensor, *, name: str = "") -> Tensor:
+        return self.layer(kinds.Relu(), x, name=name)
+
+    def tanh(self, x: Tensor, *, name: str = "") -> Tensor:
+        return self.layer(kinds.Tanh(), x, name=name)
+
+    def sigmoid(self, x: Tensor, *, name: str = "") -> Tensor:
+        return self.layer(kinds.Sigmoid(), x, name=name)
+
+    def dropout(self, x: Tensor, rate: float, *, name: str = "") -> Tensor:
+        return self.layer(kinds.Dropout(rate), x, name=name)
+
+    def add(self, a: Tensor, b: Tensor, *, name: str = "") -> Tensor:
+        return self.layer(kinds.Add(), a, b, name=name)
+
+    def flatten(self, x: Tensor, *, name: str = "") -> Tensor:
+        return self.layer(kinds.Flatten(), x, name=name)
+
+    def embedding(self, x: Tensor, vocabulary: int, width: int, *, name: str = "") -> Tensor:
+        return self.layer(kinds.Embedding(vocabulary, width), x, name=name)
+
+    def lstm(self, x: Tensor, units: int, *, name: str = "") -> Tensor:
+        return self.layer(kinds.Lstm(units), x, name=name)
+
+
+def _pair(size: Size) -> tuple[int, int]:
+    return (size, size) if isinstance(size, int) else size
+
+
+def _pads(shape: Shape, padding: Size | str, reach: tuple[int, int], hop: tuple[int, int]) -> kinds.Pads:
+    if not isinstance(padding, str):
+        vertical, horizontal = _pair(padding)
+        return ((vertical, vertical), (horizontal, horizontal))
+    if padding != "same":
+        raise WrongGraph(f"padding must be a number or 'same', found {padding!r}.")
+    if len(shape) != 3:
+        return ((0, 0), (0, 0))  # the layer itself says what it needs
+    pads = []
+    for size, window, step in zip(shape[1:], reach, hop, strict=True):
+        total = max((-(-size // step) - 1) * step + window - size, 0)
+        pads.append((total // 2, total - total // 2))
+    return (pads[0], pads[1])

@@ -1,0 +1,42 @@
+"""A named network: the function that builds it, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from steptime.graph.graph import Graph
+from steptime.graph.net import Net, Tensor
+from steptime.graph.optimizer import Optimizer, sgd
+
+
+@dataclass(frozen=True)
+class Network:
+    name: str
+    build: Callable[[Net], Tensor]
+    title: str
+    source: str  # paper or program that defines it
+    optimizer: Optimizer  # the authors' own
+    unit: str = "images"  # what one counts per second
+
+    @cached_property
+    def graph(self) -> Graph:
+        net = Net(self.name)
+        return net.graph(self.build(net))
+
+    @property
+    def units_per_sample(self) -> int:
+        """A sample of a language model is a sequence of tokens."""
+        return self.graph.input.shape[0] if self.unit == "tokens" else 1
+
+
+def network(
+    name: str, *, title: str, source: str, optimizer: Optimizer | None = None, unit: str = "images"
+) -> Callable[[Callable[[Net], Tensor]], Network]:
+    """`@network("lenet5", …)` above a function that builds it puts it on the shelf."""
+
+    def wrap(build: Callable[[Net], Tensor]) -> Network:
+        return Network(name, build, title, source, optimizer or sgd(), unit)
+
+    return wrap

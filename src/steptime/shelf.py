@@ -1,0 +1,35 @@
+"""Finds plug-ins by file name: a shelf is a package, a plug-in is one module or folder in it.
+
+Other installed packages may add to a shelf through the entry-point group `steptime.SHELF`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+
+from steptime.core.errors import unknown
+
+
+def names(shelf: str) -> list[str]:
+    """Everything on the shelf, read from the folder and the entry points: nothing is imported."""
+    spec = importlib.util.find_spec(f"steptime.{shelf}")
+    assert spec is not None and spec.submodule_search_locations is not None, shelf
+    own = {module.name for module in pkgutil.iter_modules(spec.submodule_search_locations)}
+    return sorted(own | set(_foreign(shelf)))
+
+
+def load(shelf: str, name: str) -> ModuleType:
+    if name not in (known := names(shelf)):
+        raise unknown(shelf.rstrip("s"), name, known)
+    foreign = _foreign(shelf).get(name)
+    if foreign is not None:
+        module: ModuleType = foreign.load()
+        return module
+    return importlib.import_module(f"steptime.{shelf}.{name}")
+
+
+def _foreign(shelf: str) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=f"steptime.{shelf}")}

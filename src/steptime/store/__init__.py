@@ -1,0 +1,1 @@
+"""Where attempts are kept: journals in a folder. Journals are the truth."""
