@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 
@@ -31,5 +32,6 @@ def load(shelf: str, name: str) -> ModuleType:
     return importlib.import_module(f"steptime.{shelf}.{name}")
 
 
+@cache  # reading what all installed packages offer takes tens of milliseconds
 def _foreign(shelf: str) -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=f"steptime.{shelf}")}

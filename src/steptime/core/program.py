@@ -20,7 +20,10 @@ class Program(Protocol):
     timer: DeviceTimer | None  # None: the device is done when step() returns
 
     def step(self) -> Any:
-        """One batch. May return before the device is done; what it returns is kept alive until then."""
+        """One batch. May return before the device is done; what it returns is kept alive until then.
+
+        training: forward, loss, backward and update, with dropout. inference: the outputs, in inference behaviour.
+        forward: training's outputs and loss (dropout, the batch's own statistics), without the way back."""
 
     def wait(self) -> None:
         """Returns when everything asked for so far is computed."""
@@ -44,7 +47,8 @@ class Program(Protocol):
         """The network's outputs for this batch, in inference behaviour."""
 
     def gradients(self, batch: dict[str, Any]) -> tuple[float, dict[str, Any]]:
-        """Loss and the gradient of every trainable weight, in training behaviour; changes no weight."""
+        """Loss and the gradient of every trainable weight, in training behaviour (normalisation uses the batch's own
+        statistics), except that dropout is off: frameworks draw differently and could not agree. Changes no weight."""
 
 
 class Framework(Protocol):
@@ -57,6 +61,7 @@ class Framework(Protocol):
     def unsupported(self, case: Any) -> str | None:
         """Why this case can not run here, or None. Asked before anything is built."""
 
-    def lower(self, work: Any, case: Any) -> Program: ...
+    def lower(self, work: Any, case: Any) -> Program:
+        """Raises `Unsupported` with the same reason where `unsupported` gives one."""
 
     def is_out_of_memory(self, error: BaseException) -> bool: ...

@@ -23,6 +23,8 @@ class Protocol:
     look_alpha: float = 0.035
     # inside a process
     block_seconds: float = 0.05
+    block_steps: int = 10  # least in a block of a device with its own queue, which is drained at every block's end
+    block_most_seconds: float = 1.0  # slow steps: block_steps do not make a block longer than this
     least_steps: int = 30
     least_seconds: float = 0.5
     steps: int = 0  # 0: least_steps and least_seconds decide; else the pilot's choice

@@ -3,10 +3,15 @@
 Shapes never include the batch. Images are (channels, height, width), sequences (time, features). NumPy is needed for
 initial weights only, so `steptime list` and `steptime show` run without it."""
 
-from steptime.graph.graph import Graph, Layer
+from steptime.graph.graph import Graph
+from steptime.graph.kind import Initial
+from steptime.graph.layer import Layer
 from steptime.graph.net import Net, Tensor
 from steptime.graph.network import Network, network
 from steptime.graph.optimizer import Optimizer, adam, momentum, sgd
 from steptime.graph.work import Work
 
-__all__ = ["Graph", "Layer", "Net", "Network", "Optimizer", "Tensor", "Work", "adam", "momentum", "network", "sgd"]
+__all__ = [
+    "Graph", "Initial", "Layer", "Net", "Network", "Optimizer", "Tensor", "Work", "adam", "momentum", "network",
+    "sgd",
+]  # fmt: skip

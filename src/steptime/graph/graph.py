@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import prod
 from typing import Any
 
-from steptime.graph.kind import Kind, Shape, Weight
-from steptime.graph.kinds import Input
-
-
-@dataclass(frozen=True)
-class Layer:
-    name: str
-    kind: Kind
-    inputs: tuple[str, ...]
-    input_shapes: tuple[Shape, ...]
-    shape: Shape
-
-    @property
-    def weights(self) -> dict[str, Weight]:
-        """Canonical names: 'conv1.weight'."""
-        return {f"{self.name}.{part}": w for part, w in self.kind.weights(*self.input_shapes).items()}
+from steptime.core.errors import WrongGraph, unknown
+from steptime.graph.kind import Initial, Weight
+from steptime.graph.kinds import KINDS, Input
+from steptime.graph.layer import Layer, connect
 
 
 @dataclass(frozen=True)
@@ -92,38 +80,99 @@ class Graph:
     def layer_bytes(self, layer: Layer, batch: int = 1, item: int = 4) -> int:
         """What a forward pass must move at the least: inputs and weights read once, outputs written once."""
         values = sum(batch * prod(shape) for shape in (*layer.input_shapes, layer.shape))
-        return item * (values + sum(w.size for w in layer.weights.values()))
+        return item * (values + layer.kind.weights_read(batch, *layer.input_shapes))
 
     def forward_bytes(self, batch: int = 1, item: int = 4) -> int:
         return sum(self.layer_bytes(layer, batch, item) for layer in self.layers if layer.inputs)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Hash of the structure. Names, the order in which layers were written, and initial weights do not count."""
-        hashes: dict[str, str] = {}
+        before: dict[str, str] = {}  # what a layer computes
         for layer in self.layers:
-            inputs = [hashes[name] for name in layer.inputs]
-            text = [layer.kind.name, layer.kind.structure(), sorted(inputs) if layer.kind.commutes else inputs]
-            hashes[layer.name] = _digest(text)
-        # The sorted list tells one layer used twice from two equal layers.
-        return _digest([hashes[self.output], sorted(hashes.values())])[:16]
+            inputs = [before[name] for name in layer.inputs]
+            ordered = sorted(inputs) if layer.kind.commutes else inputs
+            before[layer.name] = _digest([layer.kind.name, layer.kind.structure(), ordered])
+        # And who uses it: tells one layer used twice from two equal layers, which have twice the weights.
+        uses: dict[str, list[tuple[int, str]]] = {name: [] for name in before}
+        whole: dict[str, str] = {}
+        for layer in reversed(self.layers):
+            whole[layer.name] = _digest([before[layer.name], sorted(uses[layer.name])])
+            for place, name in enumerate(layer.inputs):
+                uses[name].append((0 if layer.kind.commutes else place, whole[layer.name]))
+        return _digest(sorted(whole.values()))[:16]
 
     def to_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON; `from_dict` reads it back."""
         return {
             "name": self.name,
             "fingerprint": self.fingerprint,
             "output": self.output,
             "layers": [
                 {
-                    "name": a.name,
-                    "kind": a.kind.name,
-                    "inputs": a.inputs,
-                    "settings": a.kind.structure(),
-                    "shape": a.shape,
+                    "name": layer.name,
+                    "kind": layer.kind.name,
+                    "inputs": list(layer.inputs),
+                    "settings": asdict(layer.kind),
+                    "shape": list(layer.shape),
                 }
-                for a in self.layers
+                for layer in self.layers
             ],
         }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Graph:
+        """Checks as the builder does: a file written by hand gets the same sentences."""
+        try:
+            layers: dict[str, Layer] = {}
+            name, output = values["name"], values["output"]
+            for entry in values["layers"]:
+                layers[entry["name"]] = _read_layer(entry, layers, name)
+        except KeyError as problem:
+            raise WrongGraph(f"A graph's JSON lacks {problem}; `Graph.to_dict` shows what belongs there.") from None
+        if len(layers) != len(values["layers"]) or output not in layers:
+            raise WrongGraph(f"{name}: every layer needs its own name, and the output {output!r} must be one of them.")
+        graph = assemble(name, list(layers.values()), output)
+        if values.get("fingerprint", graph.fingerprint) != graph.fingerprint:
+            raise WrongGraph(
+                f"{name}: the fingerprint says {values['fingerprint']}, the layers {graph.fingerprint}; "
+                "one of them was changed by hand."
+            )
+        return graph
+
+
+def assemble(name: str, layers: Sequence[Layer], output: str) -> Graph:
+    """A graph, if it is whole: one input, and every layer leads to the output."""
+    inputs = [layer.name for layer in layers if isinstance(layer.kind, Input)]
+    if len(inputs) != 1:
+        raise WrongGraph(f"{name}: a network has one input, found {len(inputs)}: {', '.join(inputs) or 'none'}.")
+    used = {output}.union(*(layer.inputs for layer in layers))
+    for layer in layers:
+        if layer.name not in used:
+            raise WrongGraph(f"{name}: layer {layer.name!r} {layer.shape} leads nowhere; use its output or remove it.")
+    return Graph(name, tuple(layers), output)
+
+
+def _read_layer(entry: dict[str, Any], known: dict[str, Layer], network: str) -> Layer:
+    name, settings = entry["name"], entry["settings"]
+    where = f"{network}: layer {name!r}: "
+    if entry["kind"] not in KINDS:
+        raise WrongGraph(str(unknown("layer kind", entry["kind"], KINDS, where)))
+    for source in entry["inputs"]:
+        if source not in known:
+            raise WrongGraph(str(unknown("earlier layer", source, known, where)))
+    try:
+        kind = KINDS[entry["kind"]](**{setting: _tuples(value) for setting, value in settings.items()})
+    except TypeError as problem:
+        raise WrongGraph(f"{where}its settings do not fit a {entry['kind']}: {problem}.") from None
+    return connect(kind, [known[source] for source in entry["inputs"]], name=name, network=network)
+
+
+def _tuples(value: Any) -> Any:
+    """JSON has lists where kinds have tuples, and objects where they have initial laws."""
+    if isinstance(value, dict):
+        return Initial(**value)
+    return tuple(_tuples(inner) for inner in value) if isinstance(value, list | tuple) else value
 
 
 def _digest(value: Any) -> str:

@@ -50,7 +50,7 @@ class Flops:
 
 @dataclass(frozen=True)
 class Kind:
-    """Base of all kinds. A kind's dataclass fields are its settings; they are the structure and go into the
+    """What all kinds share. A kind's dataclass fields are its settings; they are the structure and go into the
     fingerprint, except those named in `not_structure`."""
 
     inputs: ClassVar[int] = 1
@@ -59,9 +59,7 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """CamelCase to snake_case: MaxPool is 'max_pool'."""
-        letters = type(self).__name__
-        return "".join(f"_{c.lower()}" if c.isupper() else c for c in letters).lstrip("_")
+        return kind_name(type(self))
 
     def settings(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -77,6 +75,15 @@ class Kind:
 
     def flops(self, *inputs: Shape) -> Flops:
         return Flops()
+
+    def weights_read(self, batch: int, *inputs: Shape) -> int:
+        """How many values of its weights a forward pass must read at the least."""
+        return sum(weight.size for weight in self.weights(*inputs).values())
+
+
+def kind_name(kind: type[Kind]) -> str:
+    """CamelCase to snake_case: MaxPool is 'max_pool'."""
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in kind.__name__).lstrip("_")
 
 
 def expect(shape: Shape, rank: int, wanted: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 from typing import ClassVar
 
-from steptime.graph.kind import DoesNotFit, Flops, Initial, Kind, Shape, Weight, expect, fan_in_uniform
+from steptime.graph.kind import DoesNotFit, Flops, Initial, Kind, Shape, Weight, expect, fan_in_uniform, kind_name
 
 Pair = tuple[int, int]
 Pads = tuple[Pair, Pair]  # ((top, bottom), (left, right))
@@ -69,7 +69,7 @@ class Conv(Kind):
 
     def shape(self, *inputs: Shape) -> Shape:
         expect(inputs[0], 3, "an image (channels, height, width)")
-        if inputs[0][0] % self.groups or self.filters % self.groups:
+        if self.groups < 1 or inputs[0][0] % self.groups or self.filters % self.groups:
             raise DoesNotFit(
                 f"{inputs[0][0]} channels and {self.filters} filters do not split into {self.groups} groups"
             )
@@ -90,8 +90,8 @@ class Conv(Kind):
 
 
 @dataclass(frozen=True)
-class MaxPool(Kind):
-    """Largest of each window; padding never wins. `ceil`: the last, partly empty window counts too."""
+class Pool(Kind):
+    """What both pools share. `ceil`: the last, partly empty window counts too."""
 
     kernel: Pair
     stride: Pair
@@ -100,11 +100,18 @@ class MaxPool(Kind):
 
     def shape(self, *inputs: Shape) -> Shape:
         expect(inputs[0], 3, "an image (channels, height, width)")
+        if any(pad >= window for window, pads in zip(self.kernel, self.padding, strict=True) for pad in pads):
+            raise DoesNotFit(f"has windows of {self.kernel} that could lie wholly in its padding {self.padding}")
         return (inputs[0][0], *_slide(inputs[0], self.kernel, self.stride, self.padding, self.ceil))
 
 
 @dataclass(frozen=True)
-class AveragePool(MaxPool):
+class MaxPool(Pool):
+    """Largest of each window; padding never wins, and of equals the first in reading order gets the gradient."""
+
+
+@dataclass(frozen=True)
+class AveragePool(Pool):
     """Mean of each window over the cells that are inside the image: padding is not counted."""
 
 
@@ -125,6 +132,11 @@ class BatchNorm(Kind):
     momentum: float = 0.1
     epsilon: float = 1e-5
 
+    def shape(self, *inputs: Shape) -> Shape:
+        if not inputs[0]:
+            raise DoesNotFit(f"needs at least one axis, got shape {inputs[0]}")
+        return inputs[0]
+
     def weights(self, *inputs: Shape) -> dict[str, Weight]:
         size = inputs[0][:1]
         return {
@@ -142,12 +154,12 @@ class Relu(Kind):
 
 @dataclass(frozen=True)
 class Tanh(Kind):
-    pass
+    """(eˣ − e⁻ˣ) / (eˣ + e⁻ˣ)."""
 
 
 @dataclass(frozen=True)
 class Sigmoid(Kind):
-    pass
+    """1 / (1 + e⁻ˣ)."""
 
 
 @dataclass(frozen=True)
@@ -156,9 +168,16 @@ class Dropout(Kind):
 
     rate: float = 0.5
 
+    def shape(self, *inputs: Shape) -> Shape:
+        if not 0 <= self.rate < 1:
+            raise DoesNotFit(f"needs a rate of at least 0 and below 1, found {self.rate}")
+        return inputs[0]
+
 
 @dataclass(frozen=True)
 class Add(Kind):
+    """Sum of two equal shapes; nothing is broadcast."""
+
     inputs: ClassVar[int] = 2
     commutes: ClassVar[bool] = True
 
@@ -189,20 +208,25 @@ class Embedding(Kind):
     def weights(self, *inputs: Shape) -> dict[str, Weight]:
         return {"weight": Weight((self.vocabulary, self.width), Initial("uniform", 0.1))}
 
+    def weights_read(self, batch: int, *inputs: Shape) -> int:
+        return min(self.vocabulary, batch * prod(inputs[0])) * self.width
+
 
 @dataclass(frozen=True)
 class Lstm(Kind):
     """One layer over time, state starts at 0. gates = x · weight_inputᵀ + h · weight_hiddenᵀ + bias, in the order
     input, forget, candidate, output; c' = σ(f) c + σ(i) tanh(g); h' = σ(o) tanh(c'). One bias."""
 
+    not_structure = ("initial",)
     units: int
+    initial: Initial | None = None
 
     def shape(self, *inputs: Shape) -> Shape:
         expect(inputs[0], 2, "a sequence (time, features)")
         return (inputs[0][0], self.units)
 
     def weights(self, *inputs: Shape) -> dict[str, Weight]:
-        law = fan_in_uniform(self.units)
+        law = self.initial or fan_in_uniform(self.units)
         return {
             "weight_input": Weight((4 * self.units, inputs[0][1]), law),
             "weight_hidden": Weight((4 * self.units, self.units), law),
@@ -211,13 +235,19 @@ class Lstm(Kind):
 
     def flops(self, *inputs: Shape) -> Flops:
         steps, features = inputs[0]
-        from_input = 2 * steps * 4 * self.units * features
-        from_hidden = 2 * steps * 4 * self.units * self.units
-        return Flops(from_input + from_hidden, from_input + from_hidden, from_input + from_hidden)
+        from_input, from_hidden = (2 * 4 * self.units * size for size in (features, self.units))
+        forward = steps * (from_input + from_hidden)
+        # The weights' gradient needs the one through time, which stops at the first step: its state is a constant.
+        through_time = (steps - 1) * from_hidden
+        return Flops(forward, forward + through_time, steps * from_input)
 
 
 def _slide(shape: Shape, reach: Pair, stride: Pair, padding: Pads, up: bool = False) -> Pair:
     """Output height and width of a sliding window."""
+    if min(*reach, *stride) < 1:
+        raise DoesNotFit(f"needs a window and a stride of at least 1, found {reach} and {stride}")
+    if min(*padding[0], *padding[1]) < 0:
+        raise DoesNotFit(f"needs padding of at least 0, found {padding}")
     sizes = []
     for size, window, hop, (before, after) in zip(shape[1:], reach, stride, padding, strict=True):
         room = size + before + after - window
@@ -229,3 +259,12 @@ def _slide(shape: Shape, reach: Pair, stride: Pair, padding: Pads, up: bool = Fa
             count -= 1
         sizes.append(count)
     return sizes[0], sizes[1]
+
+
+KINDS: dict[str, type[Kind]] = {
+    kind_name(kind): kind
+    for kind in (
+        Input, Dense, Conv, MaxPool, AveragePool, GlobalAveragePool, BatchNorm, Relu, Tanh, Sigmoid, Dropout, Add,
+        Flatten, Embedding, Lstm,
+    )
+}  # fmt: skip

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from steptime.core.errors import WrongGraph
 from steptime.graph import kinds
-from steptime.graph.graph import Graph, Layer
-from steptime.graph.kind import DoesNotFit, Initial, Kind, Shape
+from steptime.graph.graph import Graph, assemble
+from steptime.graph.kind import Initial, Kind, Shape
+from steptime.graph.layer import Layer, connect
 
 Size = int | tuple[int, int]
 
@@ -26,28 +27,27 @@ class Net:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._layers: list[Layer] = []
+        self._layers: dict[str, Layer] = {}
         self._counts: Counter[str] = Counter()
 
     def graph(self, output: Tensor) -> Graph:
-        return Graph(self.name, tuple(self._layers), output.name)
+        return assemble(self.name, list(self._layers.values()), self._known(output, "the output").name)
 
     def layer(self, kind: Kind, *inputs: Tensor, name: str = "") -> Tensor:
         """The one way in; the methods below are its short forms."""
         self._counts[kind.name] += 1
         name = name or f"{kind.name}{self._counts[kind.name]}"
-        shapes = tuple(tensor.shape for tensor in inputs)
-        if any(layer.name == name for layer in self._layers):
+        if name in self._layers:
             raise WrongGraph(f"{self.name}: two layers are called {name!r}; give one of them another name.")
-        if len(inputs) != kind.inputs:
-            raise WrongGraph(f"{self.name}: layer {name!r} takes {kind.inputs} inputs, found {len(inputs)}.")
-        try:
-            shape = kind.shape(*shapes)
-        except DoesNotFit as problem:
-            origin = ", ".join(tensor.name for tensor in inputs)
-            raise WrongGraph(f"{self.name}: layer {name!r} after {origin or 'nothing'} {problem}.") from None
-        self._layers.append(Layer(name, kind, tuple(t.name for t in inputs), shapes, shape))
-        return Tensor(name, shape)
+        sources = [self._known(tensor, f"layer {name!r}") for tensor in inputs]
+        layer = connect(kind, sources, name=name, network=self.name)
+        self._layers[name] = layer
+        return Tensor(name, layer.shape)
+
+    def _known(self, tensor: Tensor, user: str) -> Layer:
+        if not isinstance(tensor, Tensor) or tensor.name not in self._layers:
+            raise WrongGraph(f"{self.name}: {user} must come from a layer of this network, found {tensor!r}.")
+        return self._layers[tensor.name]
 
     def input(self, *dims: int) -> Tensor:
         return self.layer(kinds.Input(dims), name="input")
@@ -69,7 +69,7 @@ class Net:
         """`padding='same'` is TensorFlow's rule: outputs = ceil(inputs / stride), the odd cell goes behind."""
         window, hop, spread = _pair(kernel), _pair(stride), _pair(dilation)
         reach = ((window[0] - 1) * spread[0] + 1, (window[1] - 1) * spread[1] + 1)
-        pads = _pads(x.shape, padding, reach, hop)
+        pads = _pads(x, padding, reach, hop)
         kind = kinds.Conv(filters, window, hop, pads, spread, groups, bias, initial, initial_bias)
         return self.layer(kind, x, name=name)
 
@@ -78,14 +78,14 @@ class Net:
         name: str = "",
     ) -> Tensor:  # fmt: skip
         window, hop = _pair(kernel), _pair(stride or kernel)
-        return self.layer(kinds.MaxPool(window, hop, _pads(x.shape, padding, window, hop), ceil), x, name=name)
+        return self.layer(kinds.MaxPool(window, hop, _pads(x, padding, window, hop), ceil), x, name=name)
 
     def average_pool(
         self, x: Tensor, kernel: Size, *, stride: Size | None = None, padding: Size | str = 0, ceil: bool = False,
         name: str = "",
     ) -> Tensor:  # fmt: skip
         window, hop = _pair(kernel), _pair(stride or kernel)
-        return self.layer(kinds.AveragePool(window, hop, _pads(x.shape, padding, window, hop), ceil), x, name=name)
+        return self.layer(kinds.AveragePool(window, hop, _pads(x, padding, window, hop), ceil), x, name=name)
 
     def global_average_pool(self, x: Tensor, *, name: str = "") -> Tensor:
         return self.layer(kinds.GlobalAveragePool(), x, name=name)
@@ -114,24 +114,24 @@ class Net:
     def embedding(self, x: Tensor, vocabulary: int, width: int, *, name: str = "") -> Tensor:
         return self.layer(kinds.Embedding(vocabulary, width), x, name=name)
 
-    def lstm(self, x: Tensor, units: int, *, name: str = "") -> Tensor:
-        return self.layer(kinds.Lstm(units), x, name=name)
+    def lstm(self, x: Tensor, units: int, *, initial: Initial | None = None, name: str = "") -> Tensor:
+        return self.layer(kinds.Lstm(units, initial), x, name=name)
 
 
 def _pair(size: Size) -> tuple[int, int]:
     return (size, size) if isinstance(size, int) else size
 
 
-def _pads(shape: Shape, padding: Size | str, reach: tuple[int, int], hop: tuple[int, int]) -> kinds.Pads:
+def _pads(x: Tensor, padding: Size | str, reach: tuple[int, int], hop: tuple[int, int]) -> kinds.Pads:
     if not isinstance(padding, str):
         vertical, horizontal = _pair(padding)
         return ((vertical, vertical), (horizontal, horizontal))
     if padding != "same":
-        raise WrongGraph(f"padding must be a number or 'same', found {padding!r}.")
-    if len(shape) != 3:
+        raise WrongGraph(f"The padding after {x.name!r} {x.shape} must be a number or 'same', found {padding!r}.")
+    if not isinstance(x, Tensor) or len(x.shape) != 3 or min(hop) < 1:
         return ((0, 0), (0, 0))  # the layer itself says what it needs
     pads = []
-    for size, window, step in zip(shape[1:], reach, hop, strict=True):
+    for size, window, step in zip(x.shape[1:], reach, hop, strict=True):
         total = max((-(-size // step) - 1) * step + window - size, 0)
         pads.append((total // 2, total - total // 2))
     return (pads[0], pads[1])

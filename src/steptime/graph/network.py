@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+from steptime.core.errors import WrongGraph, unknown
 from steptime.graph.graph import Graph
+from steptime.graph.kinds import KINDS
 from steptime.graph.net import Net, Tensor
 from steptime.graph.optimizer import Optimizer, sgd
 
@@ -23,7 +25,12 @@ class Network:
     @cached_property
     def graph(self) -> Graph:
         net = Net(self.name)
-        return net.graph(self.build(net))
+        try:
+            return net.graph(self.build(net))
+        except AttributeError as problem:
+            if problem.obj is not net:
+                raise
+            raise WrongGraph(str(unknown("layer kind", problem.name, KINDS, f"{self.name}: "))) from None
 
     @property
     def units_per_sample(self) -> int:

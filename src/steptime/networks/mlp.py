@@ -1,5 +1,7 @@
 """Perceptrons."""
 
+from __future__ import annotations
+
 from steptime.graph import Net, Tensor, adam, network
 
 

@@ -1,5 +1,7 @@
 """Residual networks (He et al., 2015)."""
 
+from __future__ import annotations
+
 from steptime.graph import Net, Tensor, momentum, network
 
 

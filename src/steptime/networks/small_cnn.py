@@ -1,6 +1,10 @@
 """Small convolutional networks on MNIST and CIFAR-10."""
 
-from steptime.graph import Net, Tensor, adam, network
+from __future__ import annotations
+
+from steptime.graph import Initial, Net, Tensor, adam, network, sgd
+
+NORMAL, TENTH = Initial("truncated_normal", 0.1), Initial("constant", 0.1)
 
 
 @network(
@@ -15,3 +19,32 @@ def cifar10_cnn(net: Net) -> Tensor:
     x = net.relu(net.conv(x, 64, 3))
     x = net.relu(net.dense(net.flatten(x), 64))
     return net.dense(x, 10)
+
+
+@network(
+    "deepmnist",
+    title="Deep MNIST",
+    source="TensorFlow's tutorial for experts (2017), as in the PSC DeepMNIST benchmarks; dropout 0.5",
+    optimizer=adam(1e-4),
+)
+def deepmnist(net: Net) -> Tensor:
+    def conv(x: Tensor, filters: int) -> Tensor:
+        x = net.conv(x, filters, 5, padding="same", initial=NORMAL, initial_bias=TENTH)
+        return net.max_pool(net.relu(x), 2)
+
+    x = net.flatten(conv(conv(net.input(1, 28, 28), 32), 64))
+    x = net.dropout(net.relu(net.dense(x, 1024, initial=NORMAL, initial_bias=TENTH)), 0.5)
+    return net.dense(x, 10, initial=NORMAL, initial_bias=TENTH)
+
+
+@network(
+    "lenet5",
+    title="LeNet-5",
+    source="LeCun et al., 1998, with full connections in the second convolution and plain average pooling",
+    optimizer=sgd(0.1),
+)
+def lenet5(net: Net) -> Tensor:
+    x = net.average_pool(net.tanh(net.conv(net.input(1, 28, 28), 6, 5, padding=2)), 2)
+    x = net.average_pool(net.tanh(net.conv(x, 16, 5)), 2)
+    x = net.tanh(net.dense(net.flatten(x), 120))
+    return net.dense(net.tanh(net.dense(x, 84)), 10)

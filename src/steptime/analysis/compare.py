@@ -1,0 +1,189 @@
+"""B against A: faster, slower, the same, or not known. Refuses where the two did not do the same work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from steptime.analysis import intervals
+from steptime.analysis.flags import invalid
+from steptime.analysis.intervals import Interval, Numbers
+from steptime.analysis.machine_rules import contended
+from steptime.analysis.process import Process, processes
+from steptime.analysis.stopping import set_aside
+from steptime.core.protocol import Protocol
+from steptime.core.record import Attempt, Record
+
+Pair = tuple[Attempt, Attempt]
+
+SAME_SETTINGS = ("phase", "batch_size", "data", "precision", "allocator", "timing")
+STORED_ALPHA = 0.05
+SESSION_SD = 0.03  # how much a machine differs from session to session, where nobody has measured it
+NORMAL_95 = 1.96
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How long B takes, A being 1."""
+
+    word: str
+    ratio: float
+    low: float | None
+    high: float | None
+    p: float | None  # for "no difference"; looking several times is accounted for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    verdict: Verdict
+    units: int  # pairs, or the smaller number of processes
+    cpu_time: Verdict | None = None  # single-threaded work on a CPU only: waiting threads spin
+    remarks: tuple[str, ...] = ()
+    metric: str = "step time"
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def different_work(a: Attempt, b: Attempt) -> list[str]:
+    """Why these two must not be compared; empty when they may."""
+    reasons = [
+        f"{name} differs: {_setting(a, name)} and {_setting(b, name)}"
+        for name in (*SAME_SETTINGS, "threads", "optimizer", "fingerprint")
+        if _setting(a, name) != _setting(b, name)
+    ]
+    if a.case.framework != b.case.framework:
+        words = f"{a.case.framework} and {b.case.framework}"
+        reasons.append(f"{words} are different frameworks, and no certificate shows that they compute the same")
+    for attempt in (a, b):
+        found = invalid(processes([attempt]))
+        reasons += [f"{attempt.case.label} is invalid: {flag.name}, {flag.evidence}" for flag in found]
+    return reasons
+
+
+def _setting(attempt: Attempt, name: str) -> Any:
+    """What was really used, where the record tells it."""
+    case = attempt.case
+    if name == "fingerprint":
+        return attempt.network.get("fingerprint", case.workload)
+    if name == "optimizer":
+        return attempt.network.get("optimizer", case.optimizer) if case.phase == "training" else None
+    if name == "threads" and attempt.measurement is not None:
+        return attempt.measurement.facts.get("threads", case.threads)
+    return getattr(case, name)
+
+
+def pairs_of(a: Record, b: Record) -> list[Pair]:
+    """Partners carry the same word; one whose partner failed is left out."""
+    partners = {attempt.pair: attempt for attempt in b.attempts if attempt.pair and attempt.measurement}
+    return [(first, partners[first.pair]) for first in a.attempts if first.measurement and first.pair in partners]
+
+
+def live(pairs: Sequence[Pair]) -> Comparison:
+    """Resident pairs that took turns: one number per pair, and the pairs are the units."""
+    protocol = pairs[0][0].protocol
+    parts = [(processes([a])[0], processes([b])[0]) for a, b in pairs]
+    verdict = judge(np.array([log_ratio(a, b) for a, b in parts]), protocol)
+    together = [part for pair in parts for part in pair]
+    busy = contended(together)
+    return Comparison(
+        verdict=verdict,
+        units=len(pairs),
+        cpu_time=judge(np.array([cpu_log_ratio(a, b) for a, b in parts]), protocol) if _single(together) else None,
+        remarks=(f"contended: {busy}",) if busy else (),
+    )
+
+
+def _single(parts: Sequence[Process]) -> bool:
+    return all(_setting(part.attempt, "threads") == 1 and part.attempt.case.device == "cpu" for part in parts)
+
+
+def log_ratio(a: Process, b: Process) -> float:
+    """Median over the block pairs of log(median of B / median of A): what drifts slowly is in both and cancels."""
+    return float(np.median(np.log(_block_medians(b, a) / _block_medians(a, b))))
+
+
+def _block_medians(part: Process, partner: Process) -> Numbers:
+    count = min(len(part.kept_spans), len(partner.kept_spans))
+    return np.array([part.median_between(span.first, span.last) for span in part.kept_spans[:count]])
+
+
+def cpu_log_ratio(a: Process, b: Process) -> float:
+    return float(np.median([_log_cpu(y, b) - _log_cpu(x, a) for x, y in zip(a.blocks, b.blocks, strict=False)]))
+
+
+def _log_cpu(block: Any, part: Process) -> float:
+    return math.log(max(1, block.cpu_ns) / (block.samples * part.measurement.group))
+
+
+def judge(log_ratios: Numbers, protocol: Protocol) -> Verdict:
+    """Exact under "no difference" whatever the noise, because a coin decides the order inside each pair."""
+    centre = intervals.typical(log_ratios)
+    interval = intervals.signed_rank(log_ratios, protocol.pair_alpha)
+    p = min(1.0, len(protocol.pair_looks) * intervals.signed_rank_p(log_ratios))
+    if interval is None:
+        return Verdict("inconclusive", math.exp(centre), None, None, p)
+    word = _word(interval, protocol.same_within) if len(log_ratios) >= protocol.pair_looks[0] else "inconclusive"
+    return Verdict(word, math.exp(centre), math.exp(interval.low), math.exp(interval.high), p)
+
+
+def _word(interval: Interval, same_within: float) -> str:
+    if interval.low > 0:
+        return "slower"
+    if interval.high < 0:
+        return "faster"
+    inside = max(-interval.low, interval.high) <= math.log1p(same_within)
+    return "same" if inside else "inconclusive"
+
+
+def wants_more_pairs(pairs: Sequence[Pair]) -> bool:
+    if not pairs:
+        return True
+    protocol = pairs[0][0].protocol
+    parts = [(processes([a])[0], processes([b])[0]) for a, b in pairs]
+    return undecided(np.array([log_ratio(a, b) for a, b in parts]), protocol)
+
+
+def undecided(log_ratios: Numbers, protocol: Protocol) -> bool:
+    """A verdict is looked for at the looks only: looking more often would find differences that are not there."""
+    count = len(log_ratios)
+    if count >= protocol.pair_looks[-1]:
+        return False
+    return count not in protocol.pair_looks or judge(log_ratios, protocol).word == "inconclusive"
+
+
+def stored(a: Record, b: Record, session_sd: float = SESSION_SD) -> Comparison:
+    """Two sessions: the machine's own change from one to the other is added, and the verdict is at most "likely"."""
+    first, second = _logs(a), _logs(b)
+    centre = intervals.shift(first, second)
+    interval = intervals.mann_whitney(first, second, STORED_ALPHA)
+    units, remarks = min(len(first), len(second)), ("not_interleaved",)
+    if interval is None:
+        verdict = Verdict("inconclusive", math.exp(centre), None, None, None)
+        return Comparison(verdict=verdict, units=units, remarks=remarks)
+    wide = _widened(interval, NORMAL_95 * math.sqrt(2) * session_sd)
+    word = _word(wide, a.last.protocol.same_within)
+    verdict = Verdict(
+        word if word == "inconclusive" else f"likely {word}",
+        math.exp(centre),
+        math.exp(wide.low),
+        math.exp(wide.high),
+        None,
+    )
+    return Comparison(verdict=verdict, units=units, remarks=remarks)
+
+
+def _logs(record: Record) -> Numbers:
+    parts = processes(record.attempts)
+    aside = set_aside(parts)
+    return np.log([part.typical for part in parts if part.attempt.id not in aside])
+
+
+def _widened(interval: Interval, reach: float) -> Interval:
+    """Independent errors add in squares."""
+    down, up = math.hypot(interval.centre - interval.low, reach), math.hypot(interval.high - interval.centre, reach)
+    return Interval(interval.centre, interval.centre - down, interval.centre + up)

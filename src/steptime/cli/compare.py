@@ -1,0 +1,140 @@
+"""`steptime compare A B`: is B faster? Live, or from what is stored; refused where the two are not the same work."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from steptime.cli import output
+from steptime.cli.request import read_plan, store_folder
+from steptime.cli.words import settings
+from steptime.core.case import SETTINGS, Case
+from steptime.core.errors import SteptimeError
+from steptime.core.plan import Plan
+
+if TYPE_CHECKING:
+    from steptime.analysis.compare import Comparison, Verdict
+    from steptime.core.record import Attempt, Record
+    from steptime.store.folder import FolderStore
+
+REFUSED = 5
+WORDS = {
+    "same": "B and A take the same time",
+    "likely same": "B and A likely take the same time",
+    "inconclusive": "Inconclusive",
+}
+REMARKS = {"not_interleaved": "measured at different times; the usual change between sessions is in the interval"}
+Answer = tuple["Comparison", "Attempt", "Attempt"]
+"""With one attempt of each side, which tells what was compared."""
+
+
+def compare_command(
+    a: Annotated[str, typer.Argument(help="key=value,… to measure now, or the id of a stored result.")],
+    b: Annotated[str, typer.Argument(help="The same; live, only what differs from A.")],
+    profile: Annotated[str, typer.Option(help="quick, standard, gold or single.")] = "standard",
+    despite: Annotated[str, typer.Option(help="Why to compare though the work differs.", show_default=False)] = "",
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Is B faster than A?
+
+    The answer is faster, slower, same or inconclusive, with the ratio and its interval. Live, A is for example
+    workload=lenet5,batch_size=64 and B mode=compiled; stored, A and B are ids of results."""
+    from steptime.session import Refused
+    from steptime.store.folder import FolderStore
+
+    if ("=" in a) != ("=" in b):
+        raise SteptimeError("Compare two cases (key=value,…) or two stored results (ids), not one of each.")
+    store = FolderStore(store_folder())
+    try:
+        answer = _live(*_plans(a, b, profile), store, despite) if "=" in a else _stored(a, b, store, despite)
+    except Refused as refusal:
+        _refuse(refusal, json=json)
+    else:
+        output.document(_document(*answer)) if json else _show(*answer)
+
+
+def _plans(a: str, b: str, profile: str) -> tuple[Plan, Plan]:
+    """B has the settings of A that it does not name itself."""
+    first = settings(a.split(","))
+    return read_plan("", first, profile), read_plan("", {**first, **settings(b.split(","))}, profile)
+
+
+def _live(a: Plan, b: Plan, store: FolderStore, despite: str) -> Answer:
+    from steptime import session
+    from steptime.cli.watch import SessionWatch
+
+    with SessionWatch() as watch:
+        cases = (a.cases[0], b.cases[0])
+        compared = session.compare(cases, b.protocol, store, despite=despite, watch=watch)
+    return (compared.comparison, *compared.pairs[-1])
+
+
+def _stored(a: str, b: str, store: FolderStore, despite: str) -> Answer:
+    from steptime.analysis.compare import different_work, stored
+    from steptime.session import Refused
+
+    first, second = _record(a, store), _record(b, store)
+    one, other = (next(x for x in reversed(record.attempts) if x.measurement) for record in (first, second))
+    reasons = different_work(one, other)
+    if reasons and not despite:
+        raise Refused(reasons)
+    comparison = stored(first, second)
+    if reasons:
+        comparison = replace(comparison, remarks=(*comparison.remarks, f"despite ({despite}): {'; '.join(reasons)}"))
+    return comparison, one, other
+
+
+def _record(word: str, store: FolderStore) -> Record:
+    found = store.find(word)
+    if not found:
+        raise SteptimeError(f"Nothing in {store.path} has an id that begins or ends with {word!r}.")
+    if len(found) > 1:
+        names = ", ".join(f"{record.attempts[0].id[-8:]} ({record.case.label})" for record in found[:4])
+        raise SteptimeError(f"{word!r} names {len(found)} results; say which: {names}{' …' if len(found) > 4 else ''}.")
+    if not found[0].measurements:
+        raise SteptimeError(f"{found[0].case.label} ({word}) has no measurement: {found[0].status}.")
+    return found[0]
+
+
+def _refuse(refusal: Any, *, json: bool) -> None:
+    if json:
+        output.document({"verdict": None, "refused": refusal.reasons})
+    else:
+        output.say("Refused: the two are not the same work.")
+        for reason in refusal.reasons:
+            output.say(f"  {reason}")
+        output.say('To compare all the same, say why: --despite "…".')
+    raise typer.Exit(REFUSED)
+
+
+def _differing(a: Case, b: Case) -> dict[str, tuple[Any, Any]]:
+    pairs = {name: (getattr(a, name), getattr(b, name)) for name in SETTINGS}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _document(comparison: Comparison, a: Attempt, b: Attempt) -> dict[str, Any]:
+    sides = {name: {"case": side.case.to_dict(), "session": side.session} for name, side in (("a", a), ("b", b))}
+    return {**comparison.to_dict(), **sides, "differs": _differing(a.case, b.case), "machine": b.machine}
+
+
+def _show(comparison: Comparison, a: Attempt, b: Attempt) -> None:
+    unit = "pairs" if b.pair else "processes each"
+    output.say(f"{_sentence(comparison.verdict)}, {comparison.units} {unit}.")
+    output.say()
+    output.say(f"A        {a.case.label}")
+    output.say(f"B        {b.case.label}")
+    differing = [f"{name} {first} → {second}" for name, (first, second) in _differing(a.case, b.case).items()]
+    output.say(f"differs  {', '.join(differing) or 'nothing: a case against itself'}")
+    if comparison.verdict.p is not None:
+        output.say(f"chance   {comparison.verdict.p:.2g} for such a ratio if there were no difference")
+    if comparison.cpu_time is not None:
+        output.say(f"by CPU time alone: {_sentence(comparison.cpu_time)}")
+    for remark in comparison.remarks:
+        output.say(f"note: {REMARKS.get(remark, remark)}")
+
+
+def _sentence(verdict: Verdict) -> str:
+    interval = "" if verdict.low is None else f" ({verdict.low:.3f} … {verdict.high:.3f})"
+    return f"{WORDS.get(verdict.word, f'B is {verdict.word}')}: ×{verdict.ratio:.3f} in time{interval}"

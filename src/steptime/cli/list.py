@@ -1,0 +1,102 @@
+"""`steptime list`: what there is to measure, with what, and how. Imports no framework to say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+Entry = dict[str, Any]
+
+
+def list_command(
+    what: Annotated[
+        str, typer.Argument(help="networks, workloads, frameworks, profiles or plans; all if left out.")
+    ] = "",
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """What there is: networks, workloads, frameworks, profiles, plans."""
+    from steptime.cli.output import document, say
+    from steptime.core.errors import unknown
+
+    if what and what not in SECTIONS:
+        raise unknown("list of", what, SECTIONS)
+    found = {name: section() for name, section in SECTIONS.items() if what in ("", name)}
+    if json:
+        document(found)
+        return
+    for name, entries in found.items():
+        if not what:
+            say(f"{name}:")
+        _show(entries)
+        if not what:
+            say()
+
+
+def _networks() -> list[Entry]:
+    from steptime import networks
+
+    return [
+        {
+            "name": network.name,
+            "title": network.title,
+            "parameters": network.graph.trainable_parameters,
+            "forward_flops": network.graph.forward_flops,
+        }
+        for network in networks.catalogue().values()
+    ]
+
+
+def _workloads() -> list[Entry]:
+    from steptime import shelf, workloads
+
+    kinds = {kind: shelf.load("workloads", kind).names() for kind in shelf.names("workloads")}
+    return [{"name": name, "kind": kind} for name in workloads.names() for kind in kinds if name in kinds[kind]]
+
+
+def _frameworks() -> list[Entry]:
+    from steptime.cli.plug_in import frameworks
+
+    return frameworks()
+
+
+def _profiles() -> list[Entry]:
+    from steptime.core.protocol import PROFILES, profile
+
+    names = ("processes_least", "processes_most", "target", "budget_seconds")
+    return [{"name": name, **{key: getattr(profile(name), key) for key in names}} for name in PROFILES]
+
+
+def _plans() -> list[Entry]:
+    import tomllib
+    from importlib import resources
+
+    files = sorted(resources.files("steptime").joinpath("plans").iterdir(), key=lambda file: file.name)
+    contents = {file.name: tomllib.loads(file.read_text("utf-8")) for file in files if file.name.endswith(".toml")}
+    return [
+        {"name": name.removesuffix(".toml"), "title": content.get("title", "")} for name, content in contents.items()
+    ]
+
+
+SECTIONS: dict[str, Callable[[], list[Entry]]] = {
+    "networks": _networks,
+    "workloads": _workloads,
+    "frameworks": _frameworks,
+    "profiles": _profiles,
+    "plans": _plans,
+}
+
+
+def _show(entries: list[Entry]) -> None:
+    from steptime.cli.output import table
+
+    columns = list(entries[0]) if entries else ["name"]
+    numbers = [name for name in columns if entries and not isinstance(entries[0][name], str)]
+    heads = {name: name.replace("_", " ") for name in columns}
+    rows = [[_text(entry[name]) for name in columns] for entry in entries]
+    table(list(heads.values()), rows, right=[heads[name] for name in numbers])
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:,}"

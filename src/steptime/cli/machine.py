@@ -1,0 +1,128 @@
+"""`steptime machine`: what this machine is, how it is at the moment, and the best it was measured to do."""
+
+from __future__ import annotations
+
+import json as json_text
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from steptime.cli import output
+from steptime.cli.request import store_folder
+from steptime.cli.watch import Progress
+from steptime.cli.words import byte_count, clock, digits, scaled
+from steptime.core.errors import SteptimeError
+
+REPEATED = ("memory_gib", "clock_source", "python")  # said elsewhere
+
+
+def machine_command(
+    no_roofs: Annotated[bool, typer.Option("--no-roofs", help="Tell what is here; measure nothing.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Inventory, health and measured roofs.
+
+    Roofs are the best matrix products per data type and the best copy. They are kept in the store, so that results
+    can be set against them."""
+    with Progress() as progress:
+        progress.show("asking the machine …")
+        found = _ask(progress, ["--no-roofs"] if no_roofs else [])
+    if found["roofs"]:
+        found["stored"] = str(_keep(found))
+    if json:
+        output.document(found)
+    else:
+        _show(found)
+
+
+def _ask(progress: Progress, flags: list[str]) -> dict[str, Any]:
+    """The answers of `steptime.roofs`, which runs in its own process because it imports frameworks."""
+    found: dict[str, Any] = {"machine": {}, "software": {}, "roofs": {}}
+    command = [sys.executable, "-P", "-m", "steptime.roofs", *flags]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        for line in process.stdout:
+            answer = json_text.loads(line)
+            part = answer.pop("part")
+            if part == "starts":
+                progress.show(f"measuring the roofs of {answer['device']}, up to {clock(answer['seconds'])} …")
+            elif part == "roofs":
+                found["roofs"][answer.pop("device")] = answer
+            else:
+                found[part] = answer
+        complaints = process.stderr.read().strip().splitlines()
+    if process.returncode:
+        raise SteptimeError(f"The machine could not be asked: {complaints[-1] if complaints else 'no reason given'}.")
+    return found
+
+
+def _keep(found: dict[str, Any]) -> Path:
+    """The newest roofs replace older ones of the same machine."""
+    path = store_folder() / "machines" / f"{found['machine']['fingerprint']}.json"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(".draft")
+        draft.write_text(json_text.dumps(found, indent=2))
+        draft.replace(path)
+    except OSError as problem:
+        raise SteptimeError(
+            f"The roofs can not be kept in {path}: {problem.strerror}. Choose another --store."
+        ) from None
+    return path
+
+
+def _show(found: dict[str, Any]) -> None:
+    machine = {name: value for name, value in found["machine"].items() if name not in REPEATED}
+    health = machine.pop("health", {})
+    for name, part in (("machine", machine), ("software", found["software"]), ("health", health)):
+        output.say(f"{name}:")
+        for label, text in lines(part):
+            output.say(f"  {label:<28} {text}")
+        output.say()
+    rows = [row for device, part in found["roofs"].items() for row in _roof_rows(device, part)]
+    if rows:
+        output.table(["device", "roof", "best"], rows, right=["best"])
+        output.say(f"Kept in {found['stored']}.")
+
+
+def _roof_rows(device: str, part: dict[str, Any]) -> Iterator[list[str]]:
+    for name, value in part["roofs"].items():
+        unit = "B/s" if "byte" in name or "copy" in name else "FLOP/s"
+        yield [device, name.replace("_", " "), scaled(value, unit)]
+
+
+UNITS: dict[str, Callable[[Any], str]] = {
+    "bytes": byte_count,
+    "share": lambda value: f"{100 * value:.1f} %",
+    "mhz": lambda value: f"{digits(value)} MHz",
+    "w": lambda value: f"{digits(value)} W",
+}
+
+
+def lines(values: dict[str, Any], above: str = "", unit: str = "") -> Iterator[tuple[str, str]]:
+    """Whatever is nested, as pairs of words: the unit at the end of a name becomes the unit of its numbers."""
+    for name, value in values.items():
+        words, _, last = name.rpartition("_")
+        own, label = (last, words) if last in UNITS else (unit, name)
+        label = f"{above} {label}".strip().replace("_", " ")
+        if isinstance(value, dict):
+            yield from lines(value, label, own)
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            for number, inner in enumerate(value):
+                yield from lines(inner, f"{label} {number}")
+        elif value is not None:
+            yield label, _text(value, own)
+
+
+def _text(value: Any, unit: str) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if unit and isinstance(value, int | float):
+        return UNITS[unit](value)
+    return digits(value) if isinstance(value, float) else str(value)

@@ -1,0 +1,91 @@
+"""The command `steptime`: puts the commands together and turns errors into sentences and exit codes."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from steptime import __version__
+from steptime.cli.compare import compare_command
+from steptime.cli.list import list_command
+from steptime.cli.machine import machine_command
+from steptime.cli.run import run_command
+from steptime.cli.show import show_command
+from steptime.core.errors import SteptimeError
+
+INTERRUPTED = 130
+EXIT_CODES = """Exit codes: 0 fine, 1 a mistake in what was asked, 2 wrong usage, 3 every case failed,
+4 some cases failed, 5 comparison refused, 130 interrupted."""
+
+# Rich makes help pretty and doubles the time to show it.
+app = typer.Typer(
+    rich_markup_mode=None,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help=f"Measures deep learning: how fast a network trains and infers here, and how sure we are.\n\n{EXIT_CODES}",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"steptime {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def everywhere(
+    store: Annotated[
+        Path | None, typer.Option(help="Folder of the results. Default: $STEPTIME_STORE, else ./results.")
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    if store is not None:
+        os.environ["STEPTIME_STORE"] = str(store)
+
+
+def spoken(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with its errors as sentences: a user's mistake never shows a traceback."""
+
+    @functools.wraps(command)
+    def speaking(**arguments: Any) -> None:
+        try:
+            command(**arguments)
+            sys.stdout.flush()
+        except SteptimeError as problem:
+            typer.echo(f"error: {problem}", err=True)
+            raise typer.Exit(1) from None
+        except KeyboardInterrupt:
+            typer.echo("interrupted: what was measured is kept; the same command continues.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has seen enough
+            raise typer.Exit() from None
+
+    return speaking
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "run": run_command,
+    "list": list_command,
+    "show": show_command,
+    "compare": compare_command,
+    "machine": machine_command,
+}
+for name, function in COMMANDS.items():
+    app.command(name)(spoken(function))
+
+
+def main() -> None:
+    try:
+        app(prog_name="steptime")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,53 @@
+"""What a command prints: sentences, tables, JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+PIPED_WIDTH = 200  # a pipe has no width: wide enough that nothing is folded
+
+
+def say(text: str = "") -> None:
+    print(text)
+
+
+def note(text: str) -> None:
+    """For people, beside the result: nothing when the output is read by a program."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr)
+
+
+def document(value: Any) -> None:
+    """One JSON document. What is not a number is null: JSON has no infinity."""
+    print(json.dumps(_finite(value), ensure_ascii=False, indent=2))
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    terminal = sys.stdout.isatty()
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in columns:
+        drawn.add_column(column, justify="right" if column in right else "left", no_wrap=not terminal)
+    for row in rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    console = Console(width=None if terminal else PIPED_WIDTH, highlight=False)
+    with console.capture() as drawing:
+        console.print(drawn)
+    print("\n".join(line.rstrip() for line in drawing.get().rstrip("\n").split("\n")))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    if isinstance(value, float) and (value != value or abs(value) == float("inf")):
+        return None
+    return value

@@ -1,0 +1,58 @@
+"""What a framework's folder says about itself, read from its source: to import it takes seconds, or fails."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steptime import shelf
+
+EVERYWHERE = {"steptime", "numpy", "safetensors", *sys.stdlib_module_names}
+
+
+def frameworks() -> list[dict[str, Any]]:
+    entries = []
+    for name in shelf.names("frameworks"):
+        plug_in = read(name)
+        missing = [package for package in plug_in.needs if importlib.util.find_spec(package) is None]
+        here = f"no: {plug_in.install}" if missing else "yes"
+        entries.append({"name": name, "installed": here, "title": plug_in.title})
+    return entries
+
+
+@dataclass(frozen=True)
+class PlugIn:
+    title: str
+    install: str
+    needs: frozenset[str]  # packages that it imports and that do not come with steptime
+
+
+def read(framework: str) -> PlugIn:
+    spec = importlib.util.find_spec(f"steptime.frameworks.{framework}")
+    if spec is None or spec.origin is None:
+        return PlugIn("from another package", "", frozenset())
+    opening = ast.parse(Path(spec.origin).read_text("utf-8"))
+    title = (ast.get_docstring(opening) or "").partition("\n")[0].partition(". ")[0].rstrip(".")
+    needs = {name for file in Path(spec.origin).parent.glob("*.py") for name in _imports(file)}
+    return PlugIn(title, _install(opening), frozenset(needs - EVERYWHERE))
+
+
+def _install(opening: ast.Module) -> str:
+    for node in opening.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "INSTALL":
+            return str(ast.literal_eval(node.value))
+    return ""
+
+
+def _imports(file: Path) -> Iterator[str]:
+    """At the top of the file alone: what is imported inside a function is optional."""
+    for node in ast.parse(file.read_text("utf-8")).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]

@@ -1,0 +1,70 @@
+"""`steptime run`: measures a case from flags, a plan, or, asked for nothing, the tour."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from steptime.cli import output
+from steptime.cli.request import TOUR, read_plan, store_folder
+from steptime.cli.words import settings
+from steptime.core.plan import Plan
+
+ALL_FAILED, SOME_FAILED = 3, 4
+NEXT = """
+Next:
+  steptime run --workload cifar10-cnn --phase training --batch-size 64    one case, with an interval
+  steptime compare workload=cifar10-cnn,batch_size=64 mode=compiled       which of two is faster, and how sure that is
+  steptime machine                                                        what this machine can do at best"""
+
+
+def run_command(
+    plan: Annotated[str, typer.Argument(help="A plan file, or the name of a shipped plan.", show_default=False)] = "",
+    workload: Annotated[str, typer.Option(help="A network's name, or FILE.py:NAME.", show_default=False)] = "",
+    phase: Annotated[str, typer.Option(help="training, inference or forward.", show_default=False)] = "",
+    batch_size: Annotated[str, typer.Option(help="One size, or several: 1,32.", show_default=False)] = "",
+    profile: Annotated[str, typer.Option(help="quick, standard, gold or single.", show_default=False)] = "",
+    set_: Annotated[list[str] | None, typer.Option("--set", help="key=value, any setting; repeatable.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the cases and the time; run nothing.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Measure anew what is already there.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Measure a case, a plan, or the tour.
+
+    With nothing: the tour, about a minute. What was measured before is not measured twice, so an interrupted run
+    continues when it is asked for again."""
+    flags = {"workload": workload, "phase": phase, "batch_size": batch_size}
+    chosen = settings([*(f"{name}={value}" for name, value in flags.items() if value), *(set_ or [])])
+    touring = not plan and not chosen
+    planned = read_plan(plan or (TOUR if touring else ""), chosen, profile)
+    if dry_run:
+        from steptime.cli.dry_run import list_cases
+
+        list_cases(planned, json=json, quiet=touring)
+    else:
+        _measure(planned, again=again, json=json, touring=touring)
+
+
+def _measure(plan: Plan, *, again: bool, json: bool, touring: bool) -> None:
+    from steptime import session
+    from steptime.cli import results
+    from steptime.cli.watch import SessionWatch
+    from steptime.store.folder import FolderStore
+
+    for line in () if touring else plan.notes:
+        output.note(f"note: {line}")
+    store = FolderStore(store_folder())
+    with SessionWatch() as watch:
+        records = session.run(plan.cases, plan.protocol, store, again=again, watch=watch)
+    if json:
+        output.document(results.as_document(records))
+    else:
+        results.show(records)
+        fresh = "Stored" if watch.finished_processes else "Measured before (--again measures anew), stored"
+        output.say(f"\n{fresh} in {store.path}.")
+        if touring:
+            output.say(NEXT)
+    failed = sum(record.status != "ok" for record in records)
+    if failed:
+        raise typer.Exit(ALL_FAILED if failed == len(records) else SOME_FAILED)

@@ -1,0 +1,99 @@
+"""`steptime show NETWORK`: its layers, and what follows from them alone. Nothing is run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from steptime.cli.output import document, say, table
+from steptime.core.errors import SteptimeError
+
+if TYPE_CHECKING:
+    from steptime.graph import Graph, Layer, Network, Optimizer
+
+COLUMNS = ("layer", "kind", "output", "parameters", "forward FLOPs", "backward FLOPs")
+
+
+def show_command(
+    network: Annotated[str, typer.Argument(help="A network's name, or FILE.py:NAME for one of your own.")],
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Layers, parameters, FLOPs and fingerprint of a network."""
+    if network == "cpu" or network.startswith("cuda"):
+        raise SteptimeError(f"{network!r} is a device, not a network; `steptime machine` shows devices.")
+    from steptime import networks
+
+    found = networks.load(network)
+    if json:
+        document(describe(found))
+    else:
+        _print(found)
+
+
+def describe(network: Network) -> dict[str, Any]:
+    graph = network.graph
+    return {
+        "name": network.name,
+        "title": network.title,
+        "source": network.source,
+        "optimizer": _rule(network.optimizer),
+        "unit": network.unit,
+        "units_per_sample": network.units_per_sample,
+        "trainable_parameters": graph.trainable_parameters,
+        "stored_parameters": graph.stored_parameters,
+        "forward_flops": graph.forward_flops,
+        "backward_flops": graph.backward_flops,
+        "forward_bytes": graph.forward_bytes(),
+        "fingerprint": graph.fingerprint,
+        "layers": [_layer(graph, layer) for layer in graph],
+    }
+
+
+def _layer(graph: Graph, layer: Layer) -> dict[str, Any]:
+    forward, backward = graph.layer_flops(layer)
+    return {
+        "name": layer.name,
+        "kind": layer.kind.name,
+        "inputs": layer.inputs,
+        "shape": layer.shape,
+        "parameters": sum(weight.size for weight in layer.weights.values() if weight.trainable),
+        "forward_flops": forward,
+        "backward_flops": backward,
+    }
+
+
+def _print(network: Network) -> None:
+    facts = describe(network)
+    rows = [
+        [
+            layer["name"],
+            layer["kind"],
+            " × ".join(map(str, layer["shape"])),
+            *(f"{layer[name]:,}" if layer[name] else "" for name in ("parameters", "forward_flops", "backward_flops")),
+        ]
+        for layer in facts["layers"]
+    ]
+    say(f"{facts['title']}: {facts['source']}")
+    say()
+    table(COLUMNS, rows, right=COLUMNS[3:])
+    say()
+    totals = {
+        "trainable parameters": f"{facts['trainable_parameters']:,}",
+        "stored parameters": f"{facts['stored_parameters']:,}",
+        "forward FLOPs per sample": f"{facts['forward_flops']:,}",
+        "backward FLOPs per sample": f"{facts['backward_flops']:,}",
+        "forward bytes, batch 1, fp32": f"{facts['forward_bytes']:,}",
+    }
+    width = max(map(len, totals.values()))
+    for name, value in totals.items():
+        say(f"{name:30}{value:>{width}}")
+    if facts["units_per_sample"] > 1:
+        say(f"{'one sample':30}{facts['units_per_sample']} {facts['unit']}")
+    say(f"{'optimizer':30}{facts['optimizer']}")
+    say(f"{'fingerprint':30}{facts['fingerprint']}")
+
+
+def _rule(optimizer: Optimizer) -> str:
+    inertia = f", momentum {optimizer.momentum}" if optimizer.kind == "momentum" else ""
+    return f"{optimizer.kind}, rate {optimizer.rate}{inertia}"

@@ -1,0 +1,53 @@
+"""Tells a terminal how far a session is. Only between processes: whoever watches must not disturb what is measured."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Self
+
+from steptime.cli.estimate import estimate
+from steptime.cli.words import clock
+from steptime.core.job import Job
+from steptime.core.record import Attempt
+
+
+class Progress:
+    """One line that replaces itself; nothing where no terminal reads it."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+
+    def show(self, text: str) -> None:
+        if self._shown:
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.show("")
+
+
+class SessionWatch(Progress):
+    """What `session` reports to. Time left is at least that: noisy cases take more processes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.finished_processes = 0
+        self._seconds = 0.0
+        self._started = time.monotonic()
+
+    def started(self, job: Job, done: int, expected: int) -> None:
+        self._started = time.monotonic()
+        left = clock((expected - done) * self._each(job))
+        self.show(f"process {done + 1} of {expected} or more, {left} left: {job.case.label}")
+
+    def finished(self, attempt: Attempt) -> None:
+        self._seconds += time.monotonic() - self._started
+        self.finished_processes += 1
+
+    def _each(self, job: Job) -> float:
+        if self.finished_processes:
+            return self._seconds / self.finished_processes
+        return estimate(job.case, job.protocol, {}).least_seconds / job.protocol.processes_least

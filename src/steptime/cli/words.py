@@ -1,0 +1,78 @@
+"""Numbers, cases and settings as people read and write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from steptime.core.case import SETTINGS, Case
+from steptime.core.errors import SteptimeError, unknown
+
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def digits(value: float) -> str:
+    """Four significant digits, thousands apart: 12.34, 5,193, 0.01234."""
+    if value == 0:
+        return "0"
+    text = f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 or "e+" in text else text
+
+
+def duration(seconds: float) -> str:
+    size, unit = next(((size, unit) for size, unit in UNITS if abs(seconds) >= size), UNITS[-1])
+    return f"{digits(seconds / size)} {unit}"
+
+
+def clock(seconds: float) -> str:
+    """For waiting: rounded, no false precision."""
+    if seconds < 90:
+        return f"{max(round(seconds), 1)} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def scaled(value: float, unit: str) -> str:
+    """794.5 TFLOP/s, 1.87 TB/s."""
+    size, prefix = next(((size, prefix) for size, prefix in PREFIXES if abs(value) >= size), (1.0, ""))
+    return f"{digits(value / size)} {prefix}{unit}"
+
+
+def byte_count(value: int) -> str:
+    """Memory comes in powers of two."""
+    size, unit = next(((1 << s, u) for s, u in ((30, "GiB"), (20, "MiB"), (10, "KiB")) if value >= 1 << s), (1, "B"))
+    return f"{digits(value / size)} {unit}"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if abs(share) < 0.1 else f"{100 * share:.0f} %"
+
+
+def differing(cases: Sequence[Case], always: Iterable[str] = ("workload",)) -> list[str]:
+    """The settings that tell these cases apart."""
+    return [name for name in SETTINGS if name in always or len({getattr(case, name) for case in cases}) > 1]
+
+
+def settings(texts: Iterable[str]) -> dict[str, Any]:
+    """`key=value` words; a comma in a value makes it a list."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            raise SteptimeError(f"Settings are written key=value, for example batch_size=64; found {text!r}.")
+        words = [_typed(word) for word in value.split(",")]
+        found[name.strip()] = words[0] if len(words) == 1 else words
+    return found
+
+
+def refuse_unknown(found: dict[str, Any]) -> None:
+    for name in found:
+        if name not in SETTINGS:
+            raise unknown("setting", name, SETTINGS)
+
+
+def _typed(word: str) -> Any:
+    if re.fullmatch(r"-?\d+", word.strip()):
+        return int(word)
+    return float(word) if re.fullmatch(r"-?\d*\.\d+(e-?\d+)?", word.strip()) else word.strip()

@@ -1,0 +1,179 @@
+"""Runs jobs as fresh processes of this machine, one at a time. Sleeps in the kernel while they measure."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+from steptime.core.errors import SteptimeError
+from steptime.core.job import Job
+from steptime.core.record import Attempt, Failure
+from steptime.executors.environment import for_job
+from steptime.store import journal, reader
+from steptime.store.folder import FolderStore
+
+
+class Executor:
+    def __init__(self, python: str = sys.executable) -> None:
+        self.python = python
+
+    def run(self, job: Job, store: FolderStore) -> Attempt:
+        """Returns when the worker is gone and its journal is closed, whatever happened to it."""
+        worker = _Worker(self.python, job, store)
+        with worker.supervised():
+            worker.wait()
+        return worker.attempt()
+
+    def resident(self, job: Job, store: FolderStore) -> Resident:
+        """Returns when the worker is warm and waits for its first turn, or is gone."""
+        worker = _Worker(self.python, replace(job, turns=True), store)
+        resident = Resident(worker)
+        with worker.supervised():
+            resident.alive = worker.heard("ready")
+        return resident
+
+
+class Resident:
+    """A warm worker that measures one block whenever it is its turn."""
+
+    def __init__(self, worker: _Worker) -> None:
+        self.worker = worker
+        self.alive = False
+
+    def turn(self) -> bool:
+        """False: the worker is gone, `stop` tells why."""
+        with self.worker.supervised():
+            self.alive = self.alive and self.worker.tell("turn") and self.worker.heard("done")
+        return self.alive
+
+    def stop(self) -> Attempt:
+        with self.worker.supervised():
+            self.worker.tell("stop")
+            self.worker.wait()
+        return self.worker.attempt()
+
+    def cancel(self, reason: str) -> Attempt:
+        """Nobody wants the rest any more; what it was before that, it stays."""
+        self.worker.end("cancelled", reason)
+        return self.worker.attempt()
+
+
+class _Worker:
+    """One process with its journal, and beside that its orders and what it prints."""
+
+    def __init__(self, python: str, job: Job, store: FolderStore) -> None:
+        variables, told = for_job(job, os.environ)
+        self.job = replace(job, environment=told)
+        self.path = store.journal(job.id)
+        self.orders, self.log = self.path.with_suffix(".case.json"), self.path.with_suffix(".log")
+        self.failure: Failure | None = None
+        self.closed: Attempt | None = None
+        self.memory_kills = _memory_kills()
+        try:
+            self.orders.write_text(json.dumps(self.job.to_dict()))
+            with self.log.open("wb") as log:
+                self.process = subprocess.Popen(
+                    [python, "-P", "-m", "steptime.worker", str(self.orders), str(self.path)],
+                    stdin=subprocess.PIPE if job.turns else subprocess.DEVNULL,
+                    stdout=subprocess.PIPE if job.turns else log,
+                    stderr=log,
+                    bufsize=0,
+                    env=variables,
+                    start_new_session=True,  # so that its own children can be ended with it
+                )
+        except OSError as problem:
+            raise SteptimeError(f"A worker could not be started with {python}: {problem}.") from problem
+        self.ended = os.pidfd_open(self.process.pid)
+
+    @contextlib.contextmanager
+    def supervised(self) -> Iterator[None]:
+        """Whatever interrupts us, the worker does not outlive it and the journal says what happened."""
+        try:
+            yield
+        except BaseException:
+            self.end("cancelled", "Interrupted.")
+            with contextlib.suppress(SteptimeError):  # what interrupted us matters more than a full disk
+                self.attempt()
+            raise
+
+    def wait(self) -> None:
+        if not self._readable(self.ended):
+            self.end("timed_out", f"No result after {self.job.protocol.limit_seconds:g} s: it was ended.")
+
+    def heard(self, word: str) -> bool:
+        """Waits for this line; False when the worker ends or hangs instead."""
+        assert self.process.stdout is not None
+        if not self._readable(self.process.stdout.fileno()):
+            self.end("timed_out", f"Not {word} after {self.job.protocol.limit_seconds:g} s: it was ended.")
+            return False
+        return self.process.stdout.readline().strip() == word.encode()
+
+    def tell(self, word: str) -> bool:
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(word.encode() + b"\n")
+        except BrokenPipeError:
+            return False
+        return True
+
+    def end(self, cause: str, reason: str) -> None:
+        self.failure = self.failure or Failure(cause=cause, reason=reason)
+        self._end_group()
+
+    def attempt(self) -> Attempt:
+        """What the journal says; closes it first where the worker could not."""
+        if self.closed is not None:
+            return self.closed
+        self._end_group()
+        if not reader.has_ended(self.path):
+            failure = self.failure or self._why()
+            journal.close_failed(self.path, self.job, replace(failure, output=reader.last_output(self.log)))
+        self.closed = reader.read(self.path)
+        if self.closed is None:
+            raise SteptimeError(
+                f"The journal {self.path} can not be read back. Is another version of steptime running?"
+            )
+        self._tidy(failed=self.closed.failure is not None)
+        return self.closed
+
+    def _why(self) -> Failure:
+        code = self.process.returncode
+        if code >= 0:
+            return Failure(cause="crashed", reason=f"The worker ended with exit code {code} and no result.")
+        if code == -signal.SIGKILL and _memory_kills() > self.memory_kills:
+            return Failure(cause="out_of_memory", reason="The kernel killed the worker for want of memory.")
+        return Failure(cause="crashed", reason=f"The worker was killed by {signal.Signals(-code).name}.")
+
+    def _readable(self, file: int) -> bool:
+        poll = select.poll()
+        poll.register(file, select.POLLIN)
+        return bool(poll.poll(self.job.protocol.limit_seconds * 1000))
+
+    def _end_group(self) -> None:
+        """The worker, if it still lives, and every child it left behind."""
+        if self.process.returncode is None:  # not yet waited for, so nobody else can have got its number
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            os.close(self.ended)
+
+    def _tidy(self, *, failed: bool) -> None:
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self.orders.unlink(missing_ok=True)
+        if not failed or not self.log.stat().st_size:
+            self.log.unlink()
+
+
+def _memory_kills() -> int:
+    """How often the kernel killed something for want of memory since it started; control groups included."""
+    with contextlib.suppress(OSError), open("/proc/vmstat") as file:
+        return next((int(line.split()[1]) for line in file if line.startswith("oom_kill ")), 0)
+    return 0

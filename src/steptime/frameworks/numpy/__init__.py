@@ -1,0 +1,37 @@
+"""NumPy in float64: the reference that says what a graph computes. Slow on purpose where speed would hide meaning."""
+
+from __future__ import annotations
+
+import platform
+
+import numpy as np
+
+from steptime.core.case import Case
+from steptime.core.errors import Unsupported
+from steptime.frameworks.numpy.program import NumpyProgram
+from steptime.graph import Work
+
+INSTALL = "pip install numpy"
+ONLY = {"device": "cpu", "precision": "fp64", "mode": "eager", "layout": "nchw"}
+
+
+def versions() -> dict[str, str]:
+    return {"numpy": np.__version__, "python": platform.python_version()}
+
+
+def unsupported(case: Case) -> str | None:
+    for setting, word in ONLY.items():
+        found = getattr(case, setting)
+        if found != word:
+            return f"{setting} {found}: the reference computes with {setting}={word} only; use {setting}={word}"
+    return None
+
+
+def lower(work: Work, case: Case) -> NumpyProgram:
+    if reason := unsupported(case):
+        raise Unsupported(reason)
+    return NumpyProgram(work, phase=case.phase, seed=case.seed)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError)

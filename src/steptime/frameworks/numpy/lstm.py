@@ -1,0 +1,56 @@
+"""Long short-term memory over time, and back through it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from steptime.frameworks.numpy.walk import Array, Back, Slopes, Walk
+from steptime.graph import Layer
+
+
+def lstm(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
+    batch, steps, _ = x.shape
+    of_input, of_hidden = weights["weight_input"], weights["weight_hidden"]
+    hidden = np.zeros((steps + 1, batch, of_hidden.shape[1]))
+    cell = np.zeros_like(hidden)
+    gates = x.transpose(1, 0, 2) @ of_input.T + weights["bias"]
+    for t in range(steps):
+        gates[t] = _squash(gates[t] + hidden[t] @ of_hidden.T)
+        entry, forget, candidate, exit_ = np.split(gates[t], 4, axis=1)
+        cell[t + 1] = forget * cell[t] + entry * candidate
+        hidden[t + 1] = exit_ * np.tanh(cell[t + 1])
+
+    def back(slope: Array) -> Slopes:
+        slopes = _through_time(slope.transpose(1, 0, 2), gates, cell, of_hidden)
+        rows = slopes.reshape(steps * batch, -1)
+        inputs, states = x.transpose(1, 0, 2).reshape(len(rows), -1), hidden[:-1].reshape(len(rows), -1)
+        found = {"weight_input": rows.T @ inputs, "weight_hidden": rows.T @ states, "bias": rows.sum(axis=0)}
+        return [(slopes @ of_input).transpose(1, 0, 2)], found
+
+    return hidden[1:].transpose(1, 0, 2), back
+
+
+def _squash(gates: Array) -> Array:
+    entry, forget, candidate, exit_ = np.split(gates, 4, axis=1)
+    sigmoid = [0.5 * (1 + np.tanh(gate / 2)) for gate in (entry, forget, exit_)]
+    return np.concatenate([sigmoid[0], sigmoid[1], np.tanh(candidate), sigmoid[2]], axis=1)
+
+
+def _through_time(slope: Array, gates: Array, cell: Array, of_hidden: Array) -> Array:
+    """Gradients before the squashing, for every step: each is the loss's own and what comes back from the next."""
+    found = np.zeros_like(gates)
+    to_hidden, to_cell = np.zeros_like(cell[0]), np.zeros_like(cell[0])
+    for t in reversed(range(len(gates))):
+        entry, forget, candidate, exit_ = np.split(gates[t], 4, axis=1)
+        bent = np.tanh(cell[t + 1])
+        of_h = slope[t] + to_hidden
+        of_c = to_cell + of_h * exit_ * (1 - bent * bent)
+        inner = [
+            of_c * candidate * entry * (1 - entry),
+            of_c * cell[t] * forget * (1 - forget),
+            of_c * entry * (1 - candidate * candidate),
+            of_h * bent * exit_ * (1 - exit_),
+        ]
+        found[t] = np.concatenate(inner, axis=1)
+        to_hidden, to_cell = found[t] @ of_hidden, of_c * forget
+    return found

@@ -1,0 +1,81 @@
+"""One case in NumPy: done when the step returns, so there is nothing to wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from steptime.frameworks.numpy.optimizer import Stepper
+from steptime.frameworks.numpy.reference import backward, forward, loss
+from steptime.frameworks.numpy.walk import Array, Walk
+from steptime.graph import Work
+from steptime.graph.weights import check
+
+
+class NumpyProgram:
+    timer = None
+
+    def __init__(self, work: Work, *, phase: str, seed: int) -> None:
+        self.graph, self.batch = work.graph, _float64(work.batch)
+        self.load(work.weights)
+        self._stepper = Stepper(work.optimizer)
+        self._random = np.random.default_rng([seed, 0x64_726F_70])  # apart from the weights' and the batch's streams
+        steps: dict[str, Callable[[], Array]] = {
+            "training": self._train,
+            "inference": lambda: self._predict(self.batch["input"]),
+            "forward": self._forward,
+        }
+        self.step = steps[phase]
+
+    def wait(self) -> None:
+        pass
+
+    def compilations(self) -> int:
+        return 0
+
+    def memory(self) -> dict[str, int]:
+        return {}
+
+    def facts(self) -> dict[str, Any]:
+        return {"dtype": "float64"}
+
+    def weights(self) -> dict[str, Array]:
+        return {name: array.copy() for name, array in self._weights.items()}
+
+    def load(self, weights: dict[str, Any]) -> None:
+        check(weights, self.graph)
+        self._weights = {name: np.array(array, dtype=np.float64) for name, array in weights.items()}
+
+    def predict(self, batch: dict[str, Any]) -> Array:
+        return self._predict(_float64(batch)["input"])
+
+    def gradients(self, batch: dict[str, Any]) -> tuple[float, dict[str, Array]]:
+        return self._slopes(_float64(batch), Walk(training=True))
+
+    def _predict(self, x: Array) -> Array:
+        return forward(self.graph, self._weights, x, Walk(training=False))[0]
+
+    def _forward(self) -> float:
+        walk = Walk(training=True, random=self._random)
+        output, _ = forward(self.graph, self._weights, self.batch["input"], walk)
+        self._weights.update(walk.statistics)
+        return loss(output, self.batch["target"])[0]
+
+    def _train(self) -> float:
+        walk = Walk(training=True, random=self._random)
+        value, slopes = self._slopes(self.batch, walk)
+        self._weights.update(walk.statistics)
+        self._stepper.update(self._weights, slopes)
+        return value
+
+    def _slopes(self, batch: dict[str, Any], walk: Walk) -> tuple[float, dict[str, Array]]:
+        output, backs = forward(self.graph, self._weights, batch["input"], walk)
+        value, slope = loss(output, batch["target"])
+        return value, backward(self.graph, backs, slope)
+
+
+def _float64(batch: dict[str, Any]) -> dict[str, Any]:
+    """Tokens and targets stay whole numbers."""
+    return {name: a.astype(np.float64) if a.dtype.kind == "f" else np.asarray(a) for name, a in batch.items()}

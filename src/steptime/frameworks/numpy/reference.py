@@ -1,0 +1,45 @@
+"""Walks a graph forward, and back from the loss to the gradient of every trainable weight."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from steptime.frameworks.numpy.layers import LAYERS
+from steptime.frameworks.numpy.walk import Array, Back, Walk
+from steptime.graph import Graph, Layer
+
+
+def forward(graph: Graph, weights: dict[str, Array], x: Array, walk: Walk) -> tuple[Array, dict[str, Back]]:
+    """The output, and each layer's way back."""
+    values, backs = {graph.input.name: x}, {}
+    for layer in graph:
+        if layer.inputs:
+            inputs = [values[name] for name in layer.inputs]
+            values[layer.name], backs[layer.name] = LAYERS[layer.kind.name](layer, _own(layer, weights), walk, *inputs)
+    return values[graph.output], backs
+
+
+def backward(graph: Graph, backs: dict[str, Back], slope: Array) -> dict[str, Array]:
+    slopes, found = {graph.output: slope}, {}
+    for layer in reversed(graph.layers):
+        if layer.name not in backs or not (layer.name in graph.learns_before or layer.weights):
+            continue  # nothing to learn here or before
+        of_inputs, of_weights = backs[layer.name](slopes.pop(layer.name))
+        found.update({name: of_weights[name.rpartition(".")[2]] for name, w in layer.weights.items() if w.trainable})
+        for name, value in zip(layer.inputs, of_inputs, strict=True):
+            slopes[name] = value if name not in slopes else slopes[name] + value
+    return found
+
+
+def loss(output: Array, target: Array) -> tuple[float, Array]:
+    """Mean over batch and positions of −log softmax(output)[target], and its gradient."""
+    shifted = output - output.max(axis=-1, keepdims=True)  # the softmax is the same and nothing overflows
+    logarithms = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    chosen = np.take_along_axis(logarithms, target[..., None], axis=-1)
+    slope = np.exp(logarithms)
+    np.put_along_axis(slope, target[..., None], np.exp(chosen) - 1, axis=-1)
+    return float(-chosen.mean()), slope / target.size
+
+
+def _own(layer: Layer, weights: dict[str, Array]) -> dict[str, Array]:
+    return {name.rpartition(".")[2]: weights[name] for name in layer.weights}

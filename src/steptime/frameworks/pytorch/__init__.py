@@ -1,0 +1,99 @@
+"""PyTorch, eager, compiled or replayed as a CUDA graph, on CPU and CUDA.
+
+PyTorch itself is imported by the functions, so that the folder can be asked how to install it where it is missing."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from steptime.core.case import Case
+from steptime.core.errors import NotInstalled, Unsupported
+from steptime.core.program import Program
+from steptime.graph import Work
+
+INSTALL = "pip install 'steptime[pytorch]'"
+
+
+def versions() -> dict[str, str]:
+    torch = _torch()
+    import numpy
+
+    found = {"pytorch": torch.__version__, "python": platform.python_version(), "numpy": numpy.__version__}
+    if torch.cuda.is_available():
+        found |= {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version()), "driver": _driver(torch)}
+    return found
+
+
+def unsupported(case: Case) -> str | None:
+    torch = _torch()
+    if case.mode not in ("eager", "compiled", "cudagraph"):
+        return f"PyTorch has no mode {case.mode!r}; it has eager, compiled and cudagraph."
+    return _not_on_cpu(case) if case.device == "cpu" else _not_on_cuda(case, torch)
+
+
+def lower(work: Work, case: Case) -> Program:
+    if reason := unsupported(case):
+        raise Unsupported(reason)
+    from steptime.frameworks.pytorch.program import PytorchProgram
+
+    return PytorchProgram(work, case)
+
+
+def measure_roofs(device: str, seconds: float) -> dict[str, Any]:
+    _torch()
+    from steptime.frameworks.pytorch import roofs
+
+    return roofs.measure_roofs(device, seconds)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    torch = sys.modules.get("torch")
+    if isinstance(error, MemoryError) or (torch is not None and isinstance(error, torch.OutOfMemoryError)):
+        return True
+    signs = ("out of memory", "can't allocate memory", "DefaultCPUAllocator", "STATUS_ALLOC_FAILED")
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)
+
+
+def _not_on_cpu(case: Case) -> str | None:
+    if case.precision == "tf32":
+        return "tf32 is a mode of NVIDIA's matrix units; the CPU has fp32."
+    if case.mode == "cudagraph":
+        return "A CUDA graph needs a CUDA device; the case is for the CPU."
+    if case.mode == "compiled" and not shutil.which("g++"):
+        return "torch.compile on the CPU needs a C++ compiler, and there is no g++ on the path."
+    return None
+
+
+def _not_on_cuda(case: Case, torch: Any) -> str | None:
+    if not torch.cuda.is_available():
+        return f"torch {torch.__version__} sees no CUDA device."
+    index, count = int(case.device.removeprefix("cuda:")), torch.cuda.device_count()
+    if index >= count:
+        return f"There is no {case.device}: torch {torch.__version__} sees {count} CUDA device(s), counted from 0."
+    capability = torch.cuda.get_device_capability(index)
+    if case.precision in ("tf32", "bf16") and capability < (8, 0):
+        return f"{case.precision} needs compute capability 8.0; {case.device} has {capability[0]}.{capability[1]}."
+    if (case.mode, case.phase, case.precision) == ("cudagraph", "training", "fp16"):
+        return "Loss scaling decides on the host whether to step, which a CUDA graph can not; use bf16."
+    return None
+
+
+def _torch() -> ModuleType:
+    try:
+        import torch
+    except ImportError as problem:
+        raise NotInstalled(f"PyTorch can not be imported here ({problem}); install it with: {INSTALL}") from problem
+    return torch
+
+
+def _driver(torch: Any) -> str:
+    """The kernel module's version where the system tells it, else the CUDA version that the driver offers."""
+    told = Path("/proc/driver/nvidia/version")
+    if told.exists() and "Kernel Module" in (text := told.read_text()):
+        return next(word for word in text.split("Kernel Module")[1].split() if word[0].isdigit())
+    return f"CUDA {torch._C._cuda_getDriverVersion()}"

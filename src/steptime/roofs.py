@@ -1,0 +1,61 @@
+"""`python -m steptime.roofs [--no-roofs]`: tells what this machine is and the best it can do, as lines of JSON.
+
+A worker of its own: like `steptime.worker` it may import frameworks, and whoever started it may not."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import os
+import platform
+import sys
+from typing import IO, Any
+
+from steptime import __version__, shelf
+
+SECONDS = 45.0  # of one device, all its roofs together
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what frameworks print is no answer
+
+    from steptime.engine import machine
+
+    found = machine.inventory()
+    _tell(answers, {"part": "machine", **found})
+    frameworks = _installed()
+    versions = {"steptime": __version__, "python": platform.python_version()}
+    for framework in frameworks.values():
+        versions |= framework.versions()
+    _tell(answers, {"part": "software", **versions})
+    if "--no-roofs" not in sys.argv[1:]:
+        # Of several GPUs the first: they are alike, and each takes its time.
+        _measure(answers, frameworks, ["cpu", "cuda:0"] if found.get("gpus") else ["cpu"])
+
+
+def _measure(answers: IO[str], frameworks: dict[str, Any], devices: list[str]) -> None:
+    """By the first framework that knows how."""
+    able = [name for name in frameworks if importlib.util.find_spec(f"steptime.frameworks.{name}.roofs")]
+    for device in devices if able else []:
+        _tell(answers, {"part": "starts", "device": device, "seconds": SECONDS})
+        found = importlib.import_module(f"steptime.frameworks.{able[0]}.roofs").measure_roofs(device, SECONDS)
+        _tell(answers, {"part": "roofs", "device": device, "framework": able[0], "roofs": found})
+
+
+def _installed() -> dict[str, Any]:
+    found = {}
+    for name in shelf.names("frameworks"):
+        with contextlib.suppress(ImportError):
+            found[name] = shelf.load("frameworks", name)
+    return found
+
+
+def _tell(answers: IO[str], line: dict[str, Any]) -> None:
+    print(json.dumps(line), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

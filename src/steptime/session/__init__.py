@@ -1,0 +1,7 @@
+"""Everything that one command measures: `run` for cases by themselves, `compare` for two against each other."""
+
+from steptime.session.pairs import Refused, compare
+from steptime.session.rounds import run
+from steptime.session.watch import Watch
+
+__all__ = ["Refused", "Watch", "compare", "run"]

@@ -1,0 +1,150 @@
+"""Two cases against each other: pairs of warm workers that take turns, until a verdict or the last look."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from steptime import shelf, workloads
+from steptime.analysis.compare import Comparison, Pair, different_work, live, wants_more_pairs
+from steptime.core.case import Case
+from steptime.core.errors import SteptimeError
+from steptime.core.job import Job
+from steptime.core.protocol import Protocol
+from steptime.core.record import Attempt
+from steptime.session.rounds import MAY_PASS, TRIES, plan_of
+from steptime.session.watch import Nobody, Watch
+from steptime.store.folder import FolderStore
+from steptime.store.journal import uuid7
+
+NO_PARTNER = "Its partner in this pair failed."
+
+
+class Refused(SteptimeError):
+    """The two cases do not do the same work."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        super().__init__(
+            "Not compared: " + "; ".join(reasons) + '. To compare all the same, say why with --despite "…".'
+        )
+        self.reasons = list(reasons)
+
+
+@dataclass(frozen=True)
+class Compared:
+    comparison: Comparison
+    pairs: tuple[Pair, ...]
+
+
+def compare(
+    cases: tuple[Case, Case], protocol: Protocol, store: FolderStore, *, despite: str = "", watch: Watch | None = None
+) -> Compared:
+    """B, the second, against A. Raises Refused, or SteptimeError when one of the two can not be measured."""
+    reasons = different_work(*(_planned(case) for case in cases))
+    if reasons and not despite:
+        raise Refused(reasons)
+    duel = Duel(cases, protocol, store, watch or Nobody())
+    while wants_more_pairs(duel.pairs):
+        duel.next_pair()
+    comparison = live(duel.pairs)
+    if reasons:
+        comparison = replace(comparison, remarks=(*comparison.remarks, f"despite ({despite}): {'; '.join(reasons)}"))
+    return Compared(comparison, tuple(duel.pairs))
+
+
+def _planned(case: Case) -> Attempt:
+    """What an attempt would say of its work, before there is one."""
+    threads = case.threads or len(os.sched_getaffinity(0))
+    network = workloads.load(case.workload).describe(case)
+    nowhere: dict[str, Any] = {"machine": {}, "software": {}, "environment": {}, "started": ""}
+    nothing: dict[str, Any] = {"id": "", "session": "", "plan": "", "process": 0, "protocol": Protocol()}
+    return Attempt(case=replace(case, threads=threads), network=network, **nothing, **nowhere)
+
+
+@dataclass
+class Duel:
+    cases: tuple[Case, Case]
+    protocol: Protocol
+    store: FolderStore
+    watch: Watch
+    executor: Any = field(default_factory=lambda: shelf.load("executors", "local").Executor())
+    pairs: list[Pair] = field(default_factory=list)
+    together: bool = True  # False: both at once do not fit in memory
+    tried: int = 0
+    failures: int = 0
+
+    def __post_init__(self) -> None:
+        self.session, self.plan = uuid7(), plan_of(self.cases, self.protocol)
+        self.dice = random.Random(self.session)
+
+    def next_pair(self) -> None:
+        """Adds one, or takes note of why not."""
+        jobs = self._jobs()
+        attempts = self._in_turns(jobs) if self.together else self._one_by_one(jobs)
+        for attempt in attempts:
+            self.watch.finished(attempt)
+        self.tried += 1
+        failed = [attempt for attempt in attempts if attempt.failure and attempt.failure.reason != NO_PARTNER]
+        if failed:
+            self._note(failed[0], both_started=len(attempts) == 2)
+        else:
+            self.pairs.append((attempts[0], attempts[1]))
+
+    def _jobs(self) -> list[Job]:
+        """Partners carry the same word; A has even numbers, so that a case can be compared with itself."""
+        word = uuid7()
+        same: dict[str, Any] = {"session": self.session, "plan": self.plan, "protocol": self.protocol, "pair": word}
+        return [
+            Job(id=uuid7(), process=2 * self.tried + side, case=case, **same) for side, case in enumerate(self.cases)
+        ]
+
+    def _in_turns(self, jobs: list[Job]) -> list[Attempt]:
+        residents: list[Any] = []
+        order = self.dice.sample(jobs, 2)
+        try:
+            for job in order:
+                self._tell(job)
+                residents.append(self.executor.resident(job, self.store))
+                if not residents[-1].alive:
+                    break
+            whole = len(residents) == 2 and self._take_turns(residents)
+            attempts = [one.stop() if whole or not one.alive else one.cancel(NO_PARTNER) for one in residents]
+        except BaseException:
+            for resident in residents:
+                resident.cancel("Interrupted.")
+            raise
+        return sorted(attempts, key=lambda attempt: attempt.process)
+
+    def _take_turns(self, residents: list[Any]) -> bool:
+        """A coin decides who goes first in each pair of blocks. False: one of them is gone."""
+        for _ in range(self.protocol.pair_blocks):
+            if not all(resident.alive and resident.turn() for resident in self.dice.sample(residents, 2)):
+                return False
+        return True
+
+    def _one_by_one(self, jobs: list[Job]) -> list[Attempt]:
+        """Fresh processes A B B A: what drifts evenly is in both."""
+        attempts: list[Attempt] = []
+        for job in jobs if self.tried % 2 else reversed(jobs):
+            self._tell(job)
+            attempts.append(self.executor.run(job, self.store))
+            if attempts[-1].failure:
+                break
+        return sorted(attempts, key=lambda attempt: attempt.process)
+
+    def _note(self, attempt: Attempt, *, both_started: bool) -> None:
+        assert attempt.failure is not None
+        if self.together and both_started and attempt.failure.cause == "out_of_memory":
+            self.together = False
+            return
+        self.failures += 1 if attempt.failure.cause in MAY_PASS else TRIES
+        if self.failures >= TRIES:
+            why = f"{attempt.failure.cause}: {attempt.failure.reason}"
+            raise SteptimeError(f"{attempt.case.label} could not be measured, so nothing is compared ({why})")
+
+    def _tell(self, job: Job) -> None:
+        looks = [look for look in self.protocol.pair_looks if look > len(self.pairs)]
+        self.watch.started(job, job.process, 2 * (self.tried + looks[0] - len(self.pairs)))

@@ -1,0 +1,65 @@
+"""`steptime show`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from steptime import networks
+from steptime.cli.show import show_command
+from steptime.core.errors import SteptimeError
+
+
+def shown(capsys: pytest.CaptureFixture[str], network: str) -> list[str]:
+    show_command(network)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_layer_is_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    row = next(line for line in shown(capsys, "lenet5") if line.startswith("conv2"))
+    assert row.split() == ["conv2", "conv", "16", "×", "10", "×", "10", "2,416", "480,000", "960,000"]
+
+
+def test_totals_stand_below(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "\n".join(shown(capsys, "resnet50"))
+    assert "trainable parameters" in text and " 25,557,032\n" in text and " 25,610,152\n" in text
+    assert " 8,178,368,512\n" in text
+    assert networks.load("resnet50").graph.fingerprint in text
+
+
+def test_a_sample_of_a_language_model_is_its_tokens(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [line.split() for line in shown(capsys, "ptb-lstm-small") if "tokens" in line] == [
+        ["one", "sample", "20", "tokens"]
+    ]
+
+
+def test_the_source_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "Zaremba" in shown(capsys, "ptb-lstm-small")[0]
+
+
+def test_the_document_sums_up(capsys: pytest.CaptureFixture[str]) -> None:
+    show_command("resnet50", json=True)
+    document = json.loads(capsys.readouterr().out)
+    layers = document["layers"]
+    assert sum(layer["parameters"] for layer in layers) == document["trainable_parameters"] == 25_557_032
+    assert sum(layer["forward_flops"] for layer in layers) == document["forward_flops"]
+    assert sum(layer["backward_flops"] for layer in layers) == document["backward_flops"]
+
+
+def test_a_network_of_ones_own_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = "from steptime.graph import network\n@network('mine', title='My own', source='here')\n"
+    (tmp_path / "own.py").write_text(own + "def build(net):\n    return net.dense(net.input(4), 2)\n")
+    assert shown(capsys, f"{tmp_path}/own.py:mine")[0] == "My own: here"
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_a_device_is_referred_to_the_machine(device: str) -> None:
+    with pytest.raises(SteptimeError, match="is a device, not a network; `steptime machine`"):
+        show_command(device)
+
+
+def test_a_misspelt_network_gets_the_nearest_known() -> None:
+    with pytest.raises(SteptimeError, match="Did you mean 'lenet5'"):
+        show_command("lenet")

@@ -1,0 +1,136 @@
+"""Every kind's gradients against finite differences, and its values against the definition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steptime.frameworks.numpy.layers import LAYERS
+from steptime.frameworks.numpy.reference import backward, forward, loss
+from steptime.frameworks.numpy.walk import Walk
+from steptime.graph import Net, Tensor
+from steptime.graph.kinds import KINDS
+
+Write = Callable[[Net], Tensor]
+
+
+def image(net: Net) -> Tensor:
+    """Something to learn before the layer in question, so that its input's gradient counts."""
+    return net.conv(net.input(2, 7, 6), 4, 2)
+
+
+def end(net: Net, x: Tensor) -> Tensor:
+    return net.dense(net.flatten(x), 3)
+
+
+NETWORKS: dict[str, Write] = {
+    "dense": lambda net: net.dense(net.dense(net.input(4, 3), 5), 2, bias=False),
+    "conv": lambda net: end(net, net.conv(image(net), 4, (3, 2), stride=2, padding="same", dilation=2, groups=2)),
+    "max_pool": lambda net: end(net, net.max_pool(image(net), 3, stride=2, padding=1, ceil=True)),
+    "average_pool": lambda net: end(net, net.average_pool(image(net), (3, 2), stride=2, padding=1, ceil=True)),
+    "global_average_pool": lambda net: net.dense(net.global_average_pool(image(net)), 3),
+    "batch_norm": lambda net: end(net, net.batch_norm(image(net))),
+    "relu": lambda net: net.dense(net.relu(net.dense(net.input(4), 6)), 3),
+    "tanh": lambda net: net.dense(net.tanh(net.dense(net.input(4), 6)), 3),
+    "sigmoid": lambda net: net.dense(net.sigmoid(net.dense(net.input(4), 6)), 3),
+    "dropout": lambda net: net.dense(net.dropout(net.dense(net.input(4), 6), 0.4), 3),
+    "add": lambda net: net.dense(net.add(x := net.dense(net.input(4), 6), net.tanh(x)), 3),
+    "flatten": lambda net: end(net, image(net)),
+    "embedding": lambda net: net.dense(net.embedding(net.tokens(6, 4), 4, 3), 5),
+    "lstm": lambda net: net.dense(net.lstm(net.lstm(net.embedding(net.tokens(4, 6), 6, 3), 2), 3), 5),
+}
+
+
+def test_every_kind_is_here() -> None:
+    assert set(LAYERS) == set(NETWORKS) == set(KINDS) - {"input"}
+
+
+def numeric(value: Callable[[], float], weight: Any, step: float = 1e-5) -> Any:
+    """Central differences, one entry after the other."""
+    slopes = np.zeros_like(weight)
+    for place in np.ndindex(weight.shape):
+        kept = weight[place]
+        weight[place] = kept + step
+        above = value()
+        weight[place] = kept - step
+        slopes[place] = (above - value()) / (2 * step)
+        weight[place] = kept
+    return slopes
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_gradients_equal_finite_differences(kind: str, lower: Callable[..., Any]) -> None:
+    program = lower(NETWORKS[kind])
+    graph, weights, batch = program.graph, program.weights(), program.batch
+
+    def walked() -> tuple[float, dict[str, Any]]:
+        walk = Walk(training=True, random=np.random.default_rng(0))  # dropout draws the same every time
+        output, backs = forward(graph, weights, batch["input"], walk)
+        value, slope = loss(output, batch["target"])
+        return value, backward(graph, backs, slope)
+
+    _, slopes = walked()
+    assert set(slopes) == {name for name, weight in graph.weights.items() if weight.trainable}
+    for name, slope in slopes.items():
+        expected = numeric(lambda: walked()[0], weights[name])
+        np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-9, err_msg=name)
+
+
+def test_a_convolution_is_a_sum_over_its_window(lower: Callable[..., Any]) -> None:
+    program = lower(lambda net: net.conv(net.input(2, 5, 6), 4, (2, 3), stride=(2, 1), padding=1, groups=2))
+    x = np.pad(program.batch["input"], ((0, 0), (0, 0), (1, 1), (1, 1)))
+    weights = program.weights()
+    expected = np.zeros((3, *program.graph[program.graph.output].shape))
+    for n, f, i, j in np.ndindex(*expected.shape):
+        window = x[n, f // 2 : f // 2 + 1, 2 * i : 2 * i + 2, j : j + 3]
+        expected[n, f, i, j] = (window * weights["conv1.weight"][f]).sum() + weights["conv1.bias"][f]
+    np.testing.assert_allclose(program.predict(program.batch), expected, atol=1e-12)
+
+
+def test_an_average_counts_only_cells_of_the_image(lower: Callable[..., Any]) -> None:
+    program = lower(lambda net: net.average_pool(net.input(1, 3, 3), 2, padding=1, ceil=True), batch_size=1)
+    x = np.arange(9.0).reshape(1, 1, 3, 3)
+    expected = [[0.0, 1.5], [4.5, 6.0]]
+    assert program.predict({"input": x})[0, 0].tolist() == expected
+
+
+def test_the_padding_never_wins_a_maximum(lower: Callable[..., Any]) -> None:
+    program = lower(lambda net: net.max_pool(net.input(1, 2, 2), 2, padding=1), batch_size=1)
+    x = -np.ones((1, 1, 2, 2))
+    assert (program.predict({"input": x}) == -1).all()
+
+
+def test_the_first_of_equals_gets_the_gradient(lower: Callable[..., Any]) -> None:
+    graph = lower(lambda net: net.max_pool(net.input(1, 2, 2), 2), batch_size=1).graph
+    _, back = LAYERS["max_pool"](graph["max_pool1"], {}, Walk(training=True), np.zeros((1, 1, 2, 2)))
+    assert back(np.ones((1, 1, 1, 1)))[0][0].tolist() == [[[[1.0, 0.0], [0.0, 0.0]]]]
+
+
+def test_dropout_keeps_the_mean(lower: Callable[..., Any]) -> None:
+    graph = lower(lambda net: net.dropout(net.input(10_000), 0.2)).graph
+    walk = Walk(training=True, random=np.random.default_rng(0))
+    y, _ = LAYERS["dropout"](graph["dropout1"], {}, walk, np.ones((1, 10_000)))
+    assert set(y.flat) == {0.0, 1.25}
+    assert y.mean() == pytest.approx(1, abs=0.02)
+
+
+def test_normalised_values_have_no_mean_and_unit_variance(lower: Callable[..., Any]) -> None:
+    program = lower(lambda net: net.batch_norm(net.input(2, 5, 5), epsilon=0.0))
+    y, _ = forward(program.graph, program.weights(), 3 + 2 * program.batch["input"], Walk(training=True))
+    np.testing.assert_allclose(y.mean(axis=(0, 2, 3)), 0, atol=1e-12)
+    np.testing.assert_allclose(y.var(axis=(0, 2, 3)), 1, atol=1e-12)
+
+
+def test_an_lstm_follows_its_formulas(lower: Callable[..., Any]) -> None:
+    program = lower(lambda net: net.lstm(net.input(3, 2), 4), batch_size=1)
+    weights, x = program.weights(), program.batch["input"][0]
+    h, c = np.zeros(4), np.zeros(4)
+    for token in x:
+        gates = weights["lstm1.weight_input"] @ token + weights["lstm1.weight_hidden"] @ h + weights["lstm1.bias"]
+        i, f, g, o = gates.reshape(4, 4)
+        c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+        h = np.tanh(c) / (1 + np.exp(-o))
+    np.testing.assert_allclose(program.predict(program.batch)[0, -1], h, atol=1e-12)

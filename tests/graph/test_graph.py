@@ -1,0 +1,244 @@
+"""Counts, costs, fingerprint and JSON of a graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steptime.core.errors import WrongGraph
+from steptime.graph import Graph, Initial, Net, Tensor
+
+
+def build(write: Callable[[Net], Tensor]) -> Graph:
+    net = Net("tiny")
+    return net.graph(write(net))
+
+
+def branches(net: Net) -> Tensor:
+    """Every kind that an image network needs."""
+    x = net.conv(net.input(3, 9, 9), 4, 3, padding="same", bias=False)
+    left = net.relu(net.batch_norm(x))
+    right = net.sigmoid(net.conv(x, 4, 1, groups=2))
+    x = net.average_pool(net.max_pool(net.add(left, right), 2, ceil=True), 2, stride=1)
+    x = net.dropout(net.tanh(net.dense(net.flatten(x), 5)), 0.3)
+    return net.dense(x, 2, initial=Initial("truncated_normal", 0.1))
+
+
+def test_trainable_and_stored_parameters_are_told_apart() -> None:
+    graph = build(lambda net: net.batch_norm(net.dense(net.input(4), 3)))
+    assert (graph.trainable_parameters, graph.stored_parameters) == (4 * 3 + 3 + 6, 4 * 3 + 3 + 12)
+
+
+def test_weights_have_canonical_names() -> None:
+    graph = build(lambda net: net.lstm(net.embedding(net.tokens(5, 10), 10, 3), 2, name="memory"))
+    names = ["embedding1.weight", "memory.weight_input", "memory.weight_hidden", "memory.bias"]
+    assert list(graph.weights) == names
+
+
+def test_the_first_layer_gets_no_input_gradient() -> None:
+    graph = build(lambda net: net.dense(net.relu(net.dense(net.flatten(net.input(1, 2, 2)), 3)), 2))
+    assert graph.layer_flops(graph["dense1"]) == (2 * 4 * 3, 2 * 4 * 3)
+    assert graph.layer_flops(graph["dense2"]) == (2 * 3 * 2, 2 * 2 * 3 * 2)
+
+
+def test_bytes_are_inputs_weights_and_outputs_once() -> None:
+    graph = build(lambda net: net.dense(net.input(4), 3))
+    assert graph.forward_bytes(batch=2, item=4) == 4 * (2 * 4 + (12 + 3) + 2 * 3)
+
+
+def test_an_embedding_reads_the_rows_it_needs_and_no_more() -> None:
+    graph = build(lambda net: net.embedding(net.tokens(5, 1000), 1000, 3))
+    assert graph.forward_bytes(batch=2, item=1) == 2 * 5 + 2 * 5 * 3 + 2 * 5 * 3
+
+
+sizes = st.integers(1, 5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_convolution_costs_equal_a_count_over_its_outputs(data: st.DataObject) -> None:
+    groups, channels, filters = (data.draw(st.integers(1, 2), label) for label in ("groups", "channels", "filters"))
+    height, width, stride, dilation = (data.draw(st.integers(1, 3)) for _ in range(4))
+    kernel = data.draw(st.tuples(st.integers(1, 2), st.integers(1, 3)))
+    height, width = height + (kernel[0] - 1) * dilation, width + (kernel[1] - 1) * dilation
+    graph = build(
+        lambda net: net.conv(
+            net.conv(net.input(1, height, width), channels * groups, 1),
+            filters * groups,
+            kernel,
+            stride=stride,
+            dilation=dilation,
+            groups=groups,
+        )
+    )
+    _, rows, columns = graph[graph.output].shape
+    count = 0
+    for _ in product(range(groups), range(filters), range(rows), range(columns)):
+        for _ in product(range(channels), range(kernel[0]), range(kernel[1])):
+            count += 2
+    assert graph.layer_flops(graph[graph.output]) == (count, 2 * count)
+
+
+@settings(max_examples=40, deadline=None)
+@given(shape=st.lists(sizes, min_size=1, max_size=3), units=sizes)
+def test_dense_costs_equal_a_count_over_its_outputs(shape: list[int], units: int) -> None:
+    graph = build(lambda net: net.dense(net.input(*shape), units))
+    count = sum(2 * shape[-1] for _ in product(*(range(size) for size in graph[graph.output].shape)))
+    assert (graph.forward_flops, graph.backward_flops) == (count, count)
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps=sizes, features=sizes, units=sizes, first=st.booleans())
+def test_lstm_costs_equal_a_count_over_time(steps: int, features: int, units: int, first: bool) -> None:
+    def write(net: Net) -> Tensor:
+        x = net.input(steps, features)
+        return net.lstm(x if first else net.dense(x, features), units, name="memory")
+
+    graph, forward, backward = build(write), 0, 0
+    for step, _gate, _unit in product(range(steps), range(4), range(units)):
+        forward += 2 * features + 2 * units
+        backward += 2 * features + 2 * units  # of the weights
+        backward += 2 * units if step > 0 else 0  # to the state before; the very first is a constant
+        backward += 0 if first else 2 * features
+    assert graph.layer_flops(graph["memory"]) == (forward, backward)
+
+
+@settings(max_examples=20, deadline=None)
+@given(size=st.integers(2, 6))
+def test_layers_without_products_cost_nothing(size: int) -> None:
+    graph = build(lambda net: net.global_average_pool(net.max_pool(net.tanh(net.input(2, size, size)), 2)))
+    assert (graph.forward_flops, graph.backward_flops, graph.trainable_parameters) == (0, 0, 0)
+
+
+def shuffled(graph: Graph, random: Any) -> Graph:
+    """The same network as another author would write it: other names, independent branches in another order, the sides
+    of additions swapped."""
+    names = {
+        layer.name: f"layer_{number}" for number, layer in enumerate(random.sample(graph.layers, len(graph.layers)))
+    }
+    waiting, done, entries = list(graph.to_dict()["layers"]), set(), []
+    while waiting:
+        ready = [entry for entry in waiting if set(entry["inputs"]) <= done]
+        entry = random.choice(ready)
+        waiting.remove(entry)
+        done.add(entry["name"])
+        inputs = [names[name] for name in entry["inputs"]]
+        if entry["kind"] == "add" and random.random() < 0.5:
+            inputs.reverse()
+        entries.append({**entry, "name": names[entry["name"]], "inputs": inputs})
+    return Graph.from_dict({"name": "other", "output": names[graph.output], "layers": entries})
+
+
+@settings(max_examples=60, deadline=None)
+@given(random=st.randoms(use_true_random=False))
+def test_names_and_order_do_not_change_the_fingerprint(random: Any) -> None:
+    graph = build(branches)
+    assert shuffled(graph, random).fingerprint == graph.fingerprint
+
+
+def test_initial_weights_do_not_change_the_fingerprint() -> None:
+    law = Initial("constant", 0.5)
+    plain, other = (build(lambda net, law=law: net.dense(net.input(4), 3, initial=law)) for law in (None, law))
+    assert plain.fingerprint == other.fingerprint
+
+
+def words(net: Net) -> Tensor:
+    return net.lstm(net.embedding(net.tokens(5, 10), 10, 3), 2)
+
+
+def changed(value: Any) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, tuple):
+        return (changed(value[0]), *value[1:])
+    return value * 2 if isinstance(value, float) else value + 1
+
+
+STRUCTURE = [
+    pytest.param(write, layer.name, setting, id=f"{layer.name}-{setting}")
+    for write in (branches, words)
+    for layer in build(write)
+    for setting in layer.kind.structure()
+]
+
+
+@pytest.mark.parametrize(("write", "name", "setting"), STRUCTURE)
+def test_every_structural_setting_changes_the_fingerprint(
+    write: Callable[[Net], Tensor], name: str, setting: str
+) -> None:
+    graph = build(write)
+    kind = graph[name].kind
+    other = replace(graph[name], kind=replace(kind, **{setting: changed(getattr(kind, setting))}))
+    layers = tuple(other if layer.name == name else layer for layer in graph)
+    assert replace(graph, layers=layers).fingerprint != graph.fingerprint
+
+
+def test_a_layer_used_twice_is_not_two_equal_layers() -> None:
+    def shared(net: Net) -> Tensor:
+        x = net.dense(net.input(4), 3)
+        return net.add(x, x)
+
+    def copied(net: Net) -> Tensor:
+        x = net.input(4)
+        return net.add(net.dense(x, 3), net.dense(x, 3))
+
+    assert build(shared).fingerprint != build(copied).fingerprint
+
+
+def test_who_shares_a_layer_changes_the_fingerprint() -> None:
+    def write(pick: int) -> Callable[[Net], Tensor]:
+        def inner(net: Net) -> Tensor:
+            x = net.input(4)
+            twins = [net.dense(x, 3), net.dense(x, 3)]
+            return net.add(net.add(net.relu(twins[0]), net.tanh(twins[1])), net.sigmoid(twins[pick]))
+
+        return inner
+
+    assert build(write(0)).fingerprint != build(write(1)).fingerprint
+
+
+def test_a_graph_survives_json() -> None:
+    graph = build(branches)
+    assert Graph.from_dict(json.loads(json.dumps(graph.to_dict()))) == graph
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"kind": "convv"}, "layer 'dense1': No layer kind 'convv'. Did you mean 'conv'"),
+        ({"inputs": ["inptu"]}, "layer 'dense1': No earlier layer 'inptu'. Did you mean 'input'"),
+        ({"settings": {"unit": 3}}, "settings do not fit a dense"),
+        ({"name": "input"}, "every layer needs its own name"),
+    ],
+)
+def test_a_wrong_file_gets_a_sentence(change: dict[str, Any], sentence: str) -> None:
+    document = build(lambda net: net.dense(net.input(4), 3)).to_dict()
+    document["layers"][1] |= change
+    with pytest.raises(WrongGraph, match=sentence):
+        Graph.from_dict(document)
+
+
+def test_a_file_that_lacks_a_part_says_which() -> None:
+    with pytest.raises(WrongGraph, match="lacks 'layers'"):
+        Graph.from_dict({"name": "tiny", "output": "x"})
+
+
+def test_a_file_changed_by_hand_is_noticed() -> None:
+    document = build(lambda net: net.dense(net.input(4), 3)).to_dict()
+    document["layers"][1]["settings"]["units"] = 4
+    with pytest.raises(WrongGraph, match="changed by hand"):
+        Graph.from_dict(document)
+
+
+def test_a_network_has_one_input() -> None:
+    document = build(lambda net: net.dense(net.input(4), 3)).to_dict()
+    document["layers"].insert(0, {**document["layers"][0], "name": "second"})
+    with pytest.raises(WrongGraph, match="one input, found 2: second, input"):
+        Graph.from_dict(document)

@@ -1,0 +1,164 @@
+"""The builder: names, shapes, and sentences for what does not fit."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steptime.core.errors import WrongGraph
+from steptime.graph import Net, Tensor, kinds
+
+
+def test_layers_are_numbered_by_kind() -> None:
+    net = Net("tiny")
+    x = net.dense(net.relu(net.dense(net.input(4), 3)), 2)
+    assert [layer.name for layer in net.graph(x)] == ["input", "dense1", "relu1", "dense2"]
+
+
+def test_a_shape_mismatch_names_the_layer_and_both_shapes() -> None:
+    net = Net("tiny")
+    x = net.input(4)
+    with pytest.raises(WrongGraph, match=r"tiny: layer 'add1' \(add\) after 'input' \(4,\) and 'dense1' \(3,\)"):
+        net.add(x, net.dense(x, 3))
+
+
+def test_a_convolution_over_a_vector_says_what_it_needs() -> None:
+    net = Net("tiny")
+    with pytest.raises(WrongGraph, match=r"layer 'conv1' .* needs an image \(channels, height, width\), got .*\(4,\)"):
+        net.conv(net.input(4), 8, 3)
+
+
+def test_a_window_larger_than_the_image_is_refused() -> None:
+    net = Net("tiny")
+    with pytest.raises(WrongGraph, match=r"'max_pool1' .* window of 5 is larger than the padded input 4"):
+        net.max_pool(net.input(1, 4, 4), 5)
+
+
+def test_channels_that_do_not_split_into_groups_are_refused() -> None:
+    net = Net("tiny")
+    with pytest.raises(WrongGraph, match="3 channels and 4 filters do not split into 2 groups"):
+        net.conv(net.input(3, 4, 4), 4, 1, groups=2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"kernel": 2, "stride": (0, 1)}, "stride of at least 1"),
+        ({"kernel": 2, "padding": 2}, "wholly in its padding"),
+        ({"kernel": 3, "padding": -1}, "padding of at least 0"),
+        ({"kernel": 2, "padding": "sane"}, "after 'input' .* must be a number or 'same', found 'sane'"),
+    ],
+)
+def test_impossible_windows_are_refused(settings: dict[str, object], sentence: str) -> None:
+    net = Net("tiny")
+    with pytest.raises(WrongGraph, match=sentence):
+        net.max_pool(net.input(1, 4, 4), **settings)
+
+
+def test_a_layer_without_units_is_refused() -> None:
+    net = Net("tiny")
+    with pytest.raises(WrongGraph, match=r"layer 'dense1' .* would have the shape \(0,\)"):
+        net.dense(net.input(4), 0)
+
+
+def test_a_dropout_rate_of_one_is_refused() -> None:
+    net = Net("tiny")
+    with pytest.raises(WrongGraph, match="below 1, found 1"):
+        net.dropout(net.input(4), 1.0)
+
+
+def test_tokens_need_an_embedding() -> None:
+    net = Net("tiny")
+    with pytest.raises(WrongGraph, match="put an embedding between"):
+        net.dense(net.tokens(5, 10), 3)
+
+
+def test_an_embedding_needs_tokens() -> None:
+    net = Net("tiny")
+    with pytest.raises(WrongGraph, match=r"'embedding1' .* needs tokens"):
+        net.embedding(net.input(4), 10, 3)
+
+
+def test_an_embedding_needs_a_row_for_every_token() -> None:
+    net = Net("tiny")
+    with pytest.raises(WrongGraph, match="has 9 rows for tokens below 10"):
+        net.embedding(net.tokens(5, 10), 9, 3)
+
+
+def test_two_layers_of_one_name_are_refused() -> None:
+    net = Net("tiny")
+    x = net.dense(net.input(4), 3, name="twin")
+    with pytest.raises(WrongGraph, match="two layers are called 'twin'"):
+        net.dense(x, 3, name="twin")
+
+
+def test_a_name_that_is_no_word_of_a_program_is_refused() -> None:
+    net = Net("tiny")
+    with pytest.raises(WrongGraph, match="letters, digits and underscores"):
+        net.dense(net.input(4), 3, name="the layer")
+
+
+def test_an_input_that_is_no_layer_is_refused() -> None:
+    net = Net("tiny")
+    with pytest.raises(WrongGraph, match="'dense1' must come from a layer of this network, found 784"):
+        net.dense(784, 10)  # type: ignore[arg-type]
+
+
+def test_a_layer_of_another_network_is_refused() -> None:
+    with pytest.raises(WrongGraph, match="must come from a layer of this network"):
+        Net("tiny").relu(Tensor("elsewhere", (4,)))
+
+
+def test_a_kind_with_too_few_inputs_is_refused() -> None:
+    net = Net("tiny")
+    with pytest.raises(WrongGraph, match="takes 2 inputs, found 1"):
+        net.layer(kinds.Add(), net.input(4))
+
+
+def test_a_layer_that_leads_nowhere_is_refused() -> None:
+    net = Net("tiny")
+    x = net.input(4)
+    net.dense(x, 3)
+    with pytest.raises(WrongGraph, match=r"layer 'dense1' \(3,\) leads nowhere"):
+        net.graph(net.dense(x, 2))
+
+
+def test_a_network_without_an_output_is_refused() -> None:
+    net = Net("tiny")
+    net.input(4)
+    with pytest.raises(WrongGraph, match="the output must come from a layer of this network, found None"):
+        net.graph(None)  # type: ignore[arg-type]
+
+
+sizes = st.integers(1, 40)
+
+
+@settings(max_examples=100, deadline=None)
+@given(size=sizes, kernel=st.integers(1, 9), stride=st.integers(1, 5), dilation=st.integers(1, 3))
+def test_same_padding_gives_one_output_per_stride(size: int, kernel: int, stride: int, dilation: int) -> None:
+    net = Net("tiny")
+    x = net.conv(net.input(1, size, size), 1, kernel, stride=stride, dilation=dilation, padding="same")
+    kind = net.graph(x)["conv1"].kind
+    assert isinstance(kind, kinds.Conv)
+    (before, after), _ = kind.padding
+    reach = (kernel - 1) * dilation + 1
+    assert x.shape[1] == -(-size // stride)
+    assert after - before in (0, 1)  # the odd cell goes behind
+    assert before + after == max((x.shape[1] - 1) * stride + reach - size, 0)  # and not a cell more than needed
+
+
+@settings(max_examples=100, deadline=None)
+@given(size=sizes, kernel=st.integers(1, 7), stride=st.integers(1, 5), ceil=st.booleans(), data=st.data())
+def test_pooling_counts_the_windows_that_start_inside(
+    size: int, kernel: int, stride: int, ceil: bool, data: st.DataObject
+) -> None:
+    padding = data.draw(st.integers(0, kernel - 1))
+    kernel = min(kernel, size + 2 * padding)
+    padding = min(padding, kernel - 1)
+    net = Net("tiny")
+    x = net.average_pool(net.input(1, size, size), kernel, stride=stride, padding=padding, ceil=ceil)
+    starts = range(-padding, size, stride)  # where rounding up may begin a window
+    whole = [start for start in starts if start + kernel <= size + padding]
+    partly = [start for start in starts if start < size + padding - kernel + stride]
+    assert x.shape[1] == len(partly if ceil else whole)

@@ -1,0 +1,75 @@
+"""Initial weights and files of weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steptime.core.errors import SteptimeError
+from steptime.graph import Graph, Initial, Net
+from steptime.graph.weights import initial_weights, load, save
+
+
+def tiny(units: int = 3, initial: Initial | None = None) -> Graph:
+    net = Net("tiny")
+    return net.graph(net.dense(net.input(400), units, initial=initial))
+
+
+def test_a_seed_gives_the_same_weights_again() -> None:
+    first, second, other = (initial_weights(tiny(), seed)["dense1.weight"] for seed in (7, 7, 8))
+    assert np.array_equal(first, second) and not np.array_equal(first, other)
+
+
+def test_weights_start_uniform_within_one_over_the_root_of_their_inputs() -> None:
+    weight = initial_weights(tiny(50), 0)["dense1.weight"]
+    assert weight.dtype == np.float32
+    assert 0.049 < np.abs(weight).max() <= 0.05
+    assert weight.std() == pytest.approx(0.05 / 3**0.5, rel=0.02)
+
+
+def test_a_truncated_normal_is_cut_at_two_deviations() -> None:
+    weight = initial_weights(tiny(50, Initial("truncated_normal", 0.1)), 0)["dense1.weight"]
+    assert 0.19 < np.abs(weight).max() <= 0.2
+    assert weight.std() == pytest.approx(0.088, rel=0.02)  # a normal cut at two of its deviations
+
+
+def test_a_constant_is_that_everywhere() -> None:
+    assert (initial_weights(tiny(initial=Initial("constant", 0.25)), 0)["dense1.weight"] == 0.25).all()
+
+
+def test_weights_survive_a_file(tmp_path: Path) -> None:
+    weights = {name: array.T.copy().T for name, array in initial_weights(tiny(), 0).items()}  # not in row order
+    save(tmp_path / "tiny.safetensors", weights)
+    read = load(tmp_path / "tiny.safetensors", tiny())
+    assert list(read) == sorted(weights) and all(np.array_equal(read[name], weights[name]) for name in weights)
+
+
+def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
+    save(tmp_path / "tiny.safetensors", dict(initial_weights(tiny(), 0)))
+    with pytest.raises(SteptimeError, match=r"tiny needs 'dense1.weight' of shape \(4, 400\), found \(3, 400\)"):
+        load(tmp_path / "tiny.safetensors", tiny(4))
+
+
+def test_an_absent_weight_is_named(tmp_path: Path) -> None:
+    save(tmp_path / "tiny.safetensors", {"dense1.bias": np.zeros(3)})
+    with pytest.raises(SteptimeError, match=r"needs the weight 'dense1.weight' of shape \(3, 400\); it is absent"):
+        load(tmp_path / "tiny.safetensors", tiny())
+
+
+def test_a_weight_too_many_is_named(tmp_path: Path) -> None:
+    save(tmp_path / "tiny.safetensors", {**initial_weights(tiny(), 0), "dense1.bais": np.zeros(3)})
+    with pytest.raises(SteptimeError, match=r"No weight of tiny 'dense1.bais'. Did you mean 'dense1.bias'"):
+        load(tmp_path / "tiny.safetensors", tiny())
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not weights")
+    with pytest.raises(SteptimeError, match="is not a safetensors file"):
+        load(tmp_path / "notes.txt")
+
+
+def test_an_absent_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SteptimeError, match="No file"):
+        load(tmp_path / "absent")

@@ -1,0 +1,119 @@
+"""Frameworks that go wrong in every way that real ones do, and one that does not. Found through entry points."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+INSTALL = "pip install misbehaving"
+STEPS_BEFORE = 5
+
+
+class Program:
+    timer = None
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self.act, self.steps = act, 0
+
+    def step(self) -> None:
+        self.steps += 1
+        time.sleep(0.0005)
+        if self.steps > STEPS_BEFORE:
+            self.act()
+
+    def wait(self) -> None: ...
+
+    def compilations(self) -> int:
+        return 0
+
+    def memory(self) -> dict[str, int]:
+        return {}
+
+    def facts(self) -> dict[str, Any]:
+        return {variable: os.environ.get(variable, "") for variable in ("PYTHONHASHSEED", "OMP_NUM_THREADS")}
+
+
+class Framework:
+    def __init__(self, act: Callable[[], None]) -> None:
+        self.act = act
+
+    def versions(self) -> dict[str, str]:
+        return {"misbehaving": "1"}
+
+    def unsupported(self, case: Any) -> str | None:
+        return "precision fp64: not in this framework" if case.precision == "fp64" else None
+
+    def lower(self, work: Any, case: Any) -> Program:
+        return Program(self.act)
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        return "out of memory" in str(error)
+
+
+def fail() -> None:
+    raise RuntimeError("boom")
+
+
+def run_out_of_device_memory() -> None:
+    raise RuntimeError("device: out of memory, tried to allocate 7 GiB")
+
+
+def grow() -> None:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + (512 << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    hoard = []
+    while True:
+        hoard.append(bytearray(64 << 20))
+
+
+def print_and_leave() -> None:
+    for number in range(1000):
+        print("line", number)
+    os._exit(7)
+
+
+def leave_a_child() -> None:
+    child = subprocess.Popen(["sleep", "1000"])
+    print("child", child.pid)
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class SelfishProgram(Program):
+    """Needs a device that has room for one."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        super().__init__(act)
+        self.place = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            self.place.bind(f"\0steptime selfish {os.environ['STEPTIME_PARENT']}")  # free again when the process ends
+        except OSError as problem:
+            raise RuntimeError("device: out of memory") from problem
+
+
+class Selfish(Framework):
+    def lower(self, work: Any, case: Any) -> Program:
+        return SelfishProgram(self.act)
+
+
+selfish = Selfish(lambda: None)
+calm = Framework(lambda: None)
+chatty = Framework(lambda: print("done"))
+segfault = Framework(lambda: ctypes.string_at(0) and None)
+leaves = Framework(lambda: sys.exit(3))
+hangs = Framework(lambda: time.sleep(1000))
+grows = Framework(grow)
+full = Framework(run_out_of_device_memory)
+fails = Framework(fail)
+prints = Framework(print_and_leave)
+killed = Framework(lambda: os.kill(os.getpid(), signal.SIGKILL))
+parent = Framework(leave_a_child)

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from steptime.core.case import Case
+from steptime.core.errors import SteptimeError
+from steptime.core.job import Job
+from steptime.store.folder import FolderStore
+from steptime.store.journal import Journal
+
+Keep = Callable[[Job], Path]
+MakeJob = Callable[..., Job]
+
+
+def test_a_store_that_is_only_read_is_not_made(store: FolderStore) -> None:
+    assert store.records() == [] and not store.path.exists()
+
+
+def test_journals_lie_in_the_folder_of_their_day(store: FolderStore) -> None:
+    path = store.journal("019a8c1e-5b7e-7c31-9a52-0d6f1c2b3a44")
+    assert path == store.path / "journal/2025/11/16/019a8c1e-5b7e-7c31-9a52-0d6f1c2b3a44.jsonl"
+    assert json.loads((store.path / "STORE.json").read_text())["format"] == 1
+
+
+def test_attempts_are_grouped_by_session_and_case_in_process_order(
+    store: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
+    other = Case(workload="mnist-mlp", batch_size=64)
+    for settings in ({"process": 1}, {"case": other}, {"session": "s2"}, {"process": 0}):
+        keep(make_job(**settings))
+    records = store.records()
+    assert [(r.session, r.case.batch_size, [a.process for a in r.attempts]) for r in records] == [
+        ("s1", 32, [0, 1]),
+        ("s1", 64, [0]),
+        ("s2", 32, [0]),
+    ]
+
+
+def test_records_are_found_by_either_end_of_an_id_or_session(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+    job = make_job(session="0198-abcd")
+    keep(job)
+    keep(make_job(session="0198-ffff"))
+    for word in (job.id, job.id[-12:], "0198-a", "abcd"):
+        assert [record.session for record in store.find(word)] == ["0198-abcd"]
+    assert len(store.find("0198")) == 2 and store.find("") == []
+
+
+def test_one_unreadable_journal_leaves_the_rest_alone(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+    keep(make_job())
+    bad = keep(make_job())
+    bad.write_text("{}\n")
+    assert len(store.attempts()) == 1
+    assert len(store.problems) == 1 and str(bad) in store.problems[0] and bad.exists()
+
+
+def test_what_still_runs_is_not_a_result_yet(store: FolderStore, make_job: MakeJob) -> None:
+    job = make_job()
+    with Journal(store.journal(job.id)) as journal:
+        journal.begin(job)
+        assert store.attempts() == []
+    assert [attempt.id for attempt in store.attempts()] == [job.id]
+
+
+@pytest.mark.parametrize("text, words", [('{"format": 2}', "newer steptime"), ("[", "Is this a steptime store")])
+def test_a_store_of_another_kind_is_refused_with_a_sentence(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "STORE.json").write_text(text)
+    with pytest.raises(SteptimeError, match=words):
+        FolderStore(tmp_path)
+
+
+def test_a_place_that_can_not_be_written_is_a_sentence(tmp_path: Path, make_job: MakeJob) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SteptimeError, match="--store"):
+        FolderStore(tmp_path / "file" / "results").journal(make_job().id)
+
+
+def test_a_session_is_continued_by_one_at_a_time(store: FolderStore) -> None:
+    words = "another process"
+    with store.hold("s1"), store.hold("s2"), pytest.raises(SteptimeError, match=words), store.hold("s1"):
+        pytest.fail("held twice")
+    with store.hold("s1"):
+        pass

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import json
+import resource
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from steptime.core.job import Job
+from steptime.core.measurement import Measurement
+from steptime.core.record import Failure
+from steptime.store.journal import Journal, NotWritten, close_failed, is_running, uuid7
+from steptime.store.reader import read
+
+CRASH = Failure(cause="crashed", reason="It was killed.", output="last words")
+
+
+@pytest.fixture
+def disk_of() -> Iterator[Callable[[int], None]]:
+    """Files may grow to this many bytes: as far as a writer can tell, the disk is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_ids_sort_by_the_time_they_were_made() -> None:
+    made = [uuid7() for _ in range(100)]
+    assert sorted(name[:18] for name in made) == [name[:18] for name in made]
+    assert len(set(made)) == 100 and all(name[14] == "7" for name in made)
+
+
+def test_a_journal_never_replaces_another(tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    path.write_text("precious")
+    with pytest.raises(NotWritten, match="File exists"):
+        Journal(path)
+    assert path.read_text() == "precious"
+
+
+def test_what_was_measured_is_read_back_equal(
+    keep: Callable[[Job], Path], make_job: Callable[..., Job], measurement: Measurement
+) -> None:
+    job = make_job(environment={"PYTHONHASHSEED": "7"}, pair="duel")
+    attempt = read(keep(job))
+    assert attempt is not None and attempt.measurement == measurement
+    assert (attempt.id, attempt.case, attempt.protocol, attempt.pair) == (job.id, job.case, job.protocol, "duel")
+    assert attempt.environment == {"PYTHONHASHSEED": "7"} and attempt.network == {"fingerprint": "f"}
+
+
+def test_every_line_is_json_with_its_kind(keep: Callable[[Job], Path], make_job: Callable[..., Job]) -> None:
+    kinds = [json.loads(line)["line"] for line in keep(make_job()).read_text().splitlines()]
+    assert kinds == ["begin", "context", "sample", "sample", "end"]
+
+
+def test_a_parent_closes_what_its_worker_left_open(tmp_path: Path, make_job: Callable[..., Job]) -> None:
+    path = tmp_path / "a.jsonl"
+    with Journal(path) as journal:
+        journal.begin(make_job())
+    close_failed(path, make_job(), CRASH)
+    attempt = read(path)
+    assert attempt is not None and attempt.failure == CRASH and attempt.ended
+
+
+@pytest.mark.parametrize("left", [None, "", '{"line":"beg'], ids=["no file", "empty file", "torn line"])
+def test_a_worker_that_died_before_it_began_still_leaves_an_attempt(
+    left: str | None, tmp_path: Path, make_job: Callable[..., Job]
+) -> None:
+    path, job = tmp_path / "a.jsonl", make_job()
+    if left is not None:
+        path.write_text(left)
+    close_failed(path, job, CRASH)
+    attempt = read(path)
+    assert attempt is not None and (attempt.id, attempt.failure) == (job.id, CRASH)
+
+
+def test_a_living_writer_is_seen_and_a_dead_one_too(tmp_path: Path, make_job: Callable[..., Job]) -> None:
+    path = tmp_path / "a.jsonl"
+    with Journal(path) as journal:
+        journal.begin(make_job())
+        assert is_running(path) and read(path) is None
+    assert not is_running(path) and read(path) is not None
+
+
+def test_a_full_disk_is_a_sentence_and_takes_nothing_back(
+    tmp_path: Path, make_job: Callable[..., Job], measurement: Measurement, disk_of: Callable[[int], None]
+) -> None:
+    path = tmp_path / "a.jsonl"
+    with Journal(path) as journal:
+        journal.begin(make_job())
+        begun = path.read_bytes()
+        disk_of(len(begun) + 300)
+        with pytest.raises(NotWritten, match="make room"):
+            journal.measured(measurement)
+        assert path.read_bytes() == begun
+        journal.failed(Failure(cause="crashed", reason="The disk is full."))
+    attempt = read(path)
+    assert attempt is not None and attempt.failure is not None and attempt.failure.reason == "The disk is full."
+
+
+def test_a_disk_without_any_room_is_a_sentence_for_the_parent_too(
+    tmp_path: Path, make_job: Callable[..., Job], disk_of: Callable[[int], None]
+) -> None:
+    disk_of(10)
+    with pytest.raises(NotWritten, match="Finished results are safe"):
+        close_failed(tmp_path / "a.jsonl", make_job(), CRASH)

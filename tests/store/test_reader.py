@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from steptime.core.job import Job
+from steptime.core.measurement import Measurement
+from steptime.store.journal import Journal
+from steptime.store.reader import NO_END, last_output, read
+
+
+@pytest.fixture
+def path(keep: Callable[[Job], Path], make_job: Callable[..., Job]) -> Path:
+    return keep(make_job())
+
+
+def test_cut_anywhere_a_journal_reads_and_never_tells_a_wrong_measurement(path: Path, measurement: Measurement) -> None:
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        problems: list[str] = []
+        attempt = read(path, problems)
+        found = attempt.measurement if attempt else None
+        assert found == (measurement if length >= len(whole) - 1 else None)
+        assert problems == []  # a torn end is what every killed writer leaves
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damaged_anywhere_a_journal_still_reads_without_error(path: Path, data: st.DataObject) -> None:
+    whole = path.read_bytes()
+    start = data.draw(st.integers(0, len(whole) - 1))
+    stop = data.draw(st.integers(start, len(whole)))
+    damaged = path.with_name("damaged.jsonl")
+    damaged.write_bytes(whole[:start] + data.draw(st.binary(max_size=8)) + whole[stop:])
+    read(damaged, [])
+
+
+@pytest.mark.parametrize("lost", [2, 3])
+def test_a_lost_sample_line_costs_the_measurement_and_is_told(lost: int, path: Path) -> None:
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:lost] + lines[lost + 1 :]))
+    problems: list[str] = []
+    attempt = read(path, problems)
+    assert attempt is not None and attempt.measurement is None
+    assert attempt.failure is not None and attempt.failure.cause == "crashed"
+    assert "samples are missing" in problems[0]
+
+
+def test_without_an_end_the_attempt_crashed_and_says_what_was_printed(path: Path) -> None:
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
+    path.with_suffix(".log").write_text("Segmentation fault\n")
+    attempt = read(path)
+    assert attempt is not None and attempt.failure is not None
+    assert (attempt.failure.cause, attempt.failure.reason) == ("crashed", NO_END)
+    assert attempt.failure.output == "Segmentation fault"
+    assert attempt.machine == {"cpu": "x"}
+
+
+def test_a_newer_schema_is_a_problem_that_names_the_file(path: Path) -> None:
+    path.write_text(path.read_text().replace("steptime/1", "steptime/2"))
+    problems: list[str] = []
+    assert read(path, problems) is None
+    assert str(path) in problems[0] and "newer steptime" in problems[0]
+
+
+def test_fields_of_a_later_version_are_passed_over(path: Path, measurement: Measurement) -> None:
+    lines = [json.loads(line) | {"later": 1} for line in path.read_text().splitlines()]
+    lines[-1]["measurement"]["later"] = 1
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    attempt = read(path)
+    assert attempt is not None and attempt.measurement == measurement
+
+
+def test_an_empty_journal_is_nothing_yet(tmp_path: Path) -> None:
+    with Journal(tmp_path / "a.jsonl"):
+        pass
+    assert read(tmp_path / "a.jsonl") is None
+
+
+def test_only_the_end_of_a_long_log_is_kept(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("".join(f"line {number}\n" for number in range(100_000)))
+    assert last_output(log).splitlines() == [f"line {number}" for number in range(99_960, 100_000)]
