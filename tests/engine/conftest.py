@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import time
 from collections.abc import Callable
-from itertools import repeat
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -153,14 +155,15 @@ class FakeNvml:
         return [type("Process", (), {"pid": pid}) for pid in self.pids]
 
 
-def spin(rounds: int) -> Callable[[], None]:
-    """Always the same work, for tests on the real clock."""
-
-    def step() -> None:
-        for _ in repeat(None, rounds):
-            pass
-
-    return step
+def spin(nanoseconds: int) -> Callable[[], int]:
+    """Always the same work, for tests on the real clock. In C, because the speed of a loop in Python depends on where
+    its frame lies, and so on who calls it."""
+    data = bytes(1 << 16)
+    start = time.thread_time_ns()
+    for _ in range(100):
+        hashlib.md5(data)
+    per_byte = (time.thread_time_ns() - start) / (100 * len(data))
+    return partial(hashlib.md5, bytes(int(nanoseconds / per_byte)))
 
 
 @pytest.fixture

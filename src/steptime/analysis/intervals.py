@@ -36,8 +36,13 @@ def student(values: Numbers, alpha: float) -> Interval | None:
 
 def walsh_averages(values: Numbers) -> Numbers:
     """Means of all pairs, each value with itself too, in ascending order."""
-    first, second = np.triu_indices(len(values))
+    first, second = pairs(len(values))
     return np.sort((values[first] + values[second]) / 2)
+
+
+@lru_cache(maxsize=256)
+def pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    return np.triu_indices(count)
 
 
 def typical(values: Numbers) -> float:

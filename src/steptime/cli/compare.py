@@ -120,8 +120,8 @@ def _document(comparison: Comparison, a: Attempt, b: Attempt) -> dict[str, Any]:
 
 
 def _show(comparison: Comparison, a: Attempt, b: Attempt) -> None:
-    unit = "pairs" if b.pair else "processes each"
-    output.say(f"{_sentence(comparison.verdict)}, {comparison.units} {unit}.")
+    units = f"{comparison.units} pair{'s' * (comparison.units > 1)}" if b.pair else f"{comparison.units} processes each"
+    output.say(f"{_sentence(comparison.verdict)}, {units}.")
     output.say()
     output.say(f"A        {a.case.label}")
     output.say(f"B        {b.case.label}")

@@ -85,14 +85,16 @@ def _show(found: dict[str, Any]) -> None:
         output.say()
     rows = [row for device, part in found["roofs"].items() for row in _roof_rows(device, part)]
     if rows:
-        output.table(["device", "roof", "best"], rows, right=["best"])
+        output.say("roofs: the best of all bursts, beside the median at the same shape")
+        output.table(["device", "roof", "best", "median", "shape", "bursts"], rows, right=["best", "median", "bursts"])
         output.say(f"Kept in {found['stored']}.")
 
 
 def _roof_rows(device: str, part: dict[str, Any]) -> Iterator[list[str]]:
-    for name, value in part["roofs"].items():
-        unit = "B/s" if "byte" in name or "copy" in name else "FLOP/s"
-        yield [device, name.replace("_", " "), scaled(value, unit)]
+    for name, roof in part["roofs"].items():
+        kind, unit = ("bytes", "B/s") if "bytes_per_second" in roof else ("flops", "FLOP/s")
+        best, median = (scaled(roof[f"{word}{kind}_per_second"], unit) for word in ("", "median_"))
+        yield [device, name.replace("_", " "), best, median, " × ".join(map(str, roof["shape"])), str(roof["n"])]
 
 
 UNITS: dict[str, Callable[[Any], str]] = {

@@ -8,7 +8,7 @@ from typing import Any
 from steptime.analysis.flags import OWN_METRIC, Flag
 from steptime.analysis.result import Estimate, Result, result
 from steptime.cli import output
-from steptime.cli.words import differing, digits, duration, percent, scaled
+from steptime.cli.words import described, differing, digits, duration, percent, scaled
 from steptime.core.record import Record
 
 Measured = tuple[Record, Result]
@@ -42,8 +42,7 @@ def show(records: Sequence[Record]) -> None:
         _details(*measured[0]) if len(records) == 1 else _table(measured, names)
         _doubts(measured)
     for record in failed:
-        words = " ".join(str(getattr(record.case, name)) for name in names)
-        output.say(f"failed: {words}: {record.status}. {record.failures[-1].reason}")
+        output.say(f"failed: {described(record.case, names)}: {record.status}. {record.failures[-1].reason}")
 
 
 def _sentence(measured: Sequence[Measured], count: int) -> str:
@@ -56,7 +55,7 @@ def _sentence(measured: Sequence[Measured], count: int) -> str:
     names = differing([record.case for record, _ in measured])
     (fast, quickest), (slow, slowest) = (f(measured, key=lambda pair: _time(pair[1])) for f in (min, max))
     ends = [
-        f"{duration(_time(found))} ({' '.join(str(getattr(record.case, name)) for name in names)})"
+        f"{duration(_time(found))} ({described(record.case, names)})"
         for record, found in ((fast, quickest), (slow, slowest))
     ]
     return f"{len(measured)} of {count} cases measured: a step takes from {ends[0]} to {ends[1]}."

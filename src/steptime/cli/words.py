@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from steptime.core.case import SETTINGS, Case
-from steptime.core.errors import SteptimeError, unknown
+from steptime.core.errors import SteptimeError
 
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -17,8 +17,7 @@ def digits(value: float) -> str:
     """Four significant digits, thousands apart: 12.34, 5,193, 0.01234."""
     if value == 0:
         return "0"
-    text = f"{value:.4g}"
-    return f"{value:,.0f}" if abs(value) >= 1000 or "e+" in text else text
+    return f"{value:,.0f}" if abs(value) >= 999.95 else f"{value:.4g}"
 
 
 def duration(seconds: float) -> str:
@@ -54,6 +53,12 @@ def differing(cases: Sequence[Case], always: Iterable[str] = ("workload",)) -> l
     return [name for name in SETTINGS if name in always or len({getattr(case, name) for case in cases}) > 1]
 
 
+def described(case: Case, names: Iterable[str]) -> str:
+    """Words speak for themselves, numbers say whose they are: `lenet5 inference batch size 8`."""
+    values = ((name, getattr(case, name)) for name in names)
+    return " ".join(v if isinstance(v, str) else f"{name.replace('_', ' ')} {v}" for name, v in values)
+
+
 def settings(texts: Iterable[str]) -> dict[str, Any]:
     """`key=value` words; a comma in a value makes it a list."""
     found: dict[str, Any] = {}
@@ -64,12 +69,6 @@ def settings(texts: Iterable[str]) -> dict[str, Any]:
         words = [_typed(word) for word in value.split(",")]
         found[name.strip()] = words[0] if len(words) == 1 else words
     return found
-
-
-def refuse_unknown(found: dict[str, Any]) -> None:
-    for name in found:
-        if name not in SETTINGS:
-            raise unknown("setting", name, SETTINGS)
 
 
 def _typed(word: str) -> Any:

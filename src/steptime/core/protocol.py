@@ -66,7 +66,7 @@ class Protocol:
 
 
 PROFILES: dict[str, dict[str, Any]] = {
-    "quick": {"processes_least": 3, "processes_most": 3, "budget_seconds": 60.0},
+    "quick": {"processes_least": 3, "processes_most": 3, "budget_seconds": 60.0, "pair_looks": (8,)},
     "standard": {},
     "gold": {"processes_least": 8, "target": 0.01, "budget_seconds": 600.0},
     "single": {"processes_least": 1, "processes_most": 1, "budget_seconds": 600.0},

@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from steptime import shelf, workloads
 from steptime.analysis import stopping
 from steptime.analysis.process import processes
-from steptime.analysis.steadiness import rises_together
+from steptime.analysis.timing_rules import session_drift
 from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
@@ -27,7 +25,7 @@ from steptime.store.journal import uuid7
 
 MAY_PASS = ("crashed", "timed_out")
 TRIES = 2
-LOOKS_BEFORE_GAPS, CORRELATED = 2, 0.05
+LOOKS_BEFORE_GAPS = 2
 
 
 def run(
@@ -121,9 +119,8 @@ class Session:
         looks = [look for look in stopping.looks(self.protocol) if look <= len(good)]
         if len(self.cases) > 1 or len(looks) <= LOOKS_BEFORE_GAPS:
             return 0.0
-        if rises_together(np.array([process.typical for process in processes(good)])) >= CORRELATED:
-            return 0.0
-        return dice.uniform(0.0, stopping.elapsed_seconds(good[-1]))
+        drifts = session_drift(processes(good)) is not None
+        return dice.uniform(0.0, stopping.elapsed_seconds(good[-1])) if drifts else 0.0
 
     @property
     def done(self) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import platform
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -78,6 +79,8 @@ def _not_on_cuda(case: Case, torch: Any) -> str | None:
     capability = torch.cuda.get_device_capability(index)
     if case.precision in ("tf32", "bf16") and capability < (8, 0):
         return f"{case.precision} needs compute capability 8.0; {case.device} has {capability[0]}.{capability[1]}."
+    if case.mode == "compiled" and not find_spec("triton"):
+        return "torch.compile on CUDA needs triton, which is not installed."
     if (case.mode, case.phase, case.precision) == ("cudagraph", "training", "fp16"):
         return "Loss scaling decides on the host whether to step, which a CUDA graph can not; use bf16."
     return None

@@ -19,7 +19,7 @@ COMPUTES = frozenset(("conv", "dense", "lstm"))
 
 def overwrites(graph: Graph) -> dict[str, int]:
     """Layer -> the place of the input whose memory its result takes."""
-    readers = Counter([graph.output, *(name for layer in graph for name in layer.inputs)])
+    readers = Counter(name for layer in graph for name in layer.inputs)
     precision = _precisions(graph)
     found = {}
     for layer in graph:

@@ -79,7 +79,6 @@ def _sites(graph: Graph, overwriting: dict[str, int]) -> list[Site]:
 def _source(graph: Graph, sites: list[Site]) -> str:
     variables = {layer.name: f"x{place}" for place, layer in enumerate(graph)}
     last = {variable: site for site in sites for variable in site.inputs}
-    last.pop(variables[graph.output], None)
     lines = [
         f"def forward(self, {variables[graph.input.name]}):",
         "p, b, training = self._parameters, self._buffers, self.training",

@@ -129,13 +129,19 @@ def _calibrate(trial: Trial, device: torch.device) -> None:
     """The first call loads and chooses kernels; the second tells how many fill a burst."""
     for _ in range(2):
         seconds = _timed(trial, device)
-    trial.repeats = max(1, round(BURST_SECONDS / seconds))
+    _fill(trial, seconds)
+
+
+def _fill(trial: Trial, seconds: float) -> None:
+    trial.repeats = max(1, round(trial.repeats * BURST_SECONDS / seconds))
 
 
 def _burst(trial: Trial, device: torch.device) -> None:
     if device.type == "cuda":
         time.sleep(PAUSE_SECONDS)
-    trial.rates.append(trial.repeats * trial.amount / _timed(trial, device))
+    seconds = _timed(trial, device)
+    trial.rates.append(trial.repeats * trial.amount / seconds)
+    _fill(trial, seconds)  # again, because a device that was asleep starts slowly
 
 
 def _timed(trial: Trial, device: torch.device) -> float:

@@ -5,7 +5,7 @@ import os
 from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
-from steptime.executors.environment import PINNED, for_job
+from steptime.executors.local.environment import PINNED, for_job
 
 
 def job(name: str = "a", **settings: object) -> Job:

@@ -19,10 +19,9 @@ PINNED = {
     "MALLOC_TOP_PAD_": str(256 << 20),
 }
 # Inherited ones that can change a result. A list of what may be told, so that no secret is ever stored.
-TOLD = (
-    *("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "DNNL_", "ONEDNN_", "CUDA_", "CUDNN_", "NVIDIA_"),
-    *("NCCL_", "TORCH_", "TORCHINDUCTOR_", "PYTORCH_", "TF_", "XLA_", "JAX_", "LD_PRELOAD"),
-)
+LIBRARIES = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "DNNL_", "ONEDNN_", "CUDA_", "CUDNN_", "NVIDIA_", "NCCL_")
+FRAMEWORKS = ("TORCH_", "TORCHINDUCTOR_", "PYTORCH_", "TF_CPP_", "TF_ENABLE_", "TF_NUM_", "TF_XLA_", "XLA_", "JAX_")
+TOLD = (*LIBRARIES, *FRAMEWORKS, "LD_PRELOAD")
 
 
 def for_job(job: Job, inherited: Mapping[str, str]) -> tuple[dict[str, str], dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Runs jobs as fresh processes of this machine, one at a time. Sleeps in the kernel while they measure."""
+"""One worker, from its start to its closed journal, whatever happens to it. Sleeps in the kernel meanwhile."""
 
 from __future__ import annotations
 
@@ -8,64 +8,18 @@ import os
 import select
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.record import Attempt, Failure
-from steptime.executors.environment import for_job
+from steptime.executors.local.environment import for_job
 from steptime.store import journal, reader
 from steptime.store.folder import FolderStore
 
 
-class Executor:
-    def __init__(self, python: str = sys.executable) -> None:
-        self.python = python
-
-    def run(self, job: Job, store: FolderStore) -> Attempt:
-        """Returns when the worker is gone and its journal is closed, whatever happened to it."""
-        worker = _Worker(self.python, job, store)
-        with worker.supervised():
-            worker.wait()
-        return worker.attempt()
-
-    def resident(self, job: Job, store: FolderStore) -> Resident:
-        """Returns when the worker is warm and waits for its first turn, or is gone."""
-        worker = _Worker(self.python, replace(job, turns=True), store)
-        resident = Resident(worker)
-        with worker.supervised():
-            resident.alive = worker.heard("ready")
-        return resident
-
-
-class Resident:
-    """A warm worker that measures one block whenever it is its turn."""
-
-    def __init__(self, worker: _Worker) -> None:
-        self.worker = worker
-        self.alive = False
-
-    def turn(self) -> bool:
-        """False: the worker is gone, `stop` tells why."""
-        with self.worker.supervised():
-            self.alive = self.alive and self.worker.tell("turn") and self.worker.heard("done")
-        return self.alive
-
-    def stop(self) -> Attempt:
-        with self.worker.supervised():
-            self.worker.tell("stop")
-            self.worker.wait()
-        return self.worker.attempt()
-
-    def cancel(self, reason: str) -> Attempt:
-        """Nobody wants the rest any more; what it was before that, it stays."""
-        self.worker.end("cancelled", reason)
-        return self.worker.attempt()
-
-
-class _Worker:
+class WorkerProcess:
     """One process with its journal, and beside that its orders and what it prints."""
 
     def __init__(self, python: str, job: Job, store: FolderStore) -> None:
@@ -149,7 +103,8 @@ class _Worker:
             return Failure(cause="crashed", reason=f"The worker ended with exit code {code} and no result.")
         if code == -signal.SIGKILL and _memory_kills() > self.memory_kills:
             return Failure(cause="out_of_memory", reason="The kernel killed the worker for want of memory.")
-        return Failure(cause="crashed", reason=f"The worker was killed by {signal.Signals(-code).name}.")
+        name = next((one.name for one in signal.Signals if one == -code), f"signal {-code}")
+        return Failure(cause="crashed", reason=f"The worker was killed by {name}.")
 
     def _readable(self, file: int) -> bool:
         poll = select.poll()

@@ -17,8 +17,8 @@ from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
-from steptime.executors.environment import for_job
 from steptime.executors.local import Executor
+from steptime.executors.local.environment import for_job
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
 
@@ -112,14 +112,12 @@ def test_a_kill_by_the_kernel_for_memory_is_told_from_any_other(
     store: FolderStore, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts = iter([3, 4])
-    monkeypatch.setattr("steptime.executors.local._memory_kills", lambda: next(counts))
+    monkeypatch.setattr("steptime.executors.local.process._memory_kills", lambda: next(counts))
     failure = Executor().run(make_job("killed"), store).failure
     assert failure is not None and failure.cause == "out_of_memory"
 
 
-def test_an_interrupt_ends_the_worker_and_closes_its_journal(
-    store: FolderStore, make_job: MakeJob
-) -> None:
+def test_an_interrupt_ends_the_worker_and_closes_its_journal(store: FolderStore, make_job: MakeJob) -> None:
     Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         Executor().run(make_job("hangs"), store)

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steptime.analysis.compare import (
+    different_work,
+    judge,
+    live,
+    pairs_of,
+    stored,
+    undecided,
+    wants_more_pairs,
+)
+from steptime.analysis.suite import discoveries
+from steptime.core.protocol import profile
+from steptime.core.record import Record
+
+Make = Callable[..., Any]
+STANDARD = profile("standard")
+REPLAYED = replace(STANDARD, pair_looks=(8, 12))
+SESSIONS = 2000
+FILES = [
+    "aa_cnn_pinned_malloc_pinned_cpu",
+    "aa_cnn_stock_malloc",
+    "aa_cnn_stock_malloc_pinned_cpu",
+    "aa_mlp_stock_malloc",
+]
+
+
+def verdicts(draw: Callable[[np.random.Generator], np.ndarray], protocol: Any, seed: int = 0) -> list[tuple[str, int]]:
+    """Words and numbers of pairs of many sessions that each end by the real rule."""
+    dice, found = np.random.default_rng(seed), []
+    for _ in range(SESSIONS):
+        values = draw(dice)
+        count = next(n for n in range(1, len(values) + 1) if not undecided(values[:n], protocol))
+        found.append((judge(values[:count], protocol).word, count))
+    return found
+
+
+def share(found: list[tuple[str, int]], *words: str) -> float:
+    return float(np.mean([word in words for word, _ in found]))
+
+
+def replayed(bank: Make, file: str, metric: str, change: float = 1.0) -> Callable[[np.random.Generator], np.ndarray]:
+    """Pairs in random order; who of two identical workers is called B is decided by a coin, as the order is live."""
+    blocks = np.log(bank(file)[metric])
+    values = np.median(blocks[..., 1] - blocks[..., 0], axis=1)
+    coin = np.array([-1, 1])
+    return lambda dice: dice.permutation(values)[:12] * dice.choice(coin, 12) + math.log(change)
+
+
+@pytest.mark.parametrize("metric", ["med", "cpu"])
+@pytest.mark.parametrize("file", FILES)
+def test_identical_workers_on_a_loud_machine_seldom_raise_an_alarm(file: str, metric: str, bank: Make) -> None:
+    assert share(verdicts(replayed(bank, file, metric), REPLAYED), "faster", "slower") <= 0.05
+
+
+def test_two_percent_are_found_in_a_short_step(bank: Make) -> None:
+    found = verdicts(replayed(bank, "aa_mlp_stock_malloc", "med", 1.02), REPLAYED)
+    assert share(found, "slower") >= 0.85
+    assert share(found, "faster") == 0
+
+
+def test_five_percent_are_found_in_cpu_time(bank: Make) -> None:
+    assert share(verdicts(replayed(bank, FILES[0], "cpu", 1.05), REPLAYED), "slower") >= 0.95
+
+
+def law(name: str, spread: float, change: float = 0.0) -> Callable[[np.random.Generator], np.ndarray]:
+    def draw(dice: np.random.Generator) -> np.ndarray:
+        noise = dice.standard_t(3, 27) / 3**0.5 if name == "t3" else dice.standard_normal(27)
+        if name == "disturbed":
+            noise *= np.where(dice.random(27) < 0.1, 6, 1)
+        return spread * noise + change
+
+    return draw
+
+
+@pytest.mark.parametrize("spread", [0.005, 0.015, 0.03])
+@pytest.mark.parametrize("name", ["normal", "t3", "disturbed"])
+def test_no_difference_seldom_raises_an_alarm_whatever_the_noise(name: str, spread: float) -> None:
+    assert share(verdicts(law(name, spread), STANDARD, seed=2), "faster", "slower") <= 0.05
+
+
+def test_two_percent_are_found_with_few_pairs() -> None:
+    found = verdicts(law("normal", 0.015, math.log(1.02)), STANDARD)
+    assert share(found, "slower") >= 0.95
+    assert np.mean([count for _, count in found]) <= 10
+
+
+def test_over_a_suite_of_equal_pairs_few_discoveries_are_made() -> None:
+    dice, suites = np.random.default_rng(5), 200
+    found = 0
+    for _ in range(suites):
+        p_values = []
+        for _ in range(20):
+            values = 0.02 * dice.standard_t(3, 27)
+            count = next(n for n in range(1, 28) if not undecided(values[:n], STANDARD))
+            p_values.append(judge(values[:count], STANDARD).p or 1.0)
+        found += any(discoveries(p_values))
+    assert found / suites <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        (np.linspace(0.01, 0.03, 8), "slower"),
+        (np.linspace(-0.03, -0.01, 8), "faster"),
+        (np.linspace(-0.01, 0.01, 8), "same"),
+        (np.linspace(-0.1, 0.1, 8), "inconclusive"),
+        (np.linspace(0.01, 0.03, 7), "inconclusive"),
+    ],
+)
+def test_the_verdict_follows_from_where_the_interval_lies(values: np.ndarray, word: str) -> None:
+    found = judge(values, STANDARD)
+    assert found.word == word
+    assert found.ratio == pytest.approx(math.exp(values.mean()))
+
+
+def test_a_verdict_is_looked_for_at_the_looks_only() -> None:
+    clear = np.linspace(0.05, 0.06, 12)
+    assert [undecided(clear[:n], STANDARD) for n in (7, 8, 9, 12)] == [True, False, True, False]
+    assert not undecided(np.linspace(-1, 1, 27), STANDARD)
+
+
+def pair(word: str, attempt_of: Make, *, ratio: float = 1.05, seed: int = 0, **changes: Any) -> tuple[Any, Any]:
+    """Both feel the same slow drift, which is far larger than their difference."""
+    dice = np.random.default_rng(seed)
+    drift = np.repeat(np.exp(dice.normal(0, 0.3, 4)), 10)
+    a, b = (np.rint(1e6 * r * drift * np.exp(0.005 * dice.standard_normal(40))).astype(int) for r in (1.0, ratio))
+    first = attempt_of(a, blocks=4, pair=word, id=f"a{word}", **changes)
+    return first, attempt_of(b, blocks=4, pair=word, id=f"b{word}", **changes)
+
+
+def test_resident_pairs_cancel_what_drifts(attempt_of: Make) -> None:
+    pairs = [pair(str(i), attempt_of, seed=i) for i in range(8)]
+    found = live(pairs)
+    assert (found.verdict.word, found.units) == ("slower", 8)
+    assert found.verdict.ratio == pytest.approx(1.05, abs=0.01)
+    assert found.verdict.low is not None and found.verdict.low > 1
+    assert not wants_more_pairs(pairs) and wants_more_pairs(pairs[:7]) and wants_more_pairs([])
+
+
+def test_contention_is_remarked_and_cpu_time_judged_beside_it(attempt_of: Make) -> None:
+    found = live([pair(str(i), attempt_of, seed=i, queue_ns=5_000_000) for i in range(8)])
+    assert found.remarks[0].startswith("contended: ready but not running")
+    assert found.cpu_time is not None and found.cpu_time.word == "slower"
+
+
+def test_cpu_time_of_several_threads_is_not_judged(attempt_of: Make) -> None:
+    assert live([pair(str(i), attempt_of, seed=i, threads=2) for i in range(8)]).cpu_time is None
+
+
+def test_partners_find_each_other_by_their_word(attempt_of: Make) -> None:
+    pairs = [pair(str(i), attempt_of, seed=i) for i in range(3)]
+    lonely = replace(pairs[0][0], pair="lonely")
+    a = Record(attempts=(lonely, *(first for first, _ in pairs)))
+    b = Record(attempts=tuple(second for _, second in reversed(pairs)))
+    assert [(x.id, y.id) for x, y in pairs_of(a, b)] == [("a0", "b0"), ("a1", "b1"), ("a2", "b2")]
+
+
+def test_stored_results_are_judged_weakly(record_of: Make, attempt_of: Make, times_of: Make) -> None:
+    a = record_of(1)
+    slow = [attempt_of(times_of(p, centre_ns=1.5e6), process=p) for p in range(8)]
+    slightly = [attempt_of(times_of(p, centre_ns=1.06e6), process=p) for p in range(8)]
+    found = stored(a, Record(attempts=tuple(slow)))
+    assert found.verdict.word == "likely slower" and "not_interleaved" in found.remarks
+    assert stored(a, Record(attempts=tuple(slightly))).verdict.word == "inconclusive"
+    assert stored(a, Record(attempts=tuple(slightly)), session_sd=0.001).verdict.word == "likely slower"
+
+
+def test_too_few_stored_processes_decide_nothing(record_of: Make) -> None:
+    found = stored(record_of(1, processes=2), record_of(2, processes=2))
+    assert (found.verdict.word, found.verdict.low) == ("inconclusive", None)
+
+
+def test_equal_work_may_be_compared(record_of: Make) -> None:
+    a, b = record_of(1).last, record_of(2, mode="compiled", layout="nhwc").last
+    assert different_work(a, b) == []
+
+
+@pytest.mark.parametrize(
+    ("word", "changes"),
+    [
+        ("phase", {"phase": "inference"}),
+        ("batch_size", {"batch_size": 64}),
+        ("data", {"data": "host"}),
+        ("precision", {"precision": "bf16"}),
+        ("allocator", {"allocator": "stock"}),
+        ("timing", {"timing": "latency"}),
+        ("threads", {"threads": 2}),
+        ("threads", {"facts": {"threads": 2}}),
+        ("optimizer", {"network": {"fingerprint": "f", "optimizer": "adam"}}),
+        ("fingerprint", {"network": {"fingerprint": "g", "optimizer": "sgd"}}),
+        ("certificate", {"framework": "jax"}),
+        ("invalid", {"steady": False}),
+        ("invalid", {"compilations": 2}),
+    ],
+)
+def test_different_work_is_refused_with_the_reason(word: str, changes: dict[str, Any], record_of: Make) -> None:
+    a, b = record_of(1).last, record_of(2, **changes).last
+    assert word in " ".join(different_work(a, b))
+
+
+def test_the_optimizer_of_inference_does_not_matter(record_of: Make) -> None:
+    a = record_of(1, phase="inference").last
+    b = record_of(2, phase="inference", network={"fingerprint": "f", "optimizer": "adam"}).last
+    assert different_work(a, b) == []

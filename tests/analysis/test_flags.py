@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steptime.analysis.flags import LEVELS, RULES, Flag, flags, grade
+from steptime.analysis.process import processes
+from steptime.core.protocol import profile
+from steptime.core.record import Record
+
+Make = Callable[..., Any]
+SEEDS = range(20)
+CALM = {"governor": "performance", "turbo": False, "virtualised": None, "smt_shared": False, "other_gpu_processes": 0}
+
+
+def names(record: Record) -> set[str]:
+    return {flag.name for flag in flags(processes(record.attempts))}
+
+
+def test_clean_runs_raise_nothing(record_of: Make) -> None:
+    raised = [name for seed in SEEDS for name in names(record_of(seed)) - {"too_few_samples"}]
+    assert len(raised) <= 1  # of 20 runs, each asked 30 questions
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("unsynchronised", {"checks": {"closure": 0.9, "closure_median": 0.9, "closure_violations": 1.0}}),
+        ("unsynchronised", {"checks": {"drain_share_violations": 0.9}}),
+        ("unsynchronised", {"checks": {"forced_share": 0.4}}),
+        ("no_steady_state", {"steady": False}),
+        ("recompiled", {"compilations": 1}),
+        ("recompiled", {"checks": {"recompiled": 1}}),
+        ("clock_drift", {"clock": {"drift": 0.002}}),
+        ("clock_drift", {"clock": {"drift": -0.2}}),
+        ("contended", {"queue_ns": 2_000_000}),
+        ("contended", {"pressure": 0.5}),
+        ("stolen", {"steal_share": 0.05}),
+        ("throttled", {"gpu": {"reasons": float(0x20)}}),
+        ("power_capped", {"gpu": {"reasons": float(0x4)}}),
+        ("clock_coarse", {"clock": {"cost_ns": 6000.0}}),
+        ("slow_clock", {"clock": {"source": "hpet"}}),
+        ("harness_share", {"clock": {"cost_ns": 2000.0}}),
+        ("host_bound", {"checks": {"dispatch_share": 0.97}}),
+        ("async_gain", {"checks": {"latency_ratio": 1.4}}),
+        ("allocator_churn", {"faults": 50 * 20, "allocator": "stock"}),
+        ("gc_in_step", {"gc_ns": 500_000}),
+        ("swap", {"swap_ins": 1}),
+        ("virtualised", {"machine": {"health": {**CALM, "virtualised": "kvm"}}}),
+        ("governor", {"machine": {"health": {**CALM, "governor": "powersave"}}}),
+        ("turbo", {"machine": {"health": {**CALM, "turbo": True}}}),
+        ("smt_shared", {"machine": {"health": {**CALM, "smt_shared": True}}}),
+        ("other_gpu_process", {"device": "cuda:0", "machine": {"health": {**CALM, "other_gpu_processes": 2}}}),
+        ("target_missed", {"protocol": replace(profile("standard"), target=0.0001)}),
+    ],
+)
+def test_an_injected_fault_raises_its_flag(name: str, changes: dict[str, Any], record_of: Make) -> None:
+    assert name in names(record_of(1, **changes))
+    assert name not in names(record_of(1))
+
+
+def injected(shape: Callable[[int], np.ndarray], seed: int, record_of: Make, attempt_of: Make) -> Record:
+    """The clean run of this seed with the times of each process changed."""
+    made = []
+    for process, attempt in enumerate(record_of(seed).attempts):
+        times = np.diff(np.asarray(attempt.measurement.stamps)) * shape(process)
+        made.append(attempt_of(np.rint(times).astype(int), process=process, id=attempt.id))
+    return Record(attempts=tuple(made))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("drift", lambda process: 1.05 ** (np.arange(200) / 50)),
+        ("level_shift", lambda process: np.where(np.arange(200) < 120, 1, 1.1)),
+        ("level_shift", lambda process: np.where(np.arange(200) < 60 + 100 * (process != 3), 1, 1.3)),
+        ("session_drift", lambda process: 1 + 0.05 * process),
+        ("unstable", lambda process: 1 + 0.2 * (process * 5 % 8) / 8),
+        ("bimodal", lambda process: 1 + 0.5 * (process % 2)),
+    ],
+)
+def test_a_disturbed_course_raises_its_flag_in_nearly_all_runs(
+    name: str, shape: Callable[[int], np.ndarray], record_of: Make, attempt_of: Make
+) -> None:
+    raised = [name in names(injected(shape, seed, record_of, attempt_of)) for seed in SEEDS]
+    assert np.mean(raised) >= 0.95
+
+
+def test_a_level_shift_is_given_with_its_place(record_of: Make, attempt_of: Make) -> None:
+    record = injected(lambda process: np.where(np.arange(200) < 120, 1, 1.1), 1, record_of, attempt_of)
+    evidence = next(flag.evidence for flag in flags(processes(record.attempts)) if flag.name == "level_shift")
+    assert evidence.startswith("8 of 8 processes") and "at sample 120, 0.1" in evidence
+
+
+@pytest.mark.parametrize(("count", "name"), [(1, "one_process"), (3, "few_processes"), (5, "few_processes")])
+def test_few_processes_limit_the_claims(count: int, name: str, record_of: Make) -> None:
+    assert names(record_of(processes=count)) >= {name}
+    assert not names(record_of(processes=6)) & {"one_process", "few_processes"}
+
+
+def test_the_clock_of_the_gpu_falling_is_throttling(attempt_of: Make, times_of: Make) -> None:
+    fast = [attempt_of(times_of(p), process=p, gpu={"sm_clock_mhz": 1980.0}) for p in range(5)]
+    slow = attempt_of(times_of(6), process=6, gpu={"sm_clock_mhz": 1200.0})
+    assert "throttled" in names(Record(attempts=(*fast, slow)))
+    assert "throttled" not in names(Record(attempts=tuple(fast)))
+
+
+def test_one_unsteady_process_of_eight_is_noise_and_half_of_them_invalid(record_of: Make, attempt_of: Make) -> None:
+    unsteady = tuple(record_of(3, steady=False).attempts)
+    steady = tuple(record_of(4).attempts)
+    one = flags(processes((*steady[:7], unsteady[0])))
+    half = flags(processes((*steady[:4], *unsteady[:4])))
+    assert [flag.level for flag in one if flag.name == "no_steady_state"] == ["noisy"]
+    assert [flag.level for flag in half if flag.name == "no_steady_state"] == ["invalid"]
+
+
+def test_missing_percentiles_are_named_and_grouped_samples_have_none(record_of: Make) -> None:
+    found = {flag.name: flag.evidence for flag in flags(processes(record_of(processes=1).attempts))}
+    assert found["too_few_samples"] == "200 steps: p99 needs 299, p99.9 needs 2,995"
+    assert "too_few_samples" not in names(record_of(processes=1, group=4))
+
+
+def test_side_channels_that_a_system_lacks_raise_nothing(record_of: Make) -> None:
+    silent = {"queue_ns": None, "pressure": None, "swap_ins": None, "steal_share": None, "clock": {}, "machine": {}}
+    assert names(record_of(1, **silent)) == names(record_of(1))
+
+
+def test_every_rule_has_a_known_level() -> None:
+    assert {level for _, level, _ in RULES} <= set(LEVELS)
+
+
+@pytest.mark.parametrize(
+    ("levels", "count", "expected"),
+    [
+        ([], 8, "A"),
+        ([], 6, "B"),
+        (["note"], 8, "A"),
+        (["noisy"], 12, "C"),
+        (["limits"], 12, "C"),
+        (["noisy", "invalid"], 12, "X"),
+    ],
+)
+def test_the_grade_follows_from_the_heaviest_doubt(levels: list[str], count: int, expected: str) -> None:
+    assert grade([Flag("some", level, "why") for level in levels], count) == expected
+
+
+def test_a_missing_percentile_costs_no_grade() -> None:
+    assert grade([Flag("too_few_samples", "limits", "200 steps")], 8) == "A"

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import math
+import statistics as plain
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steptime.analysis import statistics
+from steptime.analysis.process import processes
+
+Make = Callable[..., Any]
+TIMES = st.lists(st.integers(1, 10**10), min_size=1, max_size=60).map(lambda ns: np.array(ns) / 1e9)
+
+
+def reference(times: np.ndarray, batch: float) -> tuple[float, float, float, float]:
+    """The program of DL-Benchmarks-TensorFlow, line by line."""
+    speeds = batch / times
+    mean_time = np.mean(times)
+    speed_uncertainty = np.std(speeds, ddof=0) / np.sqrt(float(len(speeds)))
+    speed_jitter = 1.4826 * np.median(np.abs(speeds - np.median(speeds)))
+    return mean_time, batch / mean_time, speed_uncertainty, speed_jitter
+
+
+def four(times: Any, batch: float) -> tuple[float, float, float, float]:
+    found = statistics.speed_numbers(np.array(times, dtype=float), batch)
+    return found.mean_time_seconds, found.mean_speed, found.speed_uncertainty, found.speed_jitter
+
+
+@settings(max_examples=1000, deadline=None)
+@given(TIMES, st.integers(1, 512))
+def test_the_four_numbers_are_bit_equal_to_the_reference(times: np.ndarray, batch: int) -> None:
+    assert four(times, batch) == reference(times, batch)
+
+
+@settings(max_examples=100, deadline=None)
+@given(TIMES)
+def test_the_four_numbers_agree_with_the_standard_library(times: np.ndarray) -> None:
+    speeds = [32 / t for t in times.tolist()]
+    jitter = 1.4826 * plain.median(abs(s - plain.median(speeds)) for s in speeds)
+    uncertainty = plain.pstdev(speeds) / math.sqrt(len(speeds))
+    expected = (plain.fmean(times.tolist()), 32 / plain.fmean(times.tolist()), uncertainty, jitter)
+    assert four(times, 32) == pytest.approx(expected, rel=1e-9, abs=1e-6 * max(speeds))
+
+
+TABLE = [(0.005725434, 8732.961728), (0.009522174, 5250.901566), (0.010337743, 4836.64568)]
+
+
+@pytest.mark.parametrize(("time", "speed"), TABLE)
+def test_the_published_rows_come_out(time: float, speed: float) -> None:
+    assert four([time], 50)[1] == pytest.approx(speed, rel=1e-6)
+
+
+def test_a_constant_series_has_no_jitter_and_no_uncertainty() -> None:
+    assert four([0.5] * 7, 8) == (0.5, 16.0, 0.0, 0.0)
+
+
+def test_the_jitter_of_four_values_is_as_by_hand() -> None:
+    # Speeds 1, 2, 4, 8: median 3, distances 2, 1, 1, 5, their median 1.5.
+    assert four([1, 1 / 2, 1 / 4, 1 / 8], 1)[3] == pytest.approx(1.4826 * 1.5)
+
+
+def test_order_does_not_matter(times_of: Make) -> None:
+    times = times_of(1) / 1e9
+    assert four(times[::-1], 32) == pytest.approx(four(times, 32), rel=1e-12)
+
+
+def test_uncertainty_shrinks_with_the_root_of_repetition(times_of: Make) -> None:
+    times = times_of(1) / 1e9
+    assert four(np.tile(times, 16), 32)[2] == pytest.approx(four(times, 32)[2] / 4)
+
+
+def test_percentiles_of_groups_are_not_given(attempt_of: Make, times_of: Make) -> None:
+    grouped = processes([attempt_of(times_of(1), group=4)])
+    assert statistics.percentiles(grouped, np.sort(grouped[0].step_seconds)) == ()
+
+
+def test_a_percentile_without_enough_steps_has_no_value(attempt_of: Make, times_of: Make) -> None:
+    parts = processes([attempt_of(times_of(1, steps=200))])
+    found = {p.percent: p for p in statistics.percentiles(parts, np.sort(parts[0].step_seconds))}
+    assert found[95.0].seconds is not None and found[95.0].steps_beyond == 10
+    assert found[99.0].seconds is None and found[99.0].steps_needed == 299
+
+
+def test_outliers_are_counted_against_their_own_process(attempt_of: Make, times_of: Make) -> None:
+    quick, slow = times_of(1, steps=100), times_of(2, steps=100, centre_ns=1e7)
+    slow[7] *= 3
+    assert statistics.outlier_share(processes([attempt_of(quick), attempt_of(slow)])) == 1 / 200
+
+
+def test_the_slowest_steps_come_with_their_blocks_evidence(attempt_of: Make, times_of: Make) -> None:
+    times = times_of(1, steps=100)
+    times[42] *= 9
+    found = statistics.slowest(processes([attempt_of(times, cut=10, gc_ns=5_000_000)]))
+    assert len(found) == 5
+    assert (found[0]["sample"], found[0]["step_seconds"]) == (42, times[42] / 1e9)
+    assert found[0]["block"]["gc_seconds"] == 0.005
+
+
+def test_warm_up_is_in_no_statistic(attempt_of: Make) -> None:
+    part = processes([attempt_of([10**9] * 20 + [1000] * 80, cut=20, faults=5)])[0]
+    assert (part.typical, part.mean) == (1e-6, pytest.approx(1e-6))
+    assert statistics.per_step([part], "faults") == 5 / 10
+
+
+def test_batch_means_need_forty_steps_and_then_use_all(times_of: Make) -> None:
+    times = times_of(1, steps=47) / 1e9
+    found = statistics.within_run(times)
+    assert found is not None and found.low < times.mean() < found.high
+    assert statistics.within_run(times[:39]) is None
+
+
+def test_the_queue_share_counts_only_blocks_that_tell(attempt_of: Make) -> None:
+    told = attempt_of([1000] * 100, queue_ns=1000)
+    silent = attempt_of([1000] * 100, queue_ns=None)
+    assert statistics.queue_share(processes([told, silent])) == 0.1
+    assert statistics.queue_share(processes([silent])) is None

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from steptime.analysis import intervals
+from steptime.analysis.process import processes
+from steptime.analysis.stopping import looks, next_protocol, set_aside, steps_per_process, stops, wants_more
+from steptime.core.protocol import Protocol, profile
+from steptime.core.record import Failure, Record
+
+Make = Callable[..., Any]
+SESSIONS, MOST, STEPS = 2000, 36, 40
+STANDARD = profile("standard")
+
+
+def simulated(law: str, spread: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Medians and means of the processes of many sessions: process effect × AR(1) × outliers × contamination."""
+    dice, shape = np.random.default_rng(seed), (SESSIONS, MOST)
+    units = dice.standard_t(3, shape) / 3**0.5 if law == "t3" else dice.standard_normal(shape)
+    effect = np.exp(spread * units) if law == "lognormal" else 1 + spread * units
+    if law == "disturbed":
+        effect *= np.where(dice.random(shape) < 0.1, 1.1 + 0.1 * dice.random(shape), 1)
+    wobble = lfilter([0.8 * 0.03], [1, -0.6], dice.standard_normal((*shape, STEPS)))
+    outliers = 1 + np.where(dice.random(wobble.shape) < 0.02, dice.exponential(0.3, wobble.shape), 0)
+    steps = effect[..., None] * (1 + wobble) * outliers
+    return np.median(steps, axis=2), steps.mean(axis=2)
+
+
+def pseudo_median(values: np.ndarray) -> float:
+    first, second = np.array_split(values.ravel(), 2)
+    return float(np.median((first + second) / 2))
+
+
+def stopping_places(medians: np.ndarray, protocol: Protocol) -> Iterator[int]:
+    for row in medians:
+        yield next(count for count in range(1, MOST + 1) if stops(row[:count], protocol))
+
+
+def coverage(rows: np.ndarray, places: list[int], truth: float, interval: Callable[..., Any]) -> float:
+    found = [interval(row[:place], STANDARD.look_alpha) for row, place in zip(rows, places, strict=True)]
+    return float(np.mean([one.low <= truth <= one.high for one in found]))
+
+
+@pytest.mark.parametrize("law", ["normal", "lognormal", "t3"])
+def test_intervals_keep_their_promise_when_they_decide_the_end(law: str) -> None:
+    medians, means = simulated(law, 0.02, seed=11)
+    places = list(stopping_places(medians, STANDARD))
+    assert coverage(medians, places, pseudo_median(medians), intervals.signed_rank) >= 0.93
+    assert coverage(means, places, means.mean(), intervals.student) >= 0.93
+    assert np.mean(places) < 14
+
+
+def test_the_typical_value_keeps_its_promise_when_a_tenth_of_the_processes_is_disturbed() -> None:
+    medians, _ = simulated("disturbed", 0.02, seed=12)
+    places = list(stopping_places(medians, STANDARD))
+    assert coverage(medians, places, pseudo_median(medians), intervals.signed_rank) >= 0.93
+
+
+def test_looking_after_every_process_from_three_on_breaks_the_promise() -> None:
+    _, means = simulated("normal", 0.02, seed=13)
+    hits = 0
+    for row in means:
+        found = (intervals.student(row[:count], 0.05) for count in range(3, MOST + 1))
+        first = next((one for one in found if one and one.half_width <= 0.01), intervals.student(row, 0.05))
+        hits += first is not None and first.low <= means.mean() <= first.high
+    assert hits / SESSIONS < 0.92
+
+
+@pytest.mark.parametrize("name", ["cnn_train_t1", "mlp_infer_t1"])
+def test_on_a_recorded_loud_machine_the_promise_is_kept_and_naive_rules_break_it(name: str, bank: Make) -> None:
+    steps = bank("bank_loud")[f"{name}_dt_us_x10"][:, 40:].astype(float)
+    medians, means, dice = np.median(steps, axis=1), steps.mean(axis=1), np.random.default_rng(4)
+    typical, mean = intervals.typical(medians), means.mean()
+    hits = []
+    for _ in range(1000):
+        chosen = dice.permutation(len(steps))[: dice.integers(8, 13)]
+        found = [
+            (intervals.signed_rank(medians[chosen], STANDARD.look_alpha), typical),
+            (intervals.student(means[chosen], STANDARD.look_alpha), mean),
+            (pooled(means[chosen], steps[chosen]), mean),
+            (pooled(means[chosen[:1]], steps[chosen[:1]]), mean),
+        ]
+        hits.append([one.low <= truth <= one.high for one, truth in found])
+    covered = np.mean(hits, axis=0)
+    assert covered[0] >= 0.93 and covered[1] >= 0.93
+    assert covered[2] < 0.5 and covered[3] < 0.5
+
+
+def pooled(means: np.ndarray, steps: np.ndarray) -> intervals.Interval:
+    """What treating every step as independent claims."""
+    reach = 1.96 * steps.std() / steps.size**0.5
+    return intervals.Interval(means.mean(), means.mean() - reach, means.mean() + reach)
+
+
+def test_looks_are_those_of_the_method() -> None:
+    assert looks(STANDARD) == [6, 8, 11, 15, 20, 27, 36]
+    assert looks(profile("gold")) == [8, 11, 15, 20, 27, 36]
+    assert looks(profile("quick")) == [3]
+
+
+def test_a_quiet_case_stops_at_the_first_look_and_not_before() -> None:
+    quiet = np.array([1.0, 1.001, 0.999, 1.002, 1.0, 0.998])
+    assert not stops(quiet[:5], STANDARD)
+    assert stops(quiet, STANDARD)
+
+
+def test_between_looks_nothing_is_decided() -> None:
+    loud = np.array([1.0, 1.3, 0.9, 1.2, 1.1, 0.8])
+    assert not stops(loud, STANDARD)
+    assert not stops(np.append(loud, np.ones(1)), replace(STANDARD, target=10.0))
+    assert stops(np.append(loud, np.ones(2)), replace(STANDARD, target=10.0))
+
+
+def test_the_budget_ends_a_case_but_never_below_the_least_number() -> None:
+    loud = np.array([1.0, 1.3, 0.9, 1.2, 1.1, 0.8, 1.0])
+    assert stops(loud, STANDARD, elapsed_seconds=121)
+    assert not stops(loud[:5], STANDARD, elapsed_seconds=1e6)
+    assert not stops(loud, STANDARD, elapsed_seconds=119)
+
+
+def test_real_elapsed_time_counts_towards_the_budget(record_of: Make) -> None:
+    record = record_of(processes=7)
+    longer = tuple(replace(attempt, ended="2026-01-01T00:00:20+00:00") for attempt in record.attempts)
+    assert wants_more(record)
+    assert not wants_more(Record(attempts=longer))
+
+
+@pytest.mark.parametrize(("name", "count"), [("quick", 3), ("single", 1)])
+def test_a_fixed_number_of_processes_is_just_that(name: str, count: int, record_of: Make) -> None:
+    record = record_of(processes=count, protocol=profile(name))
+    assert not wants_more(record)
+    assert count == 1 or wants_more(Record(attempts=record.attempts[:-1]))
+
+
+@pytest.mark.parametrize("cause", ["unsupported", "out_of_memory", "not_installed", "cancelled", "timed_out"])
+def test_a_failure_that_would_come_again_ends_the_case(cause: str, record_of: Make) -> None:
+    failed = replace(record_of(processes=1).last, measurement=None, failure=Failure(cause=cause, reason=""))
+    assert not wants_more(Record(attempts=(failed,)))
+
+
+def test_a_crash_is_tried_once_more(record_of: Make) -> None:
+    crashed = replace(record_of(processes=1).last, measurement=None, failure=Failure(cause="crashed", reason=""))
+    assert wants_more(Record(attempts=(crashed,)))
+    assert not wants_more(Record(attempts=(crashed, crashed)))
+
+
+def test_nothing_yet_wants_more() -> None:
+    assert wants_more(Record())
+
+
+def test_later_processes_start_from_the_largest_cut(record_of: Make, attempt_of: Make, times_of: Make) -> None:
+    late = attempt_of(times_of(3), cut=30, process=1)
+    assert next_protocol(Record(attempts=(*record_of(processes=1).attempts, late))).warmup_start == 30
+
+
+def test_the_pilot_decides_once_how_long_a_process_measures(record_of: Make) -> None:
+    record = record_of(processes=4)
+    assert next_protocol(Record(attempts=record.attempts[:2])).steps == 0
+    steps = next_protocol(Record(attempts=record.attempts[:3])).steps
+    assert steps >= 500  # half a second of millisecond steps
+    decided = tuple(replace(attempt, protocol=replace(STANDARD, steps=77)) for attempt in record.attempts)
+    assert next_protocol(Record(attempts=decided)).steps == 77
+
+
+def test_where_only_steps_vary_a_process_measures_three_times_its_start(attempt_of: Make) -> None:
+    times = np.tile([900_000, 1_100_000], 100)
+    pilot = processes([attempt_of(times, process=p) for p in range(3)])
+    # Five seconds each, 0.2 of them measuring: 4.8 s of start-up at 1 ms a step.
+    assert steps_per_process(pilot, STANDARD) == pytest.approx(3 * 4800, rel=0.01)
+
+
+def test_where_only_processes_vary_the_least_is_enough(attempt_of: Make) -> None:
+    pilot = processes([attempt_of([1_000_000 + 100_000 * p + i % 2 for i in range(200)], process=p) for p in range(3)])
+    assert steps_per_process(pilot, STANDARD) == pytest.approx(500, rel=0.2)
+
+
+def test_repetitions_go_where_the_variance_is(attempt_of: Make) -> None:
+    """Kalibera and Jones: n = √(start / step · within / between), here √(4800 · 1e8 / 4e6) ≈ 346."""
+    dice = np.random.default_rng(0)
+    protocol = replace(STANDARD, least_seconds=0.1)
+    pilot = [
+        attempt_of(np.rint(1e6 + 2e3 * (p - 1) + 1e4 * dice.standard_normal(200)).astype(int), process=p)
+        for p in range(3)
+    ]
+    assert 150 <= steps_per_process(processes(pilot), protocol) <= 700
+
+
+def test_a_process_is_set_aside_only_on_evidence_other_than_its_time(attempt_of: Make, times_of: Make) -> None:
+    calm = [attempt_of(times_of(p), process=p, id=str(p)) for p in range(6)]
+    slow = attempt_of(times_of(7, centre_ns=9e6), process=6, id="slow")
+    swapped = attempt_of(times_of(8), process=7, id="swapped", swap_ins=3)
+    hot = attempt_of(times_of(9), process=8, id="hot", gpu={"reasons": float(0x40)})
+    jumped = attempt_of(times_of(9), process=9, id="jumped", clock={"drift": 0.5})
+    assert list(set_aside(processes([*calm, slow, swapped]))) == ["swapped"]
+    assert list(set_aside(processes([*calm, hot]))) == ["hot"]
+    assert list(set_aside(processes([*calm, jumped]))) == ["jumped"]
+
+
+def test_at_most_a_quarter_is_set_aside(record_of: Make) -> None:
+    assert len(set_aside(processes(record_of(processes=9, swap_ins=1).attempts))) == 2
+    assert len(set_aside(processes(record_of(processes=3, swap_ins=1).attempts))) == 0
+
+
+def test_who_is_set_aside_is_replaced(record_of: Make, attempt_of: Make, times_of: Make) -> None:
+    six = record_of(processes=6).attempts
+    swapped = attempt_of(times_of(8), process=0, id="swapped", swap_ins=3)
+    assert not wants_more(Record(attempts=six))
+    assert wants_more(Record(attempts=(swapped, *six[1:])))
+    assert not wants_more(Record(attempts=(swapped, *six)))

@@ -1,0 +1,52 @@
+"""`steptime machine`: words from whatever the inventory holds, and roofs that are kept."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from steptime.cli.machine import lines
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def test_nested_facts_become_lines_with_units() -> None:
+    facts = {
+        "caches_bytes": {"L2": 1 << 19},
+        "gpus": [{"name": "H200", "power_limit_w": 700.0, "sm_clock_most_mhz": 1980}],
+        "turbo": None,
+        "smt_shared": False,
+        "steal_share": 0.0125,
+        "flags": ["avx", "fma"],
+    }
+    assert dict(lines(facts)) == {
+        "caches L2": "512 KiB",
+        "gpus 0 name": "H200",
+        "gpus 0 power limit": "700 W",
+        "gpus 0 sm clock most": "1,980 MHz",
+        "smt shared": "no",
+        "steal": "1.2 %",
+        "flags": "avx, fma",
+    }
+
+
+@pytest.mark.live
+def test_without_roofs_it_tells_and_stores_nothing(steptime: Command, tmp_path: Path) -> None:
+    found = json.loads(steptime("machine", "--no-roofs", "--json").stdout)
+    assert found["machine"]["fingerprint"] and found["machine"]["health"] and found["software"]["numpy"]
+    assert found["roofs"] == {} and not list(tmp_path.iterdir())
+
+
+@pytest.mark.live
+def test_roofs_are_shown_and_kept_by_the_machines_fingerprint(steptime: Command, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the roofs are measured with PyTorch")
+    done = steptime("machine")
+    assert done.returncode == 0 and "FLOP/s" in done.stdout and "B/s" in done.stdout
+    (kept,) = tmp_path.glob("results/machines/*.json")
+    found = json.loads(kept.read_text())
+    assert found["machine"]["fingerprint"] == kept.stem
+    assert found["roofs"]["cpu"]["roofs"]["fp32"]["flops_per_second"] > 0

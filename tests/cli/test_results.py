@@ -1,0 +1,83 @@
+"""Records as people read them."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import pytest
+
+from steptime.cli import results
+from steptime.core.case import Case
+from steptime.core.measurement import Block, Measurement
+from steptime.core.protocol import profile
+from steptime.core.record import Attempt, Failure, Record
+
+
+def attempt(case: Case, process: int, **outcome: object) -> Attempt:
+    empty: dict[str, dict[str, object]] = {"machine": {}, "software": {}, "environment": {}}
+    network = {"unit": "images", "units_per_step": case.batch_size}
+    identity = {"id": f"0000000{process}", "session": "s", "plan": "p", "process": process, "started": ""}
+    return Attempt(case=case, protocol=profile("quick"), network=network, **identity, **empty, **outcome)  # type: ignore[arg-type]
+
+
+def measurement(step_ns: int) -> Measurement:
+    steps = [step_ns + (1000 if index % 2 else 0) for index in range(100)]
+    counts = {"cpu_ns": sum(steps), "faults": 0, "major_faults": 0, "switches": 0, "involuntary_switches": 0}
+    block = Block(samples=100, host_ns=sum(steps), dispatch_ns=sum(steps), **counts)
+    clock = {"cost_ns": 50, "resolution_ns": 40, "source": "tsc", "drift": 0.0}
+    stamps = tuple(accumulate(steps, initial=0))
+    return Measurement(
+        group=1, stamps=stamps, device_ns=None, blocks=(block,), cut=0, steady=True, clock=clock, starts={"import": 1.0}
+    )
+
+
+def measured(milliseconds: int, **settings: object) -> Record:
+    case = Case(**{"workload": "lenet5", **settings})  # type: ignore[arg-type]
+    times = [milliseconds * 1_000_000 * share // 100 for share in (100, 101, 102)]
+    return Record(attempts=tuple(attempt(case, n, measurement=measurement(ns)) for n, ns in enumerate(times)))
+
+
+def failed(**settings: object) -> Record:
+    failure = Failure(cause="out_of_memory", reason="64 GiB wanted.", output="Traceback …")
+    return Record(attempts=(attempt(Case(**{"workload": "lenet5", **settings}), 0, failure=failure),))  # type: ignore[arg-type]
+
+
+def test_the_first_line_says_what_matters(capsys: pytest.CaptureFixture[str]) -> None:
+    results.show([measured(4, batch_size=8), measured(2, batch_size=1)])
+    first = capsys.readouterr().out.splitlines()[0]
+    assert (
+        first
+        == "2 of 2 cases measured: a step takes from 2.02 ms (lenet5 batch size 1) to 4.041 ms (lenet5 batch size 8)."
+    )
+
+
+def test_a_row_has_time_certainty_speed_grade_and_id(capsys: pytest.CaptureFixture[str]) -> None:
+    results.show([measured(4, batch_size=8), measured(2, batch_size=1)])
+    row = capsys.readouterr().out.splitlines()[4]
+    assert " ".join(row.split()) == "lenet5 8 4.041 ms 3 within 2 % 1,980 images/s C 00000000 few processes"
+
+
+def test_a_single_case_shows_its_numbers_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    results.show([measured(4, batch_size=8)])
+    text = capsys.readouterr().out
+    assert text.startswith(
+        "lenet5 training pytorch eager cpu fp32 batch 8: 4.041 ms a step (3 within 2 %), 1,980 images/s"
+    )
+    assert "mean speed            1,980 images/s, jitter" in text and "3 processes, 300 steps" in text
+
+
+def test_failures_stand_below_with_cause_and_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    results.show([measured(4, batch_size=8), failed(batch_size=4096)])
+    assert capsys.readouterr().out.splitlines()[-1] == "failed: lenet5 batch size 4096: out_of_memory. 64 GiB wanted."
+
+
+def test_nothing_but_failures_is_said_so(capsys: pytest.CaptureFixture[str]) -> None:
+    results.show([failed()])
+    assert capsys.readouterr().out.startswith("Nothing was measured: the case failed.")
+
+
+def test_the_document_holds_result_or_failure() -> None:
+    good, bad = results.as_document([measured(4), failed(batch_size=64)])["records"]
+    assert good["result"]["grade"] == "C" and "failure" not in good
+    assert bad["failure"] == {"cause": "out_of_memory", "reason": "64 GiB wanted.", "output": "Traceback …"}
+    assert bad["status"] == "out_of_memory" and "result" not in bad

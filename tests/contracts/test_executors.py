@@ -1,0 +1,43 @@
+"""Every executor: a job becomes an attempt in the store, measured at once or turn by turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steptime import shelf
+from steptime.core.case import Case
+from steptime.core.job import Job
+from steptime.core.protocol import Protocol
+from steptime.store.folder import FolderStore
+from steptime.store.journal import uuid7
+
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("misbehaving", "no_orphans")]
+
+
+@pytest.fixture(params=shelf.names("executors"))
+def executor(request: pytest.FixtureRequest) -> Any:
+    return shelf.load("executors", request.param).Executor()
+
+
+@pytest.fixture
+def job(short: Protocol) -> Job:
+    case = Case(workload="mnist-mlp", framework="calm", batch_size=4)
+    return Job(id=uuid7(), session="s", plan="p", process=3, case=case, protocol=short, pair="duel")
+
+
+def test_a_job_becomes_the_attempt_of_its_id(executor: Any, job: Job, tmp_path: Path) -> None:
+    store = FolderStore(tmp_path / "results")
+    attempt = executor.run(job, store)
+    assert attempt.measurement is not None and attempt.environment
+    assert (attempt.id, attempt.process, attempt.case, attempt.pair) == (job.id, 3, job.case, "duel")
+    assert store.attempts() == [attempt]
+
+
+def test_a_resident_measures_a_block_in_each_turn_and_no_other(executor: Any, job: Job, tmp_path: Path) -> None:
+    resident = executor.resident(job, FolderStore(tmp_path / "results"))
+    assert resident.alive and resident.turn() and resident.turn()
+    measurement = resident.stop().measurement
+    assert measurement is not None and len(measurement.kept_blocks) == 2

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from steptime.engine import gpu
+
+
+def test_a_reading_holds_what_the_board_answers(fakes):
+    nvml = fakes.Nvml()
+    nvml.reasons = 0x40
+    reading = gpu.find("cuda:0", nvml).read()
+    assert reading == {"sm_clock_mhz": 1500.0, "power_w": 250.0, "temperature_c": 61.0, "reasons": 64.0}
+
+
+def test_a_dear_reading_is_done_only_once_in_a_thousand_times_its_cost(fakes):
+    clock = fakes.Clock()
+    board = gpu.find("cuda:0", fakes.Nvml(clock, cost_ns=1_000_000), clock)
+    assert board.cost_ns == pytest.approx(1_000_000, rel=0.01)
+    assert board.read() is not None
+    clock.now += 900_000_000
+    assert board.read() is None
+    clock.now += 110_000_000
+    assert board.read() is not None
+
+
+def test_without_nvml_or_on_the_cpu_there_is_no_board(fakes):
+    assert gpu.find("cuda:0", None) is None
+    assert gpu.find("cpu", fakes.Nvml()) is None
+
+
+@pytest.mark.parametrize(("visible", "handle"), [("", 1), ("1,0", 0), ("GPU-a,GPU-b", "GPU-b"), ("0", 1)])
+def test_the_process_counts_only_the_boards_that_it_may_see(fakes, monkeypatch, visible, handle):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert gpu.find("cuda:1", fakes.Nvml())._handle == handle
+
+
+def test_the_inventory_names_every_board_with_units(fakes):
+    first, second = gpu.inventory(fakes.Nvml())
+    assert first == second
+    assert (first["name"], first["memory_bytes"], first["power_limit_w"]) == ("Board", 1 << 30, 700.0)
+    assert (first["driver"], first["sm_clock_most_mhz"], first["memory_clock_most_mhz"]) == ("600.1", 1980, 3201)
+
+
+def test_this_process_is_not_another(fakes):
+    nvml = fakes.Nvml()
+    nvml.pids = [os.getpid(), 77]
+    assert gpu.other_processes(nvml) == 1
+
+
+def test_without_nvml_nothing_is_known(fakes):
+    assert gpu.inventory(None) == [] and gpu.other_processes(None) is None
+
+
+def test_nothing_is_imported_where_there_is_no_driver(monkeypatch):
+    monkeypatch.setattr(gpu, "DRIVERS", ("/nowhere",))
+    assert gpu.open_nvml() is None

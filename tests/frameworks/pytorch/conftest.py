@@ -1,0 +1,67 @@
+"""Small networks that use what is difficult, and a way to lower them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from steptime.core.case import Case
+from steptime.data.synthetic import synthetic_batch
+from steptime.graph import Graph, Net, Optimizer, Tensor, Work, sgd
+from steptime.graph.weights import initial_weights
+
+
+@pytest.fixture(scope="session", autouse=True)
+def torch() -> Any:
+    return pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+def residual(net: Net) -> Tensor:
+    """Convolutions, normalisation, a sum, relu: all that may be overwritten, and what may not."""
+    x = net.relu(net.batch_norm(net.conv(net.input(3, 8, 8), 4, 3, padding=1, bias=False)))
+    y = net.batch_norm(net.conv(net.tanh(x), 4, 3, padding=1))
+    x = net.relu(net.add(y, x))
+    x = net.relu(net.max_pool(net.add(x, net.sigmoid(x)), 2))
+    return net.dense(net.relu(net.dense(net.flatten(x), 6)), 5)
+
+
+def sequence(net: Net) -> Tensor:
+    return net.dense(net.lstm(net.embedding(net.tokens(5, 11), 11, 4), 3), 11)
+
+
+def perceptron(net: Net) -> Tensor:
+    return net.dense(net.dropout(net.relu(net.dense(net.input(6), 8)), 0.5), 4)
+
+
+NETWORKS = {"residual": residual, "sequence": sequence, "perceptron": perceptron}
+
+
+@pytest.fixture
+def graph_of() -> Callable[[str], Graph]:
+    def build(name: str) -> Graph:
+        net = Net(name)
+        return net.graph(NETWORKS[name](net))
+
+    return build
+
+
+@pytest.fixture
+def work_of(graph_of: Callable[[str], Graph]) -> Callable[..., Work]:
+    def build(name: str, optimizer: Optimizer | None = None) -> Work:
+        graph = graph_of(name)
+        return Work(graph, dict(initial_weights(graph, 0)), synthetic_batch(graph, 4, 0), optimizer or sgd(0.1))
+
+    return build
+
+
+@pytest.fixture
+def lower(work_of: Callable[..., Work]) -> Callable[..., Any]:
+    from steptime.frameworks import pytorch
+
+    def build(name: str, optimizer: Optimizer | None = None, **settings: Any) -> Any:
+        case = Case(workload=name, batch_size=4, **settings)
+        return pytorch.lower(work_of(name, optimizer), case)
+
+    return build

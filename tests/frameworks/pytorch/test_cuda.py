@@ -1,0 +1,96 @@
+"""What only a GPU can show: the timer, the replayed graph, formats, memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steptime.graph import Optimizer, adam, momentum, sgd
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(autouse=True)
+def gpu(torch: Any) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip(f"torch {torch.__version__} sees no CUDA device")
+
+
+def trained(lower: Any, name: str, optimizer: Optimizer, **settings: Any) -> dict[str, Any]:
+    program = lower(name, optimizer, device="cuda:0", **settings)
+    for _ in range(3):
+        program.step()
+    program.wait()
+    return dict(program.weights())
+
+
+@pytest.mark.parametrize("optimizer", [sgd(0.1), momentum(0.1), adam(0.01)], ids=lambda optimizer: optimizer.kind)
+@pytest.mark.parametrize("name", ["residual", "sequence"])
+def test_a_replayed_step_trains_like_an_eager_one(lower: Any, name: str, optimizer: Optimizer) -> None:
+    eager = trained(lower, name, optimizer)
+    replayed = trained(lower, name, optimizer, mode="cudagraph")
+    for key, array in eager.items():
+        np.testing.assert_allclose(replayed[key], array, rtol=1e-3, atol=1e-4, err_msg=key)
+
+
+@pytest.mark.parametrize("phase", ["inference", "forward"])
+def test_a_replayed_step_gives_what_an_eager_one_gives(lower: Any, phase: str) -> None:
+    eager, replayed = (lower("residual", device="cuda:0", phase=phase, mode=mode) for mode in ("eager", "cudagraph"))
+    np.testing.assert_allclose(replayed.step().cpu(), eager.step().cpu(), rtol=1e-3, atol=1e-5)
+
+
+def test_a_replayed_step_reads_the_hosts_batch(lower: Any) -> None:
+    program = lower("residual", device="cuda:0", phase="inference", mode="cudagraph", data="host")
+    before = program.step().clone()
+    program.wait()
+    program.host[0].mul_(2)
+    assert not program.step().equal(before)
+
+
+@pytest.mark.parametrize("precision", ["tf32", "bf16", "fp16"])
+@pytest.mark.parametrize("name", ["residual", "sequence"])
+def test_every_precision_trains(lower: Any, name: str, precision: str) -> None:
+    program = lower(name, adam(0.01), device="cuda:0", precision=precision)
+    losses = [program.step().item() for _ in range(20)]
+    assert losses[-1] < losses[0]
+
+
+def test_gpu_gradients_are_near_the_cpus(lower: Any, work_of: Any) -> None:
+    batch = work_of("residual").batch
+    _, exact = lower("residual", precision="fp64").gradients(batch)
+    _, found = lower("residual", device="cuda:0").gradients(batch)
+    for name, array in exact.items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-2, atol=1e-4, err_msg=name)
+
+
+def test_recurrent_weights_lie_in_one_piece(lower: Any, recwarn: pytest.WarningsRecorder) -> None:
+    program = lower("sequence", device="cuda:0")
+    program.step()
+    assert not [warning for warning in recwarn if "contiguous chunk" in str(warning.message)]
+
+
+def test_the_timer_tells_the_devices_time_and_takes_its_events_back(lower: Any) -> None:
+    program = lower("residual", device="cuda:0")
+    size = len(program.timer.pool)
+    first, _, last = program.timer.record(), program.step(), program.timer.record()
+    program.wait()
+    assert program.timer.elapsed_ns(first, last) > 0
+    del first, last
+    assert len(program.timer.pool) == size
+
+
+def test_memory_is_accounted(lower: Any) -> None:
+    program = lower("residual", device="cuda:0")
+    program.step()
+    memory = program.memory()
+    assert 0 < memory["peak_allocated_bytes"] <= memory["peak_reserved_bytes"]
+
+
+def test_roofs_of_a_gpu_are_in_order() -> None:
+    from steptime.frameworks.pytorch.roofs import measure_roofs
+
+    found = measure_roofs("cuda:0", 14)
+    assert found["bf16"]["flops_per_second"] > found["fp32"]["flops_per_second"]
+    assert found["copy"]["bytes_per_second"] > 1e11

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import re
+import traceback
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steptime import networks
+from steptime.core.errors import Unsupported
+from steptime.graph import Net
+from steptime.graph.kind import Kind
+
+
+def lower_graph(graph: Any, **settings: Any) -> Any:
+    from steptime.frameworks.pytorch.lowering import lower_graph
+
+    return lower_graph(graph, **settings)
+
+
+@pytest.mark.parametrize("name", networks.catalogue())
+def test_the_generated_code_is_flat(name: str) -> None:
+    graph = networks.load(name).graph
+    head, *body = lower_graph(graph).source.splitlines()
+    lines = [line for line in body if "self." not in line]
+    assert head.startswith("def forward(self, x")
+    assert len(body) - len(lines) <= 2  # the dictionaries, and whether to drop
+    assert len(lines) == len(graph.layers)  # one for each layer but the input, and the return
+    assert all(line.startswith("    ") and not line.startswith("     ") for line in lines)
+
+
+def test_a_mistake_in_a_layer_shows_its_generated_line(graph_of: Any, torch: Any) -> None:
+    module = lower_graph(graph_of("residual"))
+    with pytest.raises(RuntimeError) as caught:
+        module(torch.zeros(4, 7, 8, 8))
+    assert "# conv1" in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_kind_without_a_lowering_is_named() -> None:
+    class Strange(Kind):
+        pass
+
+    net = Net("odd")
+    graph = net.graph(net.layer(Strange(), net.input(3), name="here"))
+    with pytest.raises(Unsupported, match=r"odd.*'strange'.*'here'"):
+        lower_graph(graph)
+
+
+def test_the_module_keeps_its_weights_like_any_other(graph_of: Any, torch: Any) -> None:
+    graph = graph_of("residual")
+    module = lower_graph(graph)
+    assert len(module.state_dict()) == len(graph.weights)
+    assert sum(p.numel() for p in module.parameters()) == graph.trainable_parameters
+    other = lower_graph(graph).double()
+    other.load_state_dict(module.state_dict())
+    assert all(p.dtype is torch.float64 for p in other.parameters())
+    assert other(torch.zeros(2, 3, 8, 8, dtype=torch.float64)).shape == (2, 5)
+
+
+def test_activations_are_let_go_behind_their_last_use(graph_of: Any) -> None:
+    lines = lower_graph(graph_of("residual")).source.splitlines()
+    for variable in (f"x{place}" for place in range(len(graph_of("residual").layers) - 1)):
+        last = [line for line in lines if re.search(rf"\b{variable}\b", line)][-1]
+        assert re.search(rf"; del .*\b{variable}\b", last), last
+
+
+def test_the_flat_module_is_called_with_fewer_python_calls_than_nested_ones(graph_of: Any, torch: Any) -> None:
+    from sys import setprofile
+
+    calls = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    module, values = lower_graph(graph_of("perceptron")), torch.zeros(1, 6)
+    setprofile(count)
+    module(values)
+    setprofile(None)
+    assert calls <= 3  # nn.Module's own two, and forward
+
+
+@pytest.mark.parametrize("padding", [((0, 1), (2, 0)), ((2, 2), (2, 2)), ((0, 0), (1, 1))])
+@pytest.mark.parametrize("ceil", [False, True])
+def test_average_pools_count_only_cells_of_the_image(padding: Any, ceil: bool, torch: Any) -> None:
+    from steptime.graph.kinds import AveragePool
+
+    net = Net("pool")
+    graph = net.graph(net.layer(AveragePool((3, 3), (2, 2), padding, ceil), net.input(1, 6, 7), name="pool"))
+    image = np.random.default_rng(0).standard_normal((6, 7)).astype(np.float32)
+    output = lower_graph(graph)(torch.from_numpy(image)[None, None])[0, 0].numpy()
+    (top, _), (left, _) = padding
+    for (row, column), value in np.ndenumerate(output):
+        first, second = 2 * row - top, 2 * column - left
+        window = image[max(0, first) : first + 3, max(0, second) : second + 3]
+        np.testing.assert_allclose(value, window.mean(), rtol=1e-5)
