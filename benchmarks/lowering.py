@@ -182,7 +182,7 @@ def _captured(step: Step) -> Step:
     with torch.cuda.graph(graph):
         result = step()
 
-    def replay() -> Any:
+    def replay(kept: Step = step) -> Any:  # the graph knows addresses only: model and images must live as long
         graph.replay()
         return result
 

@@ -90,7 +90,9 @@ def measure(job: Job, journal: Journal, answers: IO[str] | None) -> Measurement:
         starts = {"import": imported - begin, "build": time.perf_counter() - built}
         return in_turns(meter, job, answers, starts) if answers else straight(meter, starts)
     except Exception as problem:
-        raise (MemoryError(str(problem)) if framework.is_out_of_memory(problem) else problem) from problem
+        if framework.is_out_of_memory(problem):
+            raise MemoryError(str(problem)) from problem
+        raise
 
 
 def straight(meter: Any, starts: dict[str, float]) -> Measurement:

@@ -68,7 +68,7 @@ def injected(shape: Callable[[int], np.ndarray], seed: int, record_of: Make, att
     made = []
     for process, attempt in enumerate(record_of(seed).attempts):
         times = np.diff(np.asarray(attempt.measurement.stamps)) * shape(process)
-        made.append(attempt_of(np.rint(times).astype(int), process=process, id=attempt.id))
+        made.append(attempt_of(np.rint(times).astype(int), process=process, blocks=20))
     return Record(attempts=tuple(made))
 
 
@@ -77,7 +77,7 @@ def injected(shape: Callable[[int], np.ndarray], seed: int, record_of: Make, att
     [
         ("drift", lambda process: 1.05 ** (np.arange(200) / 50)),
         ("level_shift", lambda process: np.where(np.arange(200) < 120, 1, 1.1)),
-        ("level_shift", lambda process: np.where(np.arange(200) < 60 + 100 * (process != 3), 1, 1.3)),
+        ("level_shift", lambda process: np.where((np.arange(200) < 80) | (process != 3), 1, 1.3)),
         ("session_drift", lambda process: 1 + 0.05 * process),
         ("unstable", lambda process: 1 + 0.2 * (process * 5 % 8) / 8),
         ("bimodal", lambda process: 1 + 0.5 * (process % 2)),

@@ -65,11 +65,11 @@ def test_the_typical_value_keeps_its_promise_when_a_tenth_of_the_processes_is_di
 def test_looking_after_every_process_from_three_on_breaks_the_promise() -> None:
     _, means = simulated("normal", 0.02, seed=13)
     hits = 0
-    for row in means:
+    for row in means[:1000]:
         found = (intervals.student(row[:count], 0.05) for count in range(3, MOST + 1))
         first = next((one for one in found if one and one.half_width <= 0.01), intervals.student(row, 0.05))
         hits += first is not None and first.low <= means.mean() <= first.high
-    assert hits / SESSIONS < 0.92
+    assert hits / 1000 < 0.92
 
 
 @pytest.mark.parametrize("name", ["cnn_train_t1", "mlp_infer_t1"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from steptime.cli.machine import lines
+from steptime.cli.machine import kept_roof, lines
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -32,6 +32,16 @@ def test_nested_facts_become_lines_with_units() -> None:
         "steal": "1.2 %",
         "flags": "avx, fma",
     }
+
+
+def test_a_kept_roof_is_found_by_machine_device_and_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPTIME_STORE", str(tmp_path))
+    (tmp_path / "machines").mkdir()
+    roofs = {"roofs": {"cpu": {"roofs": {"fp32": {"flops_per_second": 4e10}, "copy": {"bytes_per_second": 1e10}}}}}
+    (tmp_path / "machines" / "abc.json").write_text(json.dumps(roofs))
+    assert kept_roof({"fingerprint": "abc"}, "cpu", "fp32") == 4e10
+    assert kept_roof({"fingerprint": "abc"}, "cpu", "bf16") is None
+    assert kept_roof({"fingerprint": "other"}, "cpu", "fp32") is None
 
 
 @pytest.mark.live

@@ -155,15 +155,13 @@ class FakeNvml:
         return [type("Process", (), {"pid": pid}) for pid in self.pids]
 
 
-def spin(nanoseconds: int) -> Callable[[], int]:
+def spin(nanoseconds: int) -> Callable[[], bytes]:
     """Always the same work, for tests on the real clock. In C, because the speed of a loop in Python depends on where
-    its frame lies, and so on who calls it."""
-    data = bytes(1 << 16)
+    its frame lies, and so on who calls it; and on little memory, so that caches are as the loop left them."""
+    work = partial(hashlib.pbkdf2_hmac, "md5", b"", b"")
     start = time.thread_time_ns()
-    for _ in range(100):
-        hashlib.md5(data)
-    per_byte = (time.thread_time_ns() - start) / (100 * len(data))
-    return partial(hashlib.md5, bytes(int(nanoseconds / per_byte)))
+    work(10_000)
+    return partial(work, max(1, round(10_000 * nanoseconds / (time.thread_time_ns() - start))))
 
 
 @pytest.fixture

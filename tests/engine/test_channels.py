@@ -56,8 +56,8 @@ def test_swapping_is_looked_for_only_after_a_major_fault(root):
 def test_touching_new_memory_shows_as_faults():
     with Channels() as channels:
         before = channels.read()
-        np.ones(1 << 24)
-        assert channels.read().faults - before.faults >= 64  # even if the kernel gives memory in pages of 2 MiB
+        np.ones(1 << 22)
+        assert channels.read().faults - before.faults > 10  # even if the kernel gives memory in pages of 2 MiB
 
 
 def test_working_shows_as_cpu_time(fakes):

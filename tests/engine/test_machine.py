@@ -10,7 +10,7 @@ from steptime.engine import machine
 
 TREE = {
     "proc/cpuinfo": "\n\n".join(
-        f"processor\t: {n}\nmodel name\t: Fast CPU\nphysical id\t: {n // 4}\ncore id: {n % 2}\nflags: fpu avx2 hypervisor"
+        f"processor\t: {n}\nmodel name\t: Fast CPU\nphysical id\t: {n // 4}\ncore id: {n % 2}\nflags: avx2 hypervisor"
         for n in range(8)
     ),
     "proc/meminfo": "MemTotal:       8388608 kB\nMemAvailable: 4194304 kB\nSwapTotal: 100 kB\nSwapFree: 40 kB\n",

@@ -96,7 +96,7 @@ def test_a_stamp_costs_at_most_150_ns():
 def test_stamping_adds_at_most_three_thousandths_to_a_short_step(fakes):
     """200 µs steps in the same loop with and without the stamp, in random order; CPU time of this thread; the upper
     Hodges–Lehmann bound. Many short pairs, because the speed of a shared core changes from one moment to the next."""
-    step, view = fakes.spin(200_000), views(10)
+    step, view = fakes.spin(200_000), views(2)
     stamped = host_loop(step, time.perf_counter_ns, 1)
 
     def bare(span: range) -> None:
@@ -104,10 +104,12 @@ def test_stamping_adds_at_most_three_thousandths_to_a_short_step(fakes):
             outputs = step()
             del outputs
 
-    for _ in range(15):
-        bound = upper_bound(paired(lambda: bare(range(10)), lambda: stamped(view, range(10)), pairs=200))
+    for _ in range(8):
+        bound = upper_bound(paired(lambda: bare(range(2)), lambda: stamped(view, range(2)), pairs=600))
         if bound <= 0.003:
             return
+    if upper_bound(paired(lambda: bare(range(2)), lambda: bare(range(2)), pairs=600)) > 0.0015:
+        pytest.skip("this machine is too loud to tell: the bare loop against itself is no better known")
     pytest.fail(f"Stamping may add up to {bound:.2%}.")
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from steptime.analysis import intervals
 from steptime.analysis.flags import invalid
-from steptime.analysis.intervals import Interval, Numbers
+from steptime.analysis.intervals import Interval
 from steptime.analysis.machine_rules import contended
 from steptime.analysis.process import Process, processes
+from steptime.analysis.quantiles import Numbers
 from steptime.analysis.stopping import set_aside
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt, Record
@@ -85,17 +86,19 @@ def pairs_of(a: Record, b: Record) -> list[Pair]:
 
 def live(pairs: Sequence[Pair]) -> Comparison:
     """Resident pairs that took turns: one number per pair, and the pairs are the units."""
-    protocol = pairs[0][0].protocol
-    parts = [(processes([a])[0], processes([b])[0]) for a, b in pairs]
-    verdict = judge(np.array([log_ratio(a, b) for a, b in parts]), protocol)
+    protocol, parts = pairs[0][0].protocol, _processes(pairs)
     together = [part for pair in parts for part in pair]
-    busy = contended(together)
-    return Comparison(
-        verdict=verdict,
-        units=len(pairs),
-        cpu_time=judge(np.array([cpu_log_ratio(a, b) for a, b in parts]), protocol) if _single(together) else None,
-        remarks=(f"contended: {busy}",) if busy else (),
-    )
+    verdict = judge(np.array([log_ratio(a, b) for a, b in parts]), protocol)
+    by_cpu = judge(np.array([cpu_log_ratio(a, b) for a, b in parts]), protocol) if _single(together) else None
+    remarks = [f"contended: {busy}"] if (busy := contended(together)) else []
+    if found := [flag for side in zip(*parts, strict=True) for flag in invalid(side)]:
+        verdict, by_cpu = replace(verdict, word="inconclusive"), None
+        remarks += [f"invalid: {flag.name}, {flag.evidence}" for flag in found]
+    return Comparison(verdict=verdict, units=len(pairs), cpu_time=by_cpu, remarks=tuple(remarks))
+
+
+def _processes(pairs: Sequence[Pair]) -> list[tuple[Process, Process]]:
+    return [(processes([a])[0], processes([b])[0]) for a, b in pairs]
 
 
 def _single(parts: Sequence[Process]) -> bool:
@@ -122,13 +125,12 @@ def _log_cpu(block: Any, part: Process) -> float:
 
 def judge(log_ratios: Numbers, protocol: Protocol) -> Verdict:
     """Exact under "no difference" whatever the noise, because a coin decides the order inside each pair."""
-    centre = intervals.typical(log_ratios)
     interval = intervals.signed_rank(log_ratios, protocol.pair_alpha)
     p = min(1.0, len(protocol.pair_looks) * intervals.signed_rank_p(log_ratios))
     if interval is None:
-        return Verdict("inconclusive", math.exp(centre), None, None, p)
+        return Verdict("inconclusive", math.exp(intervals.typical(log_ratios)), None, None, p)
     word = _word(interval, protocol.same_within) if len(log_ratios) >= protocol.pair_looks[0] else "inconclusive"
-    return Verdict(word, math.exp(centre), math.exp(interval.low), math.exp(interval.high), p)
+    return Verdict(word, math.exp(interval.centre), math.exp(interval.low), math.exp(interval.high), p)
 
 
 def _word(interval: Interval, same_within: float) -> str:
@@ -143,9 +145,7 @@ def _word(interval: Interval, same_within: float) -> str:
 def wants_more_pairs(pairs: Sequence[Pair]) -> bool:
     if not pairs:
         return True
-    protocol = pairs[0][0].protocol
-    parts = [(processes([a])[0], processes([b])[0]) for a, b in pairs]
-    return undecided(np.array([log_ratio(a, b) for a, b in parts]), protocol)
+    return undecided(np.array([log_ratio(a, b) for a, b in _processes(pairs)]), pairs[0][0].protocol)
 
 
 def undecided(log_ratios: Numbers, protocol: Protocol) -> bool:
@@ -153,7 +153,8 @@ def undecided(log_ratios: Numbers, protocol: Protocol) -> bool:
     count = len(log_ratios)
     if count >= protocol.pair_looks[-1]:
         return False
-    return count not in protocol.pair_looks or judge(log_ratios, protocol).word == "inconclusive"
+    interval = intervals.signed_rank(log_ratios, protocol.pair_alpha) if count in protocol.pair_looks else None
+    return interval is None or _word(interval, protocol.same_within) == "inconclusive"
 
 
 def stored(a: Record, b: Record, session_sd: float = SESSION_SD) -> Comparison:

@@ -60,14 +60,15 @@ class Flag:
     evidence: str
 
 
-def flags(parts: Sequence[Process]) -> tuple[Flag, ...]:
-    return tuple(Flag(name, level, evidence) for name, level, rule in RULES if (evidence := rule(parts)))
+def flags(parts: Sequence[Process], levels: Sequence[str] = LEVELS) -> tuple[Flag, ...]:
+    """None where nothing was measured."""
+    asked = [entry for entry in RULES if entry[1] in levels and parts]
+    return tuple(Flag(name, level, evidence) for name, level, rule in asked if (evidence := rule(parts)))
 
 
 def invalid(parts: Sequence[Process]) -> tuple[Flag, ...]:
-    """Only what forbids a comparison, so that one process can be asked too."""
-    rules = [rule for rule in RULES if rule[1] == "invalid"]
-    return tuple(Flag(name, level, evidence) for name, level, rule in rules if (evidence := rule(parts)))
+    """Only what forbids a comparison: one process can be asked too."""
+    return flags(parts, ("invalid",))
 
 
 def grade(found: Sequence[Flag], processes: int) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-Numbers = NDArray[np.float64]
+from steptime.analysis.quantiles import Numbers, median
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 def typical(values: Numbers) -> float:
     """Hodges and Lehmann's centre: the median of the Walsh averages."""
-    return float(np.median(walsh_averages(values)))
+    return median(walsh_averages(values))
 
 
 def signed_rank(values: Numbers, alpha: float) -> Interval | None:
@@ -56,12 +56,13 @@ def signed_rank(values: Numbers, alpha: float) -> Interval | None:
     if depth == 0:
         return None
     averages = walsh_averages(values)
-    return Interval(float(np.median(averages)), float(averages[depth - 1]), float(averages[-depth]))
+    return Interval(median(averages), float(averages[depth - 1]), float(averages[-depth]))
 
 
 def signed_rank_p(values: Numbers) -> float:
     """Two-sided, for "the centre is 0"."""
-    averages = walsh_averages(values)
+    first, second = pairs(len(values))
+    averages = values[first] + values[second]
     above = np.count_nonzero(averages > 0) + np.count_nonzero(averages == 0) // 2
     smaller = min(above, len(averages) - above)
     return min(1.0, 2 * float(signed_rank_law(len(values))[: smaller + 1].sum()))
@@ -78,7 +79,7 @@ def mann_whitney(first: Numbers, second: Numbers, alpha: float) -> Interval | No
     if depth == 0:
         return None
     differences = np.sort(np.subtract.outer(second, first), axis=None)
-    return Interval(float(np.median(differences)), float(differences[depth - 1]), float(differences[-depth]))
+    return Interval(median(differences), float(differences[depth - 1]), float(differences[-depth]))
 
 
 @lru_cache(maxsize=256)

@@ -10,6 +10,7 @@ import numpy as np
 from steptime.analysis.process import Process
 from steptime.analysis.statistics import per_step, queue_share
 from steptime.analysis.stopping import THERMAL_REASONS
+from steptime.analysis.wording import percent
 from steptime.core.measurement import Block
 
 Parts = Sequence[Process]
@@ -32,18 +33,18 @@ def _blocks(parts: Parts) -> Iterator[Block]:
 def contended(parts: Parts) -> str | None:
     queue = queue_share(parts)
     if queue is not None and queue > QUEUE:
-        return f"ready but not running for {queue:.0%} of the time"
+        return f"ready but not running for {percent(queue)} of the time"
     told = [block.pressure for block in _blocks(parts) if block.pressure is not None]
     pressed = sum(pressure > PRESSURE for pressure in told)
     if told and pressed > PRESSED_BLOCKS * len(told):
-        return f"tasks waited for a CPU for over {PRESSURE:.0%} of the time in {pressed} of {len(told)} blocks"
+        return f"tasks waited for a CPU for over {percent(PRESSURE)} of the time in {pressed} of {len(told)} blocks"
     return None
 
 
 def stolen(parts: Parts) -> str | None:
     shares = [s for part in parts if (s := part.measurement.steal_share) is not None]
     share = float(np.mean(shares)) if shares else 0.0
-    return f"the hypervisor took {share:.1%} of the CPU time" if share > STEAL else None
+    return f"the hypervisor took {percent(share, 1)} of the CPU time" if share > STEAL else None
 
 
 def _gpu(parts: Parts, name: str) -> list[float]:
@@ -61,7 +62,7 @@ def throttled(parts: Parts) -> str | None:
     usual = float(np.percentile(clocks, 90))
     slow = int(np.count_nonzero(clocks < SLOW_CLOCK * usual))
     if slow > SLOW_BLOCKS * len(clocks):
-        return f"the GPU's clock was under {SLOW_CLOCK:.0%} of {usual:.0f} MHz in {slow} of {len(clocks)} blocks"
+        return f"the GPU's clock was under {percent(SLOW_CLOCK)} of {usual:.0f} MHz in {slow} of {len(clocks)} blocks"
     return None
 
 
@@ -82,7 +83,7 @@ def allocator_churn(parts: Parts) -> str | None:
 
 def gc_in_step(parts: Parts) -> str | None:
     share = sum(block.gc_ns for block in _blocks(parts)) / max(1, sum(block.host_ns for block in _blocks(parts)))
-    return f"Python's garbage collection took {share:.1%} of the time" if share > GC else None
+    return f"Python's garbage collection took {percent(share, 1)} of the time" if share > GC else None
 
 
 def swap(parts: Parts) -> str | None:
@@ -97,7 +98,8 @@ def _health(parts: Parts, name: str) -> Any:
 
 def virtualised(parts: Parts) -> str | None:
     found = _health(parts, "virtualised")
-    return f"a virtual machine ({found})" if found else None
+    kind = f" ({found})" if isinstance(found, str) else ""
+    return f"a virtual machine{kind}" if found else None
 
 
 def governor(parts: Parts) -> str | None:

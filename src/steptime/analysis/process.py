@@ -10,7 +10,7 @@ from itertools import accumulate
 import numpy as np
 
 from steptime.analysis import quantiles, series
-from steptime.analysis.intervals import Numbers
+from steptime.analysis.quantiles import Numbers
 from steptime.core.measurement import Block, Measurement
 from steptime.core.record import Attempt
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from steptime.analysis import intervals, statistics
-from steptime.analysis.flags import Flag, flags, grade
-from steptime.analysis.intervals import Numbers
+from steptime.analysis.flags import OWN_METRIC, Flag, flags, grade
 from steptime.analysis.process import Process, processes
-from steptime.analysis.quantiles import ROBUST, deviation
+from steptime.analysis.quantiles import ROBUST, Numbers, deviation
 from steptime.analysis.series import lag_one
 from steptime.analysis.statistics import Percentile, SpeedNumbers
 from steptime.analysis.stopping import elapsed_seconds, set_aside
+from steptime.analysis.wording import duration
 from steptime.core.errors import SteptimeError
 from steptime.core.record import Attempt, Record
 
@@ -98,8 +98,8 @@ class Result:
             width, claim = self.mean_time_seconds.half_width, self.mean_time_seconds.claim
         sure = "" if width is None else f" ±{100 * width:.2g} %"
         count = "1 process" if self.processes == 1 else f"{self.processes} processes"
-        names = ", ".join(flag.name for flag in self.flags if flag.level != "note")
-        value = _readable(self.typical_time_seconds.value)
+        names = ", ".join(flag.name for flag in self.flags if flag.level != "note" and flag.name not in OWN_METRIC)
+        value = duration(self.typical_time_seconds.value)
         return f"{value}{sure} ({claim}, {count}), grade {self.grade}{names and ': ' + names}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -247,10 +247,3 @@ def _process(part: Process) -> dict[str, Any]:
         "start_seconds": dict(measurement.starts),
         "elapsed_seconds": elapsed_seconds(part.attempt),
     }
-
-
-def _readable(seconds: float) -> str:
-    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from steptime.analysis.intervals import Numbers
+from steptime.analysis.quantiles import Numbers
 
 DIRECT_LAGS = 64
 

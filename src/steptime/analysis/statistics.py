@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from steptime.analysis import intervals, quantiles
-from steptime.analysis.intervals import Interval, Numbers
+from steptime.analysis.intervals import Interval
 from steptime.analysis.process import Process, Span
-from steptime.analysis.quantiles import PERCENTILES, ROBUST, steps_needed
+from steptime.analysis.quantiles import PERCENTILES, ROBUST, Numbers, steps_needed
 
 OUTLIER = 5.0
 BATCHES = 20

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steptime.analysis import intervals
-from steptime.analysis.intervals import Numbers
-from steptime.analysis.quantiles import ROBUST, deviation
+from steptime.analysis.quantiles import ROBUST, Numbers, deviation
 
 PERMUTATIONS = 4_999
 LEAST_POINTS = 6

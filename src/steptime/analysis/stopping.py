@@ -10,8 +10,9 @@ from datetime import datetime
 import numpy as np
 
 from steptime.analysis import intervals
-from steptime.analysis.intervals import Numbers
 from steptime.analysis.process import Process, processes
+from steptime.analysis.quantiles import Numbers
+from steptime.analysis.wording import percent
 from steptime.core.measurement import Measurement
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt, Record
@@ -127,5 +128,5 @@ def _disqualified(part: Process) -> str | None:
     if swapped := sum(block.swap_ins or 0 for block in part.blocks):
         return f"{swapped} pages were read back from swap"
     if abs(drift := part.measurement.clock.get("drift") or 0.0) > CLOCK_JUMP:
-        return f"its clock and the system's moved apart by {drift:.1%}"
+        return f"its clock and the system's moved apart by {percent(drift, 1)}"
     return None

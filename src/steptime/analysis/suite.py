@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from steptime.analysis import intervals
-from steptime.analysis.intervals import Interval, Numbers
+from steptime.analysis.intervals import Interval
+from steptime.analysis.quantiles import Numbers
 
 RESAMPLES = 2_000
 

@@ -9,12 +9,12 @@ import numpy as np
 from scipy.special import bdtrc
 
 from steptime.analysis import intervals
-from steptime.analysis.intervals import Numbers
 from steptime.analysis.process import Process
-from steptime.analysis.quantiles import PERCENTILES, steps_needed
+from steptime.analysis.quantiles import PERCENTILES, Numbers, steps_needed
 from steptime.analysis.statistics import relative_spread
 from steptime.analysis.steadiness import Trend, drift, level_shift, rises_together, two_groups
 from steptime.analysis.stopping import CLOCK_JUMP, FIRST_LOOK
+from steptime.analysis.wording import duration, percent
 
 Parts = Sequence[Process]
 
@@ -39,12 +39,12 @@ def unsynchronised(parts: Parts) -> str | None:
     for part in parts:
         checks, where = part.measurement.checks, f"in process {part.attempt.process}"
         if (share := checks.get("closure_violations", 0.0)) > VIOLATIONS:
-            middle = checks.get("closure_median", 0.0)
-            return f"host and device disagree in {share:.0%} of the blocks {where}, by {middle:.1%} in the middle"
+            middle = percent(checks.get("closure_median", 0.0), 1)
+            return f"host and device disagree in {percent(share)} of the blocks {where}, by {middle} in the middle"
         if (share := checks.get("drain_share_violations", 0.0)) > VIOLATIONS:
-            return f"steps return before they are done: {share:.0%} of the blocks {where} end in a long wait"
+            return f"steps return before they are done: {percent(share)} of the blocks {where} end in a long wait"
         if (share := checks.get("forced_share", 0.0)) > FORCED:
-            return f"after the wait {share:.0%} of the work was still to be done {where}"
+            return f"after the wait {percent(share)} of the work was still to be done {where}"
     return None
 
 
@@ -102,7 +102,7 @@ class _Change(NamedTuple):
     trend: Trend
 
     def __str__(self) -> str:
-        return f"process {self.part.attempt.process} by {self.trend.change:+.1%} (p = {self.trend.p:.4f})"
+        return f"process {self.part.attempt.process} by {100 * self.trend.change:+.1f} % (p = {self.trend.p:.4f})"
 
 
 def _beyond_chance(changes: list[_Change], least: float) -> list[_Change]:
@@ -119,13 +119,13 @@ def session_drift(parts: Parts) -> str | None:
 
 
 def unstable(parts: Parts) -> str | None:
-    spread = relative_spread(np.array([part.typical for part in parts]))
-    return f"processes differ by {spread:.1%} (CV of {len(parts)} medians)" if spread and spread > UNSTABLE else None
+    spread = relative_spread(np.array([part.typical for part in parts])) or 0.0
+    return f"processes differ by {percent(spread, 1)} (CV of {len(parts)} medians)" if spread > UNSTABLE else None
 
 
 def bimodal(parts: Parts) -> str | None:
     gap = two_groups(np.array([part.typical for part in parts]))
-    return f"two groups of processes: up to {gap[0]:.4g} s and from {gap[1]:.4g} s" if gap else None
+    return f"two groups of processes: up to {duration(gap[0])} and from {duration(gap[1])}" if gap else None
 
 
 def few_processes(parts: Parts) -> str | None:
@@ -150,7 +150,7 @@ def target_missed(parts: Parts) -> str | None:
     interval = intervals.signed_rank(np.array([part.typical for part in parts]), protocol.look_alpha)
     if interval is None or interval.half_width <= protocol.target:
         return None
-    return f"±{interval.half_width:.1%} after {len(parts)} processes, asked for ±{protocol.target:.1%}"
+    return f"±{percent(interval.half_width, 1)} after {len(parts)} processes, asked for ±{percent(protocol.target, 1)}"
 
 
 def _sample_ns(part: Process) -> float:
@@ -161,7 +161,7 @@ def clock_coarse(parts: Parts) -> str | None:
     for part in parts:
         cost = part.measurement.clock.get("cost_ns") or 0
         if part.measurement.device_ns is None and _sample_ns(part) < CLOCK_COSTS * cost:
-            return f"a sample of {_sample_ns(part) / 1000:.1f} µs is under {CLOCK_COSTS} × the clock's {cost:.0f} ns"
+            return f"a sample of {duration(_sample_ns(part) / 1e9)} is under {CLOCK_COSTS} × the clock's {cost:.0f} ns"
     return None
 
 
@@ -176,12 +176,12 @@ def _worst_drift(parts: Parts) -> float:
 
 def clock_drift(parts: Parts) -> str | None:
     worst = _worst_drift(parts)
-    return f"clock and system clock moved apart by {worst:.2%}" if CLOCK_DRIFT < worst <= CLOCK_JUMP else None
+    return f"clock and system clock moved apart by {percent(worst, 2)}" if CLOCK_DRIFT < worst <= CLOCK_JUMP else None
 
 
 def clock_wrong(parts: Parts) -> str | None:
     worst = _worst_drift(parts)
-    return f"clock and system clock moved apart by {worst:.2%}" if worst > CLOCK_JUMP else None
+    return f"clock and system clock moved apart by {percent(worst, 2)}" if worst > CLOCK_JUMP else None
 
 
 def harness_share(parts: Parts) -> str | None:
@@ -189,15 +189,16 @@ def harness_share(parts: Parts) -> str | None:
     shares = []
     for part in parts:
         event = part.measurement.checks.get("event_cost_ns", 0.0) if part.measurement.device_ns is not None else 0.0
-        shares.append(((part.measurement.clock.get("cost_ns") or 0.0) + event) / _sample_ns(part))
+        clock = part.measurement.clock
+        shares.append((float(clock.get("stamp_ns") or clock.get("cost_ns") or 0.0) + event) / _sample_ns(part))
     worst = max(shares)
-    return f"stamping takes {worst:.2%} of a sample" if worst > STAMP_SHARE else None
+    return f"stamping takes {percent(worst, 2)} of a sample" if worst > STAMP_SHARE else None
 
 
 def host_bound(parts: Parts) -> str | None:
     shares = [share for part in parts if (share := part.measurement.checks.get("dispatch_share")) is not None]
     share = float(np.median(shares)) if shares else 0.0
-    return f"the host needs {share:.0%} of the time to give the device its work" if share >= HOST_BOUND else None
+    return f"the host needs {percent(share)} of the time to give the device its work" if share >= HOST_BOUND else None
 
 
 def async_gain(parts: Parts) -> str | None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated, Any
 
 import typer
@@ -43,26 +44,44 @@ def _ask(progress: Progress, flags: list[str]) -> dict[str, Any]:
     """The answers of `steptime.roofs`, which runs in its own process because it imports frameworks."""
     found: dict[str, Any] = {"machine": {}, "software": {}, "roofs": {}}
     command = [sys.executable, "-P", "-m", "steptime.roofs", *flags]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None and process.stderr is not None
-        for line in process.stdout:
-            answer = json_text.loads(line)
-            part = answer.pop("part")
-            if part == "starts":
-                progress.show(f"measuring the roofs of {answer['device']}, up to {clock(answer['seconds'])} …")
-            elif part == "roofs":
-                found["roofs"][answer.pop("device")] = answer
-            else:
-                found[part] = answer
-        complaints = process.stderr.read().strip().splitlines()
+    with TemporaryFile("w+") as errors:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+            _listen(process, found, progress)
+        errors.seek(0)
+        complaints = errors.read().strip().splitlines()
     if process.returncode:
         raise SteptimeError(f"The machine could not be asked: {complaints[-1] if complaints else 'no reason given'}.")
     return found
 
 
+def _listen(process: subprocess.Popen[str], found: dict[str, Any], progress: Progress) -> None:
+    for line in process.stdout or ():
+        answer = json_text.loads(line)
+        part = answer.pop("part")
+        if part == "starts":
+            progress.show(f"measuring the roofs of {answer['device']}, up to {clock(answer['seconds'])} …")
+        elif part == "roofs":
+            found["roofs"][answer.pop("device")] = answer
+        else:
+            found[part] = answer
+
+
+def kept_roof(machine: dict[str, Any], device: str, precision: str) -> float | None:
+    """FLOP/s that this machine was measured to reach in this number format; None: nobody measured."""
+    try:
+        found = json_text.loads(_place(machine).read_text())
+        return float(found["roofs"][device]["roofs"][precision]["flops_per_second"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _place(machine: dict[str, Any]) -> Path:
+    return store_folder() / "machines" / f"{machine.get('fingerprint')}.json"
+
+
 def _keep(found: dict[str, Any]) -> Path:
     """The newest roofs replace older ones of the same machine."""
-    path = store_folder() / "machines" / f"{found['machine']['fingerprint']}.json"
+    path = _place(found["machine"])
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(".draft")

@@ -8,6 +8,7 @@ from typing import Any
 from steptime.analysis.flags import OWN_METRIC, Flag
 from steptime.analysis.result import Estimate, Result, result
 from steptime.cli import output
+from steptime.cli.machine import kept_roof
 from steptime.cli.words import described, differing, digits, duration, percent, scaled
 from steptime.core.record import Record
 
@@ -63,20 +64,27 @@ def _sentence(measured: Sequence[Measured], count: int) -> str:
 
 def _details(record: Record, found: Result) -> None:
     numbers, unit = found.speed_numbers, f"{found.unit}/s"
-    flops = found.model_flops_per_second
     lines = {
         "typical step": _interval(found.typical_time_seconds),
         "mean step": _interval(found.mean_time_seconds),
         "mean speed": f"{digits(numbers.mean_speed)} {unit}, jitter {digits(numbers.speed_jitter)}, "
         f"uncertainty {digits(numbers.speed_uncertainty)} as if steps were independent",
         "CPU time per step": duration(found.cpu_seconds_per_step),
-        "network's arithmetic": "" if flops is None else scaled(flops, "FLOP/s"),
+        "network's arithmetic": _arithmetic(record, found.model_flops_per_second),
         "measured": f"{found.processes} processes, {found.steps:,} steps; id {_id(record)}",
         "protocol": ", ".join([found.protocol["profile"], *(f"{k} = {v}" for k, v in found.protocol_changes.items())]),
     }
     for name, text in lines.items():
         if text:
             output.say(f"{name:<22}{text}")
+
+
+def _arithmetic(record: Record, flops_per_second: float | None) -> str:
+    if flops_per_second is None:
+        return ""
+    roof = kept_roof(record.last.machine, record.case.device, record.case.precision)
+    share = "" if roof is None else f", {percent(flops_per_second / roof)} of the {record.case.precision} roof"
+    return scaled(flops_per_second, "FLOP/s") + share
 
 
 def _interval(found: Estimate) -> str:

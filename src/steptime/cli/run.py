@@ -15,7 +15,7 @@ ALL_FAILED, SOME_FAILED = 3, 4
 NEXT = """
 Next:
   steptime run --workload cifar10-cnn --phase training --batch-size 64    one case, with an interval
-  steptime compare workload=cifar10-cnn,batch_size=64 mode=compiled       which of two is faster, and how sure that is
+  steptime compare workload=cifar10-cnn,batch_size=64 layout=nhwc         which of two is faster, and how sure that is
   steptime machine                                                        what this machine can do at best"""
 
 

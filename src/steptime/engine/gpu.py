@@ -112,7 +112,7 @@ def _handle(nvml: Any, index: int) -> Any:
 
 
 def _answer(nvml: Any, ask: Callable[[], Any]) -> Any:
-    with suppress(nvml.NVMLError):
+    with suppress(nvml.NVMLError, AttributeError):  # a function that this version of the module or driver lacks
         return ask()
     return None
 

@@ -138,7 +138,7 @@ def test_what_comes_out_is_no_view_of_the_program(lower: Any) -> None:
     assert not np.array_equal(program.weights()["dense1.weight"], before["dense1.weight"])
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:The .grad attribute:UserWarning")  # the compiler's own
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:The .grad attribute:UserWarning")
 @pytest.mark.parametrize("name", ["residual", "sequence"])
 def test_compiled_equals_eager_and_compiles_once(lower: Any, name: str, torch: Any) -> None:
     torch._dynamo.reset()

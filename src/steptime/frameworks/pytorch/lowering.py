@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.backends.cudnn.rnn import get_cudnn_mode
 
 from steptime.core.errors import Unsupported
 from steptime.frameworks.pytorch.inplace import overwrites
@@ -50,7 +51,7 @@ def lower_graph(graph: Graph, *, overwrite: bool = True, opaque: Callable[[Any],
     a compiler can not see through."""
     sites = _sites(graph, overwrites(graph) if overwrite else {})
     source = _source(graph, sites)
-    calls = dict(NAMES) if opaque is None else {**NAMES, "lstm": opaque(NAMES["lstm"])}
+    calls = dict(NAMES) if opaque is None else {**NAMES, "lstm": opaque(_lstm)}
     own = type("Lowered", (Lowered,), {"forward": _compile(graph.name, source, calls), "source": source})
     module: Lowered = own(graph)
     for site in sites:
@@ -100,13 +101,16 @@ def _compile(name: str, source: str, names: dict[str, Any]) -> Any:
     return names["forward"]
 
 
+def _lstm(*arguments: Any) -> Any:
+    return torch.lstm(*arguments)
+
+
 def _compact_lstm(module: Lowered, layer: Layer) -> None:
     own = module.canonical()
     parts = [own[f"{layer.name}.{part}"] for part in ("weight_input", "weight_hidden", "bias")]
     parts.append(module.get_buffer(own_name(f"{layer.name}.zero_bias")))
     if not torch.backends.cudnn.is_acceptable(parts[0]):
         return
-    mode = torch.backends.cudnn.rnn.get_cudnn_mode("LSTM")
-    units, features = parts[1].shape[1], parts[0].shape[1]
+    mode, units, features = get_cudnn_mode("LSTM"), parts[1].shape[1], parts[0].shape[1]
     with torch.no_grad():
         torch._cudnn_rnn_flatten_weight(parts, len(parts), features, mode, units, 0, 1, True, False)

@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import json
+import math
+import statistics as plain
+import time
+import tracemalloc
+from array import array
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from steptime.analysis.result import result
+from steptime.core.errors import SteptimeError
+from steptime.core.protocol import profile
+from steptime.core.record import Failure, Record
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def record(attempt_of: Make, times_of: Make) -> Record:
+    """Ordinary: warm-up to cut, side channels that are not zero, a slow step here and there."""
+    made = []
+    for process in range(8):
+        times = times_of(process, steps=400)
+        times[:30] *= 4
+        times[37 * (process + 1)] *= 6
+        side = {"faults": 7 * process, "queue_ns": 90_000 + process, "cpu_ns": 19_000_000, "switches": process}
+        made.append(attempt_of(times, cut=30, process=process, id=str(process), blocks=20, **side))
+    return Record(attempts=tuple(made))
+
+
+def kept_seconds(attempt: Any) -> list[float]:
+    """From the stored stamps, with nothing of the analysis."""
+    stamps, cut = list(attempt.measurement.stamps), attempt.measurement.cut
+    return [(b - a) / 1e9 for a, b in zip(stamps[cut:], stamps[cut + 1 :], strict=False)]
+
+
+def recomputed(record: Record) -> dict[str, Any]:
+    """Every statistic once more in plain Python, from the raw samples, as METHOD.md defines it."""
+    each = [kept_seconds(attempt) for attempt in record.attempts]
+    every = [second for row in each for second in row]
+    medians, means = [plain.median(row) for row in each], [plain.fmean(row) for row in each]
+    walsh = sorted((a + b) / 2 for i, a in enumerate(medians) for b in medians[i:])
+    speeds = [32 / second for second in every]
+    reach = (
+        2.6082961647460112 * plain.stdev(means) / math.sqrt(8)
+    )  # Student's t for 7 degrees of freedom, 3.5 % two-sided
+    kept_blocks = [b for a in record.attempts for b in a.measurement.blocks[2:]]  # 20 samples each: 30 cuts two
+    kept_steps = 8 * 18 * 20
+    centre = plain.median(walsh)
+    return {
+        "typical": centre,
+        # 8 processes: rank sums 0, 1, 2 have 1 + 1 + 1 of 256 signs, both tails 6 / 256 = 0.023; a fourth is too much.
+        "typical_low": walsh[3 - 1],
+        "typical_high": walsh[-3],
+        "mean": plain.fmean(means),
+        "mean_low": plain.fmean(means) - reach,
+        "mean_high": plain.fmean(means) + reach,
+        "mean_time": plain.fmean(every),
+        "mean_speed": 32 / plain.fmean(every),
+        "uncertainty": plain.pstdev(speeds) / math.sqrt(len(speeds)),
+        "jitter": 1.4826 * plain.median(abs(s - plain.median(speeds)) for s in speeds),
+        "p95": plain.quantiles(every, n=100, method="inclusive")[94],
+        "between": plain.stdev(medians) / plain.fmean(medians),
+        "within": math.sqrt(plain.fmean(plain.pvariance(row) for row in each)) / plain.fmean(means),
+        "lag_one": plain.fmean(lag_one(row) for row in each),
+        "effective": sum(geyer(row) for row in each),
+        "outliers": sum(sum(t > outlier_mark(row) for t in row) for row in each) / len(every),
+        "slowest": max(every),
+        "cpu": sum(b.cpu_ns for b in kept_blocks) / 1e9 / kept_steps,
+        "queue": sum(b.queue_ns for b in kept_blocks) / sum(b.host_ns for b in kept_blocks),
+        "faults": sum(b.faults for b in kept_blocks) / kept_steps,
+        "switches": sum(b.switches for b in kept_blocks) / kept_steps,
+        "flops": 1000 / plain.fmean(every),
+    }
+
+
+def covariance(row: list[float], lag: int) -> float:
+    mean = plain.fmean(row)
+    return sum((a - mean) * (b - mean) for a, b in zip(row, row[lag:], strict=False)) / len(row)
+
+
+def lag_one(row: list[float]) -> float:
+    return covariance(row, 1) / covariance(row, 0)
+
+
+def geyer(row: list[float]) -> float:
+    total, lag = 0.0, 0
+    while lag + 1 < len(row) and (pair := covariance(row, lag) + covariance(row, lag + 1)) > 0:
+        total, lag = total + pair, lag + 2
+    return min(len(row), len(row) / (2 * total / covariance(row, 0) - 1))
+
+
+def outlier_mark(row: list[float]) -> float:
+    middle = plain.median(row)
+    return middle + 5 * 1.4826 * plain.median(abs(t - middle) for t in row)
+
+
+def test_every_statistic_can_be_recomputed_from_the_raw_samples(record: Record) -> None:
+    found = json.loads(json.dumps(result(record).to_dict()))
+    typical, mean, numbers = found["typical_time_seconds"], found["mean_time_seconds"], found["speed_numbers"]
+    shown = {
+        "typical": typical["value"],
+        "typical_low": typical["low"],
+        "typical_high": typical["high"],
+        "mean": mean["value"],
+        "mean_low": mean["low"],
+        "mean_high": mean["high"],
+        "mean_time": numbers["mean_time_seconds"],
+        "mean_speed": numbers["mean_speed"],
+        "uncertainty": numbers["speed_uncertainty"],
+        "jitter": numbers["speed_jitter"],
+        "p95": next(p["seconds"] for p in found["percentiles_seconds"] if p["percent"] == 95),
+        "between": found["between_process_cv"],
+        "within": found["within_process_cv"],
+        "lag_one": found["lag_one_autocorrelation"],
+        "effective": found["effective_samples"],
+        "outliers": found["outlier_share"],
+        "slowest": found["slowest"][0]["step_seconds"],
+        "cpu": found["cpu_seconds_per_step"],
+        "queue": found["run_queue_share"],
+        "faults": found["faults_per_step"],
+        "switches": found["switches_per_step"],
+        "flops": found["model_flops_per_second"],
+    }
+    expected = recomputed(record)
+    assert shown == {name: pytest.approx(value, rel=1e-9) for name, value in expected.items()}
+
+
+def test_speed_intervals_are_the_times_intervals_turned_over(record: Record) -> None:
+    found = result(record)
+    assert found.typical_time_seconds.low is not None
+    assert found.typical_speed_per_second.high == 32 / found.typical_time_seconds.low
+    assert found.typical_speed_per_second.value == 32 / found.typical_time_seconds.value
+
+
+def test_the_uncertainty_ratio_says_how_far_independent_steps_mislead(record: Record) -> None:
+    found = result(record)
+    speed = found.mean_speed_per_second
+    half = (speed.high - speed.low) / 2  # type: ignore[operator]
+    assert found.uncertainty_ratio == pytest.approx(half / 1.96 / found.speed_numbers.speed_uncertainty)
+
+
+def test_the_headline_says_value_width_and_grade(record_of: Make) -> None:
+    words = result(record_of(1)).headline
+    assert words == "998 µs ±0.94 % (95 %, 8 processes), grade A"
+
+
+def test_one_process_claims_no_more_than_its_own_run(record_of: Make) -> None:
+    found = result(record_of(processes=1, protocol=profile("single")))
+    assert found.typical_time_seconds.low is None
+    assert found.mean_time_seconds.claim == "within this run" and found.mean_time_seconds.low is not None
+    assert found.uncertainty_ratio is None
+    assert "(within this run, 1 process), grade C: one_process" in found.headline
+
+
+def test_a_wild_process_makes_the_mean_doubtful(record_of: Make, attempt_of: Make, times_of: Make) -> None:
+    wild = attempt_of(times_of(9, centre_ns=2e6), process=8, id="wild")
+    found = result(Record(attempts=(*record_of(1).attempts, wild)))
+    assert found.mean_time_seconds.claim.endswith("disturbed: may be optimistic")
+    assert result(record_of(1)).mean_time_seconds.claim == "95 % across processes"
+
+
+def test_both_numbers_are_shown_where_a_process_is_set_aside(record_of: Make, attempt_of: Make, times_of: Make) -> None:
+    swapped = attempt_of(times_of(9, centre_ns=2e6), process=8, id="swapped", swap_ins=9)
+    found = result(Record(attempts=(*record_of(1).attempts, swapped)))
+    assert found.set_aside == {"swapped": "90 pages were read back from swap"}
+    assert found.typical_time_seconds == result(record_of(1)).typical_time_seconds
+    assert found.typical_time_seconds_all_processes is not None
+    assert found.typical_time_seconds_all_processes.value > found.typical_time_seconds.value
+    assert (found.processes, len(found.each_process)) == (8, 9)
+
+
+def test_grouped_samples_are_divided_and_have_no_percentiles(record_of: Make) -> None:
+    single, grouped = result(record_of(1)), result(record_of(1, group=4))
+    assert grouped.typical_time_seconds.value == pytest.approx(single.typical_time_seconds.value / 4)
+    assert (grouped.steps, grouped.samples, grouped.percentiles_seconds) == (6400, 1600, ())
+
+
+def test_the_devices_clock_is_used_where_there_is_one(record_of: Make) -> None:
+    found = result(record_of(1, device="cuda:0", device_ns=[500_000] * 200))
+    assert found.typical_time_seconds.value == 0.0005
+
+
+def test_a_changed_number_of_the_protocol_is_told(record_of: Make) -> None:
+    changed = replace(profile("standard"), target=0.05, warmup_start=7)
+    assert result(record_of(1, protocol=changed)).protocol_changes == {"target": 0.05}
+
+
+def test_start_up_and_memory_are_told(record_of: Make) -> None:
+    found = result(record_of(1))
+    assert found.start_seconds == {"build": 0.25, "first_step": 0.5, "import": 1.0}
+    assert (found.memory_bytes, found.elapsed_seconds) == ({"peak_bytes": 1000}, 40.0)
+
+
+def test_a_failure_has_no_result(record_of: Make) -> None:
+    failed = replace(record_of().last, measurement=None, failure=Failure(cause="crashed", reason="x"))
+    with pytest.raises(SteptimeError, match="no measurement \\(crashed\\)"):
+        result(Record(attempts=(failed,)))
+
+
+def test_millions_of_samples_are_analysed_in_a_second(attempt_of: Make, times_of: Make) -> None:
+    """A tenth of 36 × 10⁶, for which the goal is 2 s and 1 GB; three times its share of both, and CPU time."""
+    times = [times_of(process, steps=100_000, centre_ns=64_000) for process in range(36)]
+    attempts = [attempt_of(row, process=process, id=str(process), blocks=120) for process, row in enumerate(times)]
+    result(Record(attempts=(attempts[0],)))  # imports and tables
+    tracemalloc.start()
+    start = time.process_time()
+    result(Record(attempts=tuple(attempts)))
+    seconds, peak = time.process_time() - start, tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert seconds < 3 * 0.2 + 1.0  # what does not grow with the samples
+    assert peak < 3 * 100e6
+    assert isinstance(attempts[0].measurement.stamps, array)
