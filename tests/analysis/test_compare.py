@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from steptime.analysis.compare import (
+    block_pairs,
     different_work,
     judge,
     live,
@@ -218,3 +219,26 @@ def test_the_optimizer_of_inference_does_not_matter(record_of: Make) -> None:
     a = record_of(1, phase="inference").last
     b = record_of(2, phase="inference", network={"fingerprint": "f", "optimizer": "adam"}).last
     assert different_work(a, b) == []
+
+
+def turning(attempt_of: Make, *, inside: float, outside: float, pairs: int = 6) -> list[Any]:
+    """Pairs whose ratio wobbles from block to block by `inside` and from pair to pair by `outside`."""
+    dice = np.random.default_rng(4)
+    made = []
+    for _ in range(pairs):
+        blocks = np.exp(outside * dice.standard_normal() + inside * dice.standard_normal(8))
+        times = np.repeat(1e6 * blocks, 20).astype(np.int64)
+        made.append((attempt_of(np.full(160, 10**6), blocks=8), attempt_of(times, blocks=8)))
+    return made
+
+
+def test_a_machine_that_changes_from_block_to_block_gets_more_blocks(attempt_of: Make) -> None:
+    assert block_pairs(turning(attempt_of, inside=0.2, outside=0.0), STANDARD) == STANDARD.pair_blocks_most
+
+
+def test_workers_that_differ_from_pair_to_pair_get_more_pairs_instead(attempt_of: Make) -> None:
+    assert block_pairs(turning(attempt_of, inside=0.001, outside=0.05), STANDARD) == STANDARD.pair_blocks
+
+
+def test_the_first_pairs_take_the_protocols_number_of_turns(attempt_of: Make) -> None:
+    assert block_pairs(turning(attempt_of, inside=0.2, outside=0.0, pairs=2), STANDARD) == STANDARD.pair_blocks

@@ -15,7 +15,7 @@ from steptime.analysis.intervals import Interval
 from steptime.analysis.machine_rules import contended
 from steptime.analysis.process import Process, processes
 from steptime.analysis.quantiles import Numbers
-from steptime.analysis.stopping import set_aside
+from steptime.analysis.stopping import PILOT, elapsed_seconds, set_aside
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt, Record
 
@@ -106,13 +106,29 @@ def _single(parts: Sequence[Process]) -> bool:
 
 
 def log_ratio(a: Process, b: Process) -> float:
-    """Median over the block pairs of log(median of B / median of A): what drifts slowly is in both and cancels."""
-    return float(np.median(np.log(_block_medians(b, a) / _block_medians(a, b))))
+    """Median over the block pairs: what drifts slowly is in both and cancels."""
+    return float(np.median(_block_log_ratios(a, b)))
 
 
-def _block_medians(part: Process, partner: Process) -> Numbers:
-    count = min(len(part.kept_spans), len(partner.kept_spans))
-    return np.array([part.median_between(span.first, span.last) for span in part.kept_spans[:count]])
+def _block_log_ratios(a: Process, b: Process) -> Numbers:
+    """log(median of B / median of A), the i-th turn of one with the i-th of the other."""
+    turns = zip(a.kept_spans, b.kept_spans, strict=False)
+    return np.log([b.median_between(y.first, y.last) / a.median_between(x.first, x.last) for x, y in turns])
+
+
+def block_pairs(pairs: Sequence[Pair], protocol: Protocol) -> int:
+    """Turns of each side in the next pair (Kalibera and Jones): where a machine changes its speed from block to block,
+    more blocks are cheaper than more pairs."""
+    if len(pairs) < PILOT:
+        return protocol.pair_blocks
+    parts = [(processes([a])[0], processes([b])[0]) for a, b in pairs]
+    inside = [_block_log_ratios(a, b) for a, b in parts]
+    within = float(np.mean([np.var(ratios, ddof=1) for ratios in inside if len(ratios) > 1]))
+    between = float(np.var([ratios.mean() for ratios in inside], ddof=1)) - within / float(np.mean([*map(len, inside)]))
+    turn_cost = sum(part.blocks[-1].host_ns for pair in parts for part in pair) / 1e9 / len(parts)
+    start_cost = sum(elapsed_seconds(attempt) for pair in pairs for attempt in pair) / len(pairs)
+    best = math.sqrt(start_cost / turn_cost * within / between) if between > 0 else math.inf
+    return math.ceil(min(max(best, protocol.pair_blocks), protocol.pair_blocks_most))
 
 
 def cpu_log_ratio(a: Process, b: Process) -> float:

@@ -245,5 +245,6 @@ def _process(part: Process) -> dict[str, Any]:
         "steady": measurement.steady,
         "effective_samples": part.effective_samples,
         "start_seconds": dict(measurement.starts),
+        "checks": dict(measurement.checks),
         "elapsed_seconds": elapsed_seconds(part.attempt),
     }

@@ -44,7 +44,8 @@ class Protocol:
     # comparison
     pair_looks: tuple[int, ...] = (8, 12, 18, 27)
     pair_alpha: float = 0.02
-    pair_blocks: int = 4
+    pair_blocks: int = 4  # at first; more where the spread is inside the pairs
+    pair_blocks_most: int = 24
     pair_block_seconds: float = 0.15
     same_within: float = 0.02
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steptime import shelf, workloads
-from steptime.analysis.compare import Comparison, Pair, different_work, live, wants_more_pairs
+from steptime.analysis.compare import Comparison, Pair, block_pairs, different_work, live, wants_more_pairs
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
@@ -120,7 +120,7 @@ class Duel:
 
     def _take_turns(self, residents: list[Any]) -> bool:
         """A coin decides who goes first in each pair of blocks. False: one of them is gone."""
-        for _ in range(self.protocol.pair_blocks):
+        for _ in range(block_pairs(self.pairs, self.protocol)):
             if not all(resident.alive and resident.turn() for resident in self.dice.sample(residents, 2)):
                 return False
         return True
