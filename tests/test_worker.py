@@ -77,10 +77,6 @@ sys.exit(worker.main())
     assert attempt is not None and attempt.failure is not None and "can not be written" in attempt.failure.reason
 
 
-def test_the_line_that_installs_a_framework_is_known_without_the_framework() -> None:
-    assert "torch" in worker.install_line("pytorch") and worker.install_line("numpy") == "pip install numpy"
-
-
 def test_a_failure_tells_its_first_line_as_reason_and_the_end_of_its_traceback() -> None:
     try:
         raise ValueError("\n".join(f"line {number}" for number in range(100)))

@@ -4,11 +4,13 @@ Other installed packages may add to a shelf through the entry-point group `stept
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import pkgutil
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from types import ModuleType
 
 from steptime.core.errors import unknown
@@ -30,6 +32,22 @@ def load(shelf: str, name: str) -> ModuleType:
         module: ModuleType = foreign.load()
         return module
     return importlib.import_module(f"steptime.{shelf}.{name}")
+
+
+def source(shelf: str, name: str) -> Path | None:
+    """Where the plug-in is written: to import it may take seconds, or fail."""
+    foreign = _foreign(shelf).get(name)
+    spec = importlib.util.find_spec(foreign.module if foreign else f"steptime.{shelf}.{name}")
+    return Path(spec.origin) if spec and spec.origin else None
+
+
+def constant(shelf: str, name: str, word: str) -> str:
+    """What the plug-in's source assigns to this word; empty where it does not."""
+    path = source(shelf, name)
+    for node in ast.parse(path.read_text("utf-8")).body if path else ():
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == word:
+            return str(ast.literal_eval(node.value))
+    return ""
 
 
 @cache  # reading what all installed packages offer takes tens of milliseconds

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import ctypes
-import importlib.util
 import json
 import os
 import platform
@@ -13,7 +11,6 @@ import sys
 import time
 import traceback
 from dataclasses import replace
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
@@ -127,19 +124,8 @@ def load_framework(name: str) -> ModuleType:
     try:
         return shelf.load("frameworks", name)
     except ImportError as problem:
-        raise NotInstalled(f"{name} is not installed here ({problem}). Install it with: {install_line(name)}") from None
-
-
-def install_line(name: str) -> str:
-    """Read from the source, because a framework's folder imports its framework."""
-    foreign = {point.name: point.module for point in entry_points(group="steptime.frameworks")}
-    spec = importlib.util.find_spec(foreign.get(name, f"steptime.frameworks.{name}"))
-    if spec is None or spec.origin is None:
-        return f"pip install {name}"
-    for node in ast.parse(Path(spec.origin).read_text()).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "INSTALL":
-            return str(ast.literal_eval(node.value))
-    return f"pip install {name}"
+        line = shelf.constant("frameworks", name, "INSTALL") or f"pip install {name}"
+        raise NotInstalled(f"{name} is not installed here ({problem}). Install it with: {line}") from None
 
 
 def end_with_parent() -> None:

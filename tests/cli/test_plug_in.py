@@ -16,5 +16,5 @@ def test_the_reference_needs_nothing_more() -> None:
     assert next(entry for entry in frameworks() if entry["name"] == "numpy")["installed"] == "yes"
 
 
-def test_a_plug_in_of_another_package_is_listed_without_its_source() -> None:
-    assert read("of_another_package").title == "from another package"
+def test_what_has_no_source_is_listed_with_nothing_to_say() -> None:
+    assert read("not_there").title == ""

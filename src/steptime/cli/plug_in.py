@@ -33,20 +33,14 @@ class PlugIn:
 
 
 def read(framework: str) -> PlugIn:
-    spec = importlib.util.find_spec(f"steptime.frameworks.{framework}")
-    if spec is None or spec.origin is None:
-        return PlugIn("from another package", "", frozenset())
-    opening = ast.parse(Path(spec.origin).read_text("utf-8"))
+    path = shelf.source("frameworks", framework)
+    if path is None:
+        return PlugIn("", "", frozenset())
+    opening = ast.parse(path.read_text("utf-8"))
     title = (ast.get_docstring(opening) or "").partition("\n")[0].partition(". ")[0].rstrip(".")
-    needs = {name for file in Path(spec.origin).parent.glob("*.py") for name in _imports(file)}
-    return PlugIn(title, _install(opening), frozenset(needs - EVERYWHERE))
-
-
-def _install(opening: ast.Module) -> str:
-    for node in opening.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "INSTALL":
-            return str(ast.literal_eval(node.value))
-    return ""
+    files = path.parent.glob("*.py") if path.name == "__init__.py" else [path]
+    needs = {name for file in files for name in _imports(file)}
+    return PlugIn(title, shelf.constant("frameworks", framework, "INSTALL"), frozenset(needs - EVERYWHERE))
 
 
 def _imports(file: Path) -> Iterator[str]:

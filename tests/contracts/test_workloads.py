@@ -1,0 +1,37 @@
+"""What every file on the shelf `workloads` must answer."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from steptime import shelf, workloads
+from steptime.core.case import Case
+from steptime.core.errors import UnknownWord
+
+
+@pytest.fixture(params=shelf.names("workloads"))
+def kind(request: pytest.FixtureRequest) -> ModuleType:
+    return shelf.load("workloads", request.param)
+
+
+def test_a_kind_knows_what_it_names(kind: ModuleType) -> None:
+    assert kind.names() and all(kind.knows(name) for name in kind.names())
+    assert not kind.knows("no such workload")
+
+
+def test_a_workload_is_described_for_the_record(kind: ModuleType) -> None:
+    for name in kind.names():
+        told = kind.describe(Case(workload=name, batch_size=3))
+        assert told["fingerprint"] and told["unit"] and told["units_per_step"] > 0 and told["flops_per_step"] > 0
+
+
+def test_a_name_belongs_to_one_kind_alone() -> None:
+    names = [name for kind in shelf.names("workloads") for name in shelf.load("workloads", kind).names()]
+    assert len(names) == len(set(names))
+
+
+def test_an_unknown_workload_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UnknownWord, match="Did you mean 'resnet50'"):
+        workloads.load("resnet5O")
