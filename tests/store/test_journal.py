@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,19 @@ from steptime.store.reader import read
 CRASH = Failure(cause="crashed", reason="It was killed.", output="last words")
 
 
-@pytest.fixture
-def disk_of() -> Iterator[Callable[[int], None]]:
-    """Files may grow to this many bytes: as far as a writer can tell, the disk is full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+def on_a_disk_of(size: int, work: Callable[[], None]) -> bool:
+    """Whether the work was done where files grow to so many bytes only. A child does it: the limit would hold for what
+    this process prints, too."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_ids_sort_by_the_time_they_were_made() -> None:
@@ -83,24 +91,27 @@ def test_a_living_writer_is_seen_and_a_dead_one_too(tmp_path: Path, make_job: Ca
 
 
 def test_a_full_disk_is_a_sentence_and_takes_nothing_back(
-    tmp_path: Path, make_job: Callable[..., Job], measurement: Measurement, disk_of: Callable[[int], None]
+    tmp_path: Path, make_job: Callable[..., Job], measurement: Measurement
 ) -> None:
     path = tmp_path / "a.jsonl"
     with Journal(path) as journal:
         journal.begin(make_job())
         begun = path.read_bytes()
-        disk_of(len(begun) + 300)
-        with pytest.raises(NotWritten, match="make room"):
-            journal.measured(measurement)
-        assert path.read_bytes() == begun
-        journal.failed(Failure(cause="crashed", reason="The disk is full."))
+
+        def end() -> None:
+            with pytest.raises(NotWritten, match="make room"):
+                journal.measured(measurement)
+            assert path.read_bytes() == begun
+            journal.failed(Failure(cause="crashed", reason="The disk is full."))
+
+        assert on_a_disk_of(len(begun) + 300, end)
     attempt = read(path)
     assert attempt is not None and attempt.failure is not None and attempt.failure.reason == "The disk is full."
 
 
-def test_a_disk_without_any_room_is_a_sentence_for_the_parent_too(
-    tmp_path: Path, make_job: Callable[..., Job], disk_of: Callable[[int], None]
-) -> None:
-    disk_of(10)
-    with pytest.raises(NotWritten, match="Finished results are safe"):
-        close_failed(tmp_path / "a.jsonl", make_job(), CRASH)
+def test_a_disk_without_any_room_is_a_sentence_for_the_parent_too(tmp_path: Path, make_job: Callable[..., Job]) -> None:
+    def close() -> None:
+        with pytest.raises(NotWritten, match="Finished results are safe"):
+            close_failed(tmp_path / "a.jsonl", make_job(), CRASH)
+
+    assert on_a_disk_of(10, close)
