@@ -12,6 +12,7 @@ from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
+from steptime.session import rounds
 from steptime.session.rounds import plan_of
 from steptime.store.folder import FolderStore
 
@@ -143,14 +144,24 @@ def test_who_watches_is_told_before_and_after_each_process(executor, store, shor
 
 
 def test_two_runs_of_one_plan_do_not_mix(executor, store: FolderStore, short: Protocol, make_case) -> None:
-    [record] = session.run([make_case()], short, store)
-    with store.hold(record.session), pytest.raises(SteptimeError, match="another process"):
+    with store.hold(plan_of([make_case()], short)), pytest.raises(SteptimeError, match="another process"):
         session.run([make_case()], short, store)
+    assert store.attempts() == []
+
+
+def test_what_another_machine_or_other_software_measured_is_not_continued(
+    executor, store: FolderStore, short: Protocol, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [here] = session.run([make_case()], short, store)
+    monkeypatch.setattr(rounds, "place", lambda: ["another machine"])
+    [there] = session.run([make_case()], short, store)
+    assert here.session != there.session
 
 
 def test_a_single_case_that_drifts_gets_idle_gaps(executor, store, short, make_case, monkeypatch) -> None:
     naps: list[float] = []
     monkeypatch.setattr("steptime.session.rounds.time.sleep", naps.append)
+    monkeypatch.setattr("steptime.analysis.stopping.elapsed_seconds", lambda attempt: 1.0)  # a fake takes no time
     rising = iter(range(1, 100))
     calm = executor.measurement
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -48,7 +49,7 @@ class Case:
             value = getattr(self, name)
             if type(value) is not int or value < least:
                 raise SteptimeError(f"{name} must be a whole number of at least {least}, found {value!r}.")
-        if self.device != "cpu" and not self.device.removeprefix("cuda:").isdigit():
+        if not re.fullmatch(r"cpu|cuda:[0-9]+", self.device):
             raise SteptimeError(f"device must be 'cpu' or 'cuda:0', 'cuda:1', …, found {self.device!r}.")
 
     @property

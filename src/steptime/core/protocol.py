@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from typing import Any
 
-from steptime.core.errors import unknown
+from steptime.core.errors import SteptimeError, unknown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +50,17 @@ class Protocol:
     pair_block_seconds: float = 0.15
     same_within: float = 0.02
 
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if isinstance(value, int | float):
+                _check_range(name, value)
+        looks = self.pair_looks
+        if not looks or not all(type(n) is int and n > 0 for n in looks) or sorted(set(looks)) != list(looks):
+            raise SteptimeError(f"protocol.pair_looks must be growing whole numbers, found {looks}.")
+        if self.processes_least > self.processes_most:
+            found = f"{self.processes_least} and {self.processes_most}"
+            raise SteptimeError(f"protocol.processes_least must not be above processes_most, found {found}.")
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -64,6 +76,17 @@ class Protocol:
         own = asdict(profile(self.profile))
         skip = ("steps", "warmup_start")  # set by the session itself as it learns
         return {k: v for k, v in asdict(self).items() if v != own[k] and k not in skip}
+
+
+SHARES = ("target", "look_alpha", "event_share", "boundary", "pair_alpha", "same_within")
+MAY_BE_ZERO = ("steps", "warmup_start")
+
+
+def _check_range(name: str, value: float) -> None:
+    most = 1.0 if name in SHARES else inf
+    if not (0 < value < most or (value == 0 and name in MAY_BE_ZERO)):
+        wanted = "between 0 and 1" if name in SHARES else "above 0"
+        raise SteptimeError(f"protocol.{name} must be {wanted}, found {value}.")
 
 
 PROFILES: dict[str, dict[str, Any]] = {

@@ -9,14 +9,13 @@ from steptime.core.case import Case
 from steptime.core.measurement import Measurement
 from steptime.core.protocol import Protocol
 
-CAUSES = ("unsupported", "not_installed", "out_of_memory", "timed_out", "cancelled", "crashed")
 SETTLED = ("unsupported", "out_of_memory")
 """Causes that another try would only repeat. The rest is run again when the plan is."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    cause: str
+    cause: str  # unsupported, not_installed, out_of_memory, timed_out, cancelled, crashed
     reason: str
     output: str = ""  # the end of what the process printed
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from steptime.core.errors import WrongGraph, unknown
+from steptime.core.errors import SteptimeError, WrongGraph, unknown
 from steptime.graph.graph import Graph
 from steptime.graph.kinds import KINDS
 from steptime.graph.net import Net, Tensor
@@ -27,10 +28,18 @@ class Network:
         net = Net(self.name)
         try:
             return net.graph(self.build(net))
-        except AttributeError as problem:
-            if problem.obj is not net:
-                raise
-            raise WrongGraph(str(unknown("layer kind", problem.name, KINDS, f"{self.name}: "))) from None
+        except SteptimeError:
+            raise
+        except Exception as problem:
+            raise WrongGraph(self._why(net, problem)) from problem
+
+    def _why(self, net: Net, problem: Exception) -> str:
+        """A network may be anybody's code: where it fails is said in one sentence."""
+        if isinstance(problem, AttributeError) and problem.obj is net:
+            return str(unknown("layer kind", problem.name, KINDS, f"{self.name}: "))
+        place = traceback.extract_tb(problem.__traceback__)[1:2]
+        line = f" (line {place[0].lineno} of {place[0].filename})" if place else ""
+        return f"{self.name} can not be built: {type(problem).__name__}: {problem}{line}."
 
     @property
     def units_per_sample(self) -> int:

@@ -39,7 +39,7 @@ def _from_file(path: Path, name: str) -> Network:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         raise SteptimeError(f"{path} can not be read: {type(problem).__name__}: {problem}") from problem
     known = {network.name: network for network in _networks(module)}
     if name not in known:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 import random
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from steptime import shelf, workloads
@@ -33,25 +36,32 @@ def run(
 ) -> list[Record]:
     """Continues the newest session of the same plan; a finished one is returned as it is unless asked for `again`."""
     plan = plan_of(cases, protocol)
-    session = Session(
-        id=(None if again else newest(store, plan)) or uuid7(),
-        plan=plan,
-        cases=list({case.key: case for case in cases}.values()),
-        protocol=protocol,
-        store=store,
-        watch=watch or Nobody(),
-    )
-    with store.hold(session.id):
+    with store.hold(plan):  # before the store is asked what is there: a second run must not start beside the first
+        session = Session(
+            id=(None if again else newest(store, plan)) or uuid7(),
+            plan=plan,
+            cases=list({case.key: case for case in cases}.values()),
+            protocol=protocol,
+            store=store,
+            watch=watch or Nobody(),
+        )
         session.remember()
         session.measure()
     return session.records()
 
 
 def plan_of(cases: Sequence[Case], protocol: Protocol) -> str:
-    """Equal for the same work measured the same way, in whatever order it was asked for."""
+    """Equal for the same work measured the same way in the same place, in whatever order it was asked for."""
     work = sorted((case.key, workloads.load(case.workload).describe(case).get("fingerprint", "")) for case in cases)
-    text = json.dumps([work, protocol.profile, protocol.changed()])
+    text = json.dumps([work, protocol.profile, protocol.changed(), *place()])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def place() -> list[str]:
+    """This machine and what is installed on it: processes of another place are not of the same session."""
+    folders = [Path(folder) for folder in sys.path if Path(folder).is_dir()]
+    installed = {entry.name for folder in folders for entry in folder.glob("*.dist-info")}
+    return [platform.node(), platform.machine(), platform.python_version(), *sorted(installed)]
 
 
 def newest(store: FolderStore, plan: str) -> str | None:

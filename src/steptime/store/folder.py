@@ -61,9 +61,9 @@ class FolderStore:
         ]
 
     @contextlib.contextmanager
-    def hold(self, session: str) -> Iterator[None]:
-        """While inside, nobody else continues this session."""
-        path = self.path / "locks" / session
+    def hold(self, plan: str) -> Iterator[None]:
+        """While inside, nobody else measures this plan."""
+        path = self.path / "locks" / plan
         with self._clearly():
             path.parent.mkdir(parents=True, exist_ok=True)
             file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -81,6 +81,8 @@ class FolderStore:
             found = json.loads(mark.read_text())["format"]
         except (ValueError, KeyError, TypeError, OSError) as problem:
             raise SteptimeError(f"{mark} does not say its format ({problem!r}). Is this a steptime store?") from None
+        if type(found) is not int:
+            raise SteptimeError(f"{mark} names the format {found!r}, which is no number. Is this a steptime store?")
         if found > FORMAT:
             raise SteptimeError(
                 f"The store {self.path} has format {found}, this version reads up to {FORMAT}. Use a newer steptime."
