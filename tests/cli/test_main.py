@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from steptime import __version__
-from steptime.cli.main import COMMANDS, spoken
+from steptime.cli.main import AFTER_INTERRUPT, COMMANDS, spoken
 from steptime.core.errors import SteptimeError
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -87,3 +87,25 @@ def test_the_store_can_be_named_before_the_command(steptime: Command, tmp_path: 
     (tmp_path / "mine" / "STORE.json").write_text('{"format": 999}')
     done = steptime("--store", "mine", "run", "--dry-run")
     assert done.returncode == 1 and "The store mine has format 999" in done.stderr
+
+
+def test_an_output_that_is_full_is_an_error_without_a_traceback(tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "steptime", "list"], stdout=full, stderr=subprocess.PIPE, cwd=tmp_path, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == b"error: The output can not be written: No space left on device.\n"
+
+
+def test_a_terminal_without_the_letters_gets_question_marks(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "steptime", "show", "lenet5"],
+        capture_output=True, cwd=tmp_path, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, b"") and b"16 ? 10 ? 10" in done.stdout
+
+
+def test_only_an_interrupted_run_promises_to_continue() -> None:
+    promising = [name for name, words in AFTER_INTERRUPT.items() if "the same command continues" in words]
+    assert promising == ["run"] and "starts anew" in AFTER_INTERRUPT["compare"]

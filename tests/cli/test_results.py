@@ -81,3 +81,42 @@ def test_the_document_holds_result_or_failure() -> None:
     assert good["result"]["grade"] == "C" and "failure" not in good
     assert bad["failure"] == {"cause": "out_of_memory", "reason": "64 GiB wanted.", "output": "Traceback …"}
     assert bad["status"] == "out_of_memory" and "result" not in bad
+
+
+def with_a_crash(record: Record) -> Record:
+    failure = Failure(cause="crashed", reason="The worker was killed by SIGKILL.")
+    return Record(attempts=(*record.attempts, attempt(record.case, 3, failure=failure)))
+
+
+def test_a_process_that_failed_beside_good_ones_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    results.show([with_a_crash(measured(4))])
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "1 of 4 processes of lenet5 failed: crashed, The worker was killed by SIGKILL."
+
+
+def test_the_document_of_a_measured_case_has_its_failures() -> None:
+    entry = results.as_document([with_a_crash(measured(4))])["records"][0]
+    assert entry["status"] == "ok"
+    assert entry["failures"] == [{"cause": "crashed", "reason": "The worker was killed by SIGKILL."}]
+
+
+def test_equal_times_are_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    results.show([measured(4, batch_size=8), measured(4, batch_size=1)])
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == "2 of 2 cases measured: a step takes 4.041 ms in each."
+
+
+def test_one_process_is_singular(capsys: pytest.CaptureFixture[str]) -> None:
+    results.show([Record(attempts=measured(4).attempts[:1])])
+    assert "\nmeasured              1 process, 100 steps;" in capsys.readouterr().out
+
+
+def test_on_a_narrow_terminal_each_case_is_a_block(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    results.show([measured(4, batch_size=8), measured(2, batch_size=1)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2:5] == ["lenet5 batch size 8", "  typical step  4.041 ms", "  how sure      3 within 2 %"]
+    assert lines[7:11] == ["  id            00000000", "  doubts        few processes", "", "lenet5 batch size 1"]

@@ -36,6 +36,35 @@ def test_a_wrong_plan_is_refused_with_file_and_line(steptime: Command, tmp_path:
     assert done.stderr == "error: mine.toml: line 3: No phase 'trainning'. Did you mean 'training'?\n"
 
 
+EXCLUDED = '[constants]\nworkload = "lenet5"\n[[exclude]]\nwhen = { workload = "lenet5" }\nreason = "too small"\n'
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_when_every_case_is_excluded_this_is_said_with_the_reason(
+    more: list[str], steptime: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.toml").write_text(EXCLUDED)
+    done = steptime("run", "mine.toml", *more)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "every case is excluded, nothing is left to run." in done.stdout and "too small" in done.stdout
+
+
+def test_a_dry_run_refuses_a_network_that_its_file_does_not_hold(steptime: Command, tmp_path: Path) -> None:
+    (tmp_path / "nets.py").write_text("")
+    done = steptime("run", "--workload", "nets.py:wide", "--dry-run")
+    assert done.returncode == 1 and "nets.py: No network 'wide'" in done.stderr
+
+
+@pytest.mark.parametrize("command", [["run", "--dry-run", "--json"], ["compare", "0198", "0199"]])
+def test_a_damaged_journal_is_told_beside_the_result(command: list[str], steptime: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "results/journal/2026/01/01"
+    folder.mkdir(parents=True)
+    (folder / "x.jsonl").write_text("{}\n{}\n")
+    done = steptime(*command)
+    assert done.stderr.startswith("note: results/journal/2026/01/01/x.jsonl: not readable")
+    assert "note" not in done.stdout.partition('"notes"')[0]
+
+
 @pytest.mark.live
 @pytest.mark.usefixtures("misbehaving")
 class TestMeasuring:

@@ -63,3 +63,8 @@ def test_a_device_is_referred_to_the_machine(device: str) -> None:
 def test_a_misspelt_network_gets_the_nearest_known() -> None:
     with pytest.raises(SteptimeError, match="Did you mean 'lenet5'"):
         show_command("lenet")
+
+
+def test_a_file_without_a_name_gets_the_hint_how_to_name_its_network() -> None:
+    with pytest.raises(SteptimeError, match=r"nets.py:NAME"):
+        show_command("nets.py")

@@ -50,8 +50,8 @@ def test_only_the_settings_that_differ_are_named() -> None:
 
 
 def test_settings_become_numbers_lists_and_words() -> None:
-    found = settings(["batch_size=1,32", "device=cuda:0", "seed=3", "protocol.target=0.01"])
-    assert found == {"batch_size": [1, 32], "device": "cuda:0", "seed": 3, "protocol.target": 0.01}
+    found = settings(["batch_size=1,32", "device=cuda:0", "seed=3", "protocol.target=1e-3"])
+    assert found == {"batch_size": [1, 32], "device": "cuda:0", "seed": 3, "protocol.target": 0.001}
 
 
 @pytest.mark.parametrize("text", ["batch_size", "=3", "mode="])

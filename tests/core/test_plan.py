@@ -198,3 +198,28 @@ def test_every_shipped_plan_reads_without_surprises(path: Path, device: str) -> 
     plan = expand(path.read_text(), Request(outside=Outside(machine={"device": device})))
     assert plan.name == path.stem and plan.title and plan.cases
     assert not [note for note in plan.notes if "rule" in note and device != "cpu"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[constants]\nworkload = ["resnet50", "mnist-mlp"]\n', "line 2: workload takes one value here, found a list"),
+        ('[constants]\nworkload = "resnet50"\n[constants.phase]\nx = 1\n', "line 3: phase must be one value"),
+        ('[constants]\nworkload = "resnet50"\n[sweep]\nphase = [{ at_most = 1 }]\n', "line 4: phase must be one value"),
+        ('[constants]\nworkload = "nets.py"\n', "line 2: nets.py is a file: name the network in it too, nets.py:NAME."),
+    ],
+)
+def test_what_is_not_one_value_is_refused_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(SteptimeError) as refused:
+        planned(text)
+    assert str(refused.value).startswith(message)
+
+
+def test_a_list_behind_a_reference_belongs_into_the_sweep_too() -> None:
+    with pytest.raises(SteptimeError, match=r"line 5: batch_size takes one value here.*belongs into \[sweep\]"):
+        planned('[variables]\nsizes = [1, 2]\n[constants]\nworkload = "resnet50"\nbatch_size = "${sizes}"\n')
+
+
+def test_the_protocol_may_refer_to_variables() -> None:
+    text = '[variables]\nprecise = 0.003\n[constants]\nworkload = "resnet50"\n[protocol]\ntarget = "${precise}"\n'
+    assert planned(text).protocol.target == 0.003

@@ -6,7 +6,7 @@ import pytest
 
 from steptime.core.errors import SteptimeError
 from steptime.core.plan_text import Value
-from steptime.core.reference import Outside, Scope
+from steptime.core.reference import Outside, Scope, typed
 
 
 def scope(**values: object) -> Scope:
@@ -46,3 +46,13 @@ def test_a_reference_to_nothing_is_refused_with_its_line(written: str, message: 
     with pytest.raises(SteptimeError) as refused:
         scope(size=8, loop="${asked}", asked=written).value("asked")
     assert str(refused.value).startswith(message)
+
+
+@pytest.mark.parametrize(("written", "meant"), [("8", 8), ("1e-3", 0.001), (".5", 0.5), ("2E3", 2000.0), ("e5", "e5")])
+def test_a_word_that_reads_as_a_number_is_one(written: str, meant: object) -> None:
+    assert typed(written) == meant and type(typed(written)) is type(meant)
+
+
+def test_inside_a_longer_text_a_number_from_outside_stays_as_written() -> None:
+    outside = Outside(environment={"VERSION": "1.10"})
+    assert Scope({}, outside).resolve(Value("data-${env:VERSION}")) == "data-1.10"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from steptime.cli import output
-from steptime.cli.request import read_plan, store_folder
-from steptime.cli.words import settings
+from steptime.cli.request import read_plan, store_folder, warn_of_problems
+from steptime.cli.words import processes, settings
 from steptime.core.case import SETTINGS, Case
 from steptime.core.errors import SteptimeError
 from steptime.core.plan import Plan
@@ -75,7 +75,10 @@ def _stored(a: str, b: str, store: FolderStore, despite: str) -> Answer:
     from steptime.analysis.compare import different_work, stored
     from steptime.session import Refused
 
-    first, second = _record(a, store), _record(b, store)
+    try:
+        first, second = _record(a, store), _record(b, store)
+    finally:
+        warn_of_problems(store)  # the result that was not found may be one of them
     one, other = (next(x for x in reversed(record.attempts) if x.measurement) for record in (first, second))
     reasons = different_work(one, other)
     if reasons and not despite:
@@ -120,7 +123,8 @@ def _document(comparison: Comparison, a: Attempt, b: Attempt) -> dict[str, Any]:
 
 
 def _show(comparison: Comparison, a: Attempt, b: Attempt) -> None:
-    units = f"{comparison.units} pair{'s' * (comparison.units > 1)}" if b.pair else f"{comparison.units} processes each"
+    pairs = f"{comparison.units} pair{'s' * (comparison.units > 1)}"
+    units = pairs if b.pair else f"{processes(comparison.units)} each"
     output.say(f"{_sentence(comparison.verdict)}, {units}.")
     output.say()
     output.say(f"A        {a.case.label}")

@@ -7,7 +7,7 @@ from typing import Any
 
 from steptime.cli import output
 from steptime.cli.estimate import Estimate, estimate, history
-from steptime.cli.request import store_folder
+from steptime.cli.request import NOTHING_LEFT, store_folder, warn_of_problems
 from steptime.cli.words import clock, differing
 from steptime.core.case import Case
 from steptime.core.plan import Plan
@@ -15,10 +15,17 @@ from steptime.store.folder import FolderStore
 
 
 def list_cases(plan: Plan, *, json: bool, quiet: bool) -> None:
-    past = history(FolderStore(store_folder()).attempts())
+    _check_own_networks(plan.cases)
+    store = FolderStore(store_folder())
+    past = history(store.attempts())
+    warn_of_problems(store)
     estimates = [estimate(case, plan.protocol, past) for case in plan.cases]
     if json:
         output.document(_document(plan, estimates))
+        return
+    if not plan.cases:
+        output.say(f"{plan.title or plan.name}: {NOTHING_LEFT}")
+        _table(plan, estimates)
         return
     least, most = (sum(getattr(guess, name) for guess in estimates) for name in ("least_seconds", "most_seconds"))
     count = "1 case" if len(plan.cases) == 1 else f"{len(plan.cases)} cases"
@@ -26,6 +33,14 @@ def list_cases(plan: Plan, *, json: bool, quiet: bool) -> None:
     _table(plan, estimates)
     for line in () if quiet else plan.notes:
         output.say(f"note: {line}")
+
+
+def _check_own_networks(cases: Sequence[Case]) -> None:
+    """A name of the shelf is known to exist; one in a user's file is known once the file is read."""
+    from steptime import workloads
+
+    for case in {case.workload: case for case in cases if ".py:" in case.workload}.values():
+        workloads.load(case.workload).describe(case)
 
 
 def _document(plan: Plan, estimates: Sequence[Estimate]) -> dict[str, Any]:

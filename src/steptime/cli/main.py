@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import functools
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -20,6 +22,11 @@ from steptime.cli.show import show_command
 from steptime.core.errors import SteptimeError
 
 INTERRUPTED = 130
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+AFTER_INTERRUPT = {
+    "run": "interrupted: what was measured is kept; the same command continues.",
+    "compare": "interrupted: what was measured is kept; a comparison starts anew when it is asked for again.",
+}
 EXIT_CODES = """Exit codes: 0 fine, 1 a mistake in what was asked, 2 wrong usage, 3 every case failed,
 4 some cases failed, 5 comparison refused, 130 interrupted."""
 
@@ -52,25 +59,32 @@ def everywhere(
         os.environ["STEPTIME_STORE"] = str(store)
 
 
-def spoken(command: Callable[..., None]) -> Callable[..., None]:
+def spoken(command: Callable[..., None], interrupted: str = "interrupted.") -> Callable[..., None]:
     """The command with its errors as sentences: a user's mistake never shows a traceback."""
 
     @functools.wraps(command)
     def speaking(**arguments: Any) -> None:
         try:
-            command(**arguments)
-            sys.stdout.flush()
+            try:
+                command(**arguments)
+            finally:
+                sys.stdout.flush()
         except SteptimeError as problem:
             typer.echo(f"error: {problem}", err=True)
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
-            typer.echo("interrupted: what was measured is kept; the same command continues.", err=True)
+            typer.echo(interrupted, err=True)
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has seen enough
+            _drop_output()  # the reader has seen enough
             raise typer.Exit() from None
 
     return speaking
+
+
+def _drop_output() -> None:
+    """What is still in the buffer would fail once more when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -81,11 +95,20 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "machine": machine_command,
 }
 for name, function in COMMANDS.items():
-    app.command(name)(spoken(function))
+    app.command(name)(spoken(function, AFTER_INTERRUPT.get(name, "interrupted.")))
 
 
 def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # µ and ± on a terminal that has only ASCII
     try:
         app(prog_name="steptime")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except OSError as problem:
+        if problem.errno not in FULL:
+            raise
+        _drop_output()
+        typer.echo(f"error: {problem.filename or 'The output'} can not be written: {problem.strerror}.", err=True)
+        sys.exit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -18,6 +19,15 @@ def note(text: str) -> None:
     """For people, beside the result: nothing when the output is read by a program."""
     if sys.stderr.isatty():
         print(text, file=sys.stderr)
+
+
+def warn(text: str) -> None:
+    """Beside the result, and too important to be left out for a program."""
+    print(text, file=sys.stderr)
+
+
+def width() -> int:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPED_WIDTH
 
 
 def document(value: Any) -> None:
@@ -37,7 +47,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Seque
         drawn.add_column(column, justify="right" if column in right else "left", no_wrap=not terminal)
     for row in rows:
         drawn.add_row(*(Text(cell) for cell in row))
-    console = Console(width=None if terminal else PIPED_WIDTH, highlight=False)
+    console = Console(width=width(), highlight=False)
     with console.capture() as drawing:
         console.print(drawn)
     print("\n".join(line.rstrip() for line in drawing.get().rstrip("\n").split("\n")))

@@ -6,12 +6,17 @@ import os
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from steptime.cli import output
 from steptime.core.errors import SteptimeError, unknown
 from steptime.core.plan import Plan, Request, expand
 from steptime.core.reference import Outside
 
+if TYPE_CHECKING:
+    from steptime.store.folder import FolderStore
+
+NOTHING_LEFT = "every case is excluded, nothing is left to run."
 TOUR = "tour"
 PROTOCOL = "protocol."  # `--set protocol.target=0.01`: how to measure, not what
 
@@ -25,6 +30,12 @@ def shipped() -> dict[str, str]:
 
 def store_folder() -> Path:
     return Path(os.environ.get("STEPTIME_STORE") or "results")
+
+
+def warn_of_problems(store: FolderStore) -> None:
+    """Journals that the latest reading had to pass over."""
+    for problem in store.problems:
+        output.warn(f"note: {problem}")
 
 
 def read_plan(name: str, settings: Mapping[str, Any], profile: str = "") -> Plan:

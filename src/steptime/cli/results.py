@@ -9,10 +9,11 @@ from steptime.analysis.flags import OWN_METRIC, Flag
 from steptime.analysis.result import Estimate, Result, result
 from steptime.cli import output
 from steptime.cli.machine import kept_roof
-from steptime.cli.words import described, differing, digits, duration, percent, scaled
+from steptime.cli.words import described, differing, digits, duration, percent, processes, scaled
 from steptime.core.record import Record
 
 Measured = tuple[Record, Result]
+NARROW_COLUMNS = 100  # below it a table folds every cell
 GRADES = "Grades: A sure, B good, C noisy or limited, X not valid."
 
 
@@ -21,7 +22,14 @@ def as_document(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def _entry(record: Record) -> dict[str, Any]:
-    outcome = {"result": result(record).to_dict()} if record.measurements else {"failure": vars(record.failures[-1])}
+    outcome: dict[str, Any] = (
+        {"failure": vars(record.failures[-1])}
+        if not record.measurements
+        else {
+            "result": result(record).to_dict(),
+            "failures": [{"cause": failure.cause, "reason": failure.reason} for failure in record.failures],
+        }
+    )
     return {
         "case": record.case.to_dict(),
         "key": record.case.key,
@@ -40,8 +48,10 @@ def show(records: Sequence[Record]) -> None:
     output.say(_sentence(measured, len(records)))
     if measured:
         output.say()
-        _details(*measured[0]) if len(records) == 1 else _table(measured, names)
+        _details(*measured[0]) if len(records) == 1 else _rows(measured, names)
         _doubts(measured)
+    for record, _ in measured:
+        _losses(record, names)
     for record in failed:
         output.say(f"failed: {described(record.case, names)}: {record.status}. {record.failures[-1].reason}")
 
@@ -55,11 +65,20 @@ def _sentence(measured: Sequence[Measured], count: int) -> str:
         return f"{record.case.label}: {step}, {_speed(found)}, grade {found.grade}."
     names = differing([record.case for record, _ in measured])
     (fast, quickest), (slow, slowest) = (f(measured, key=lambda pair: _time(pair[1])) for f in (min, max))
-    ends = [
-        f"{duration(_time(found))} ({described(record.case, names)})"
-        for record, found in ((fast, quickest), (slow, slowest))
-    ]
-    return f"{len(measured)} of {count} cases measured: a step takes from {ends[0]} to {ends[1]}."
+    low, high = duration(_time(quickest)), duration(_time(slowest))
+    steps = f"from {low} ({described(fast.case, names)}) to {high} ({described(slow.case, names)})"
+    if low == high:
+        steps = f"{low} in {'each' if len(measured) > 1 else described(fast.case, names)}"
+    return f"{len(measured)} of {count} cases measured: a step takes {steps}."
+
+
+def _losses(record: Record, names: Sequence[str]) -> None:
+    """Processes that failed beside those that measured the case."""
+    if not record.failures:
+        return
+    causes = dict.fromkeys(f"{failure.cause}, {failure.reason}" for failure in record.failures)
+    lost = f"{len(record.failures)} of {processes(len(record.attempts))}"
+    output.say(f"{lost} of {described(record.case, names)} failed: {' '.join(causes)}")
 
 
 def _details(record: Record, found: Result) -> None:
@@ -71,7 +90,7 @@ def _details(record: Record, found: Result) -> None:
         f"uncertainty {digits(numbers.speed_uncertainty)} as if steps were independent",
         "CPU time per step": duration(found.cpu_seconds_per_step),
         "network's arithmetic": _arithmetic(record, found.model_flops_per_second),
-        "measured": f"{found.processes} processes, {found.steps:,} steps; id {_id(record)}",
+        "measured": f"{processes(found.processes)}, {found.steps:,} steps; id {_id(record)}",
         "protocol": ", ".join([found.protocol["profile"], *(f"{k} = {v}" for k, v in found.protocol_changes.items())]),
     }
     for name, text in lines.items():
@@ -93,23 +112,38 @@ def _interval(found: Estimate) -> str:
     return f"{duration(found.value)} ({duration(found.low)} … {duration(found.high)}, {found.claim})"
 
 
+def _rows(measured: Sequence[Measured], names: Sequence[str]) -> None:
+    _blocks(measured, names) if output.width() < NARROW_COLUMNS else _table(measured, names)
+
+
 def _table(measured: Sequence[Measured], names: Sequence[str]) -> None:
     rows = [
-        [
-            *(str(getattr(record.case, name)) for name in names),
-            duration(_time(found)),
-            _sure(found),
-            _speed(found),
-            found.grade,
-            _id(record),
-            ", ".join(dict.fromkeys(flag.name.replace("_", " ") for flag in _said(found))),
-        ]
+        [*(str(getattr(record.case, name)) for name in names), *_columns(record, found).values()]
         for record, found in measured
     ]
-    heads = [name.replace("_", " ") for name in names]
-    output.table(
-        [*heads, "typical step", "how sure", "speed", "grade", "id", "doubts"], rows, right=("typical step", "speed")
-    )
+    heads = [*(name.replace("_", " ") for name in names), *_columns(*measured[0])]
+    output.table(heads, rows, right=("typical step", "speed"))
+
+
+def _blocks(measured: Sequence[Measured], names: Sequence[str]) -> None:
+    for number, (record, found) in enumerate(measured):
+        if number:
+            output.say()
+        output.say(described(record.case, names))
+        for name, text in _columns(record, found).items():
+            if text:
+                output.say(f"  {name:<14}{text}")
+
+
+def _columns(record: Record, found: Result) -> dict[str, str]:
+    return {
+        "typical step": duration(_time(found)),
+        "how sure": _sure(found),
+        "speed": _speed(found),
+        "grade": found.grade,
+        "id": _id(record),
+        "doubts": ", ".join(dict.fromkeys(flag.name.replace("_", " ") for flag in _said(found))),
+    }
 
 
 def _doubts(measured: Sequence[Measured]) -> None:

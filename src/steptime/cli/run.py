@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from steptime.cli import output
-from steptime.cli.request import TOUR, read_plan, store_folder
+from steptime.cli.request import NOTHING_LEFT, TOUR, read_plan, store_folder, warn_of_problems
 from steptime.cli.words import settings
 from steptime.core.plan import Plan
 
@@ -42,8 +42,20 @@ def run_command(
         from steptime.cli.dry_run import list_cases
 
         list_cases(planned, json=json, quiet=touring)
+    elif not planned.cases:
+        _say_nothing_is_left(planned, json=json)
     else:
         _measure(planned, again=again, json=json, touring=touring)
+
+
+def _say_nothing_is_left(plan: Plan, *, json: bool) -> None:
+    excluded = [{"case": gone.case.to_dict(), "reason": gone.reason} for gone in plan.excluded]
+    if json:
+        output.document({"session": None, "records": [], "excluded": excluded})
+        return
+    output.say(f"{plan.title or plan.name}: {NOTHING_LEFT}")
+    for gone in plan.excluded:
+        output.say(f"excluded: {gone.case.label}: {gone.reason}")
 
 
 def _measure(plan: Plan, *, again: bool, json: bool, touring: bool) -> None:
@@ -57,6 +69,7 @@ def _measure(plan: Plan, *, again: bool, json: bool, touring: bool) -> None:
     store = FolderStore(store_folder())
     with SessionWatch() as watch:
         records = session.run(plan.cases, plan.protocol, store, again=again, watch=watch)
+    warn_of_problems(store)
     if json:
         output.document(results.as_document(records))
     else:

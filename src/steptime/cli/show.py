@@ -22,6 +22,8 @@ def show_command(
     """Layers, parameters, FLOPs and fingerprint of a network."""
     if network == "cpu" or network.startswith("cuda"):
         raise SteptimeError(f"{network!r} is a device, not a network; `steptime machine` shows devices.")
+    if network.endswith(".py"):
+        raise SteptimeError(f"{network} is a file: name the network in it too, {network}:NAME.")
     from steptime import networks
 
     found = networks.load(network)

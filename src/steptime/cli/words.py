@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from steptime.core.case import SETTINGS, Case
 from steptime.core.errors import SteptimeError
+from steptime.core.reference import typed
 
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -48,6 +48,10 @@ def percent(share: float) -> str:
     return f"{100 * share:.2g} %" if abs(share) < 0.1 else f"{100 * share:.0f} %"
 
 
+def processes(count: int) -> str:
+    return "1 process" if count == 1 else f"{count} processes"
+
+
 def differing(cases: Sequence[Case], always: Iterable[str] = ("workload",)) -> list[str]:
     """The settings that tell these cases apart."""
     return [name for name in SETTINGS if name in always or len({getattr(case, name) for case in cases}) > 1]
@@ -66,12 +70,6 @@ def settings(texts: Iterable[str]) -> dict[str, Any]:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:
             raise SteptimeError(f"Settings are written key=value, for example batch_size=64; found {text!r}.")
-        words = [_typed(word) for word in value.split(",")]
+        words = [typed(word) for word in value.split(",")]
         found[name.strip()] = words[0] if len(words) == 1 else words
     return found
-
-
-def _typed(word: str) -> Any:
-    if re.fullmatch(r"-?\d+", word.strip()):
-        return int(word)
-    return float(word) if re.fullmatch(r"-?\d*\.\d+(e-?\d+)?", word.strip()) else word.strip()

@@ -102,23 +102,30 @@ class _Expansion:
                 line = self.document.tables["sweep"][name].line
                 raise SteptimeError(f"{at(line)}{name!r} is in [constants] and in [sweep]: remove it from one of them.")
         rules = [rule for rules in self.document.rules.values() for rule in rules]
-        parts = [self.constants, self.document.tables["sweep"], self.pinned]
-        for part in parts + [rule.set for rule in rules] + [rule.when for rule in rules]:
+        single = [self.constants, *(rule.set for rule in rules)]
+        several = [self.document.tables["sweep"], self.pinned]
+        for part in [*single, *several, *(rule.when for rule in rules)]:
             for name, value in part.items():
                 self._check_name(name, value, names)
+        for name, value in (entry for part in single for entry in part.items()):
+            self._check(name, value)
+        for name, value in (entry for part in several for entry in part.items()):
+            for element in _elements(value):
+                self._check(name, element)
+        for name, value in (entry for rule in rules for entry in rule.when.items()):
+            for element in _elements(value):
+                self._check_condition(name, element)
 
     def _check_name(self, name: str, value: Value, names: tuple[str, ...]) -> None:
         if name not in names:
             raise unknown("setting", name, names, where=at(value.line))
         if name == "trial":
             raise SteptimeError(f"{at(value.line)}trial counts the repeats: write repeats = N at the top instead.")
-        for element in value.raw if isinstance(value.raw, list) else [value]:
-            if isinstance(element.raw, dict):
-                self._check_measure(name, element)
-            else:
-                self._check(name, element)
 
-    def _check_measure(self, name: str, value: Value) -> None:
+    def _check_condition(self, name: str, value: Value) -> None:
+        if not isinstance(value.raw, dict):
+            self._check(name, value)
+            return
         for word, bound in value.raw.items():
             if word not in MEASURES:
                 raise unknown("measure", word, MEASURES, where=at(value.line))
@@ -130,6 +137,14 @@ class _Expansion:
         found = value.raw
         if name not in SETTINGS or (isinstance(found, str) and "${" in found):
             return
+        if isinstance(found, list):
+            raise SteptimeError(
+                f"{at(value.line)}{name} takes one value here, found a list: a list belongs into [sweep]."
+            )
+        if isinstance(found, dict):
+            raise SteptimeError(f"{at(value.line)}{name} must be one value, found a table ({', '.join(found)}).")
+        if name == "workload" and str(found).endswith(".py"):
+            raise SteptimeError(f"{at(value.line)}{found} is a file: name the network in it too, {found}:NAME.")
         own_file = name == "workload" and ".py:" in str(found)
         words = CHOICES.get(name) or self.request.known.get(name)
         if words is not None and found not in words and not own_file:
@@ -178,8 +193,7 @@ class _Expansion:
         if isinstance(wanted.raw, dict):
             low, high = (wanted.raw.get(word) for word in MEASURES)
             return isinstance(found, int) and (low is None or found >= low) and (high is None or found <= high)
-        answers = wanted.raw if isinstance(wanted.raw, list) else [wanted]
-        return any(found == scope.resolve(answer) for answer in answers)
+        return any(found == scope.resolve(answer) for answer in _elements(wanted))
 
     def _reason(self, scope: Scope) -> str | None:
         matching = [rule.reason for rule in self.document.rules["exclude"] if self._applies(rule, scope)]
@@ -210,13 +224,19 @@ class _Expansion:
         names = [f.name for f in fields(Protocol) if f.name not in LEARNED]
         if name not in names:
             raise unknown("number of the protocol", name, names, where=at(value.line))
-        raw, default = Scope({}, self.request.outside).resolve(value), getattr(own, name)
+        scope = Scope(self.variables, self.request.outside)
+        raw, default = scope.resolve(value), getattr(own, name)
         if isinstance(default, tuple):
-            return tuple(element.raw for element in (raw if isinstance(raw, list) else [Value(raw)]))
+            return tuple(scope.resolve(element) for element in (raw if isinstance(raw, list) else [Value(raw)]))
         wanted = (int, float) if isinstance(default, float) else (type(default),)
         if type(raw) not in wanted:
-            raise SteptimeError(f"{at(value.line)}{name} must be a number such as {default!r}, found {raw!r}.")
+            kind = "a whole number" if type(default) is int else "a number"
+            raise SteptimeError(f"{at(value.line)}{name} must be {kind} such as {default!r}, found {raw!r}.")
         return type(default)(raw)
+
+
+def _elements(value: Value) -> list[Value]:
+    return value.raw if isinstance(value.raw, list) else [value]
 
 
 def _listed(value: Any) -> list[Value]:

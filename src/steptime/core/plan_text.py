@@ -117,7 +117,11 @@ class _Reader:
         if not isinstance(found, dict):
             line = self.lines.of(("", 0, name))
             raise SteptimeError(f"{at(line)}{name} must be a table: write [{name}], and its settings below.")
-        return {key: self._value(value, (name, 0, key), ("", 0, key), ("", 0, name)) for key, value in found.items()}
+        near = (("", 0, name), (name, 0, ""))
+        return {
+            key: self._value(value, (name, 0, key), (f"{name}.{key}", 0, ""), ("", 0, key), *near)
+            for key, value in found.items()
+        }
 
     def rules(self, name: str) -> list[Rule]:
         found = self.content.get(name, [])

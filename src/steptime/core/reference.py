@@ -12,6 +12,16 @@ from steptime.core.plan_text import Value, at
 
 REFERENCE = re.compile(r"\$\{(?:(env|machine):)?([A-Za-z_][\w-]*)(?::-([^}]*))?\}")
 
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+
+
+def typed(word: str) -> int | float | str:
+    """Words from outside the file have no quotes: what reads as a number is one."""
+    text = word.strip()
+    if re.fullmatch(r"[+-]?\d+", text):
+        return int(text)
+    return float(text) if NUMBER.fullmatch(text) else text
+
 
 @dataclass(frozen=True)
 class Outside:
@@ -20,14 +30,14 @@ class Outside:
     environment: Mapping[str, str] = field(default_factory=dict)
     machine: Mapping[str, str] = field(default_factory=dict)
 
-    def find(self, source: str, name: str, default: str | None, line: int) -> Any:
+    def find(self, source: str, name: str, default: str | None, line: int) -> str:
         found = (self.environment if source == "env" else self.machine).get(name, default)
         if found is None and source == "env":
             advice = f"Set it, or write ${{env:{name}:-default}}."
             raise SteptimeError(f"{at(line)}The environment variable {name!r} is not set. {advice}")
         if found is None:
             raise unknown("fact of the machine", name, self.machine, where=at(line))
-        return int(found) if re.fullmatch(r"-?\d+", found) else found  # so that a batch size can come from outside
+        return found
 
 
 @dataclass(frozen=True)
@@ -49,7 +59,8 @@ class Scope:
         if not isinstance(value.raw, str) or "${" not in value.raw:
             return value.raw
         if whole := REFERENCE.fullmatch(value.raw):
-            return self._look_up(whole, trail, value.line)
+            found = self._look_up(whole, trail, value.line)
+            return typed(found) if whole[1] else found  # so that a batch size can come from outside
         if "${" in REFERENCE.sub("", value.raw):
             raise SteptimeError(f"{at(value.line)}A reference is ${{name}} or ${{env:NAME}}, found {value.raw!r}.")
         return REFERENCE.sub(lambda found: str(self._look_up(found, trail, value.line)), value.raw)
