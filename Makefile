@@ -19,7 +19,7 @@ test: .venv/test.done
 	touch $@
 
 .venv/test.done: pyproject.toml | .venv/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[pytorch,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[pytorch,jax,onnxruntime,openvino,dev]'
 	touch $@ .venv/tour.done
 
 .venv/bin/python:

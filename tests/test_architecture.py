@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__": {"cli"},
     "core": {"core"},
     "shelf": {"core"},
-    "graph": {"core", "graph", "numpy", "safetensors"},
+    "graph": {"core", "graph", "numpy", "onnx", "safetensors"},
     "networks": {"core", "graph", "shelf"},
     "workloads": {"core", "graph", "networks", "data", "shelf", "numpy"},
     "frameworks": {"core", "graph", "frameworks", "numpy", "safetensors"},
@@ -36,7 +36,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "session": {"core", "shelf", "store", "analysis", "workloads", "executors", "session"},
     "cli": {"core", "shelf", "graph", "networks", "workloads", "store", "analysis", "session", "cli", "typer", "rich"},
 }
-FRAMEWORK_OF = {"pytorch": {"torch"}, "numpy": set()}
+FRAMEWORK_OF = {
+    "pytorch": {"torch"},
+    "jax": {"jax", "jaxlib", "optax"},
+    "numpy": set(),
+    "onnxruntime": {"onnx", "onnxruntime"},
+    "openvino": {"onnx", "openvino"},
+}
 
 LONGEST_FUNCTION, LONGEST_FILE, MOST_PARAMETERS, DEEPEST_NESTING = 50, 300, 5, 3
 # The builder's methods mirror a layer's settings: a table in the shape of signatures.

@@ -11,9 +11,11 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Iterable
 from typing import IO, Any
 
 from steptime import __version__, shelf
+from steptime.core.errors import NotInstalled
 
 SECONDS = {"cpu": 6.0, "cuda": 36.0}  # all roofs of one device; both within a minute, imports included
 
@@ -28,15 +30,15 @@ def main() -> None:
     _tell(answers, {"part": "machine", **found})
     frameworks = _installed()
     versions = {"steptime": __version__, "python": platform.python_version()}
-    for framework in frameworks.values():
-        versions |= framework.versions()
+    for own in frameworks.values():
+        versions |= own
     _tell(answers, {"part": "software", **versions})
     if "--no-roofs" not in sys.argv[1:]:
         # Of several GPUs the first: they are alike, and each takes its time.
         _measure(answers, frameworks, ["cpu", "cuda:0"] if found.get("gpus") else ["cpu"])
 
 
-def _measure(answers: IO[str], frameworks: dict[str, Any], devices: list[str]) -> None:
+def _measure(answers: IO[str], frameworks: Iterable[str], devices: list[str]) -> None:
     """By the first framework that knows how."""
     able = [name for name in frameworks if importlib.util.find_spec(f"steptime.frameworks.{name}.roofs")]
     for device in devices if able else []:
@@ -46,11 +48,12 @@ def _measure(answers: IO[str], frameworks: dict[str, Any], devices: list[str]) -
         _tell(answers, {"part": "roofs", "device": device, "framework": able[0], "roofs": found})
 
 
-def _installed() -> dict[str, Any]:
+def _installed() -> dict[str, dict[str, str]]:
+    """Versions by framework. A folder can be imported where its framework can not, so it is asked."""
     found = {}
     for name in shelf.names("frameworks"):
-        with contextlib.suppress(ImportError):
-            found[name] = shelf.load("frameworks", name)
+        with contextlib.suppress(ImportError, NotInstalled):
+            found[name] = shelf.load("frameworks", name).versions()
     return found
 
 

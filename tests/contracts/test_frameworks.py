@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 from steptime import shelf
-from steptime.core.case import Case
+from steptime.core.case import CHOICES, Case
 from steptime.core.errors import NotInstalled, SteptimeError, Unsupported
 from steptime.data.synthetic import synthetic_batch
 from steptime.frameworks import numpy as reference
@@ -57,12 +58,18 @@ def work(name: str, optimizer: Optimizer | None = None, batch_size: int = 4) -> 
 class Candidate:
     name: str
     module: Any
+    phase: str
+    mode: str
     precision: str
 
     def case(self, **settings: Any) -> Case:
-        return Case(workload="tiny", framework=self.name, batch_size=4, **{"precision": self.precision, **settings})
+        own = {"phase": self.phase, "mode": self.mode, "precision": self.precision}
+        return Case(workload="tiny", framework=self.name, batch_size=4, **{**own, **settings})
 
     def lower(self, task: Work, **settings: Any) -> Any:
+        """Not every framework has every phase; the reason is the test's reason to skip."""
+        if reason := self.module.unsupported(self.case(**settings)):
+            pytest.skip(reason)
         return self.module.lower(task, self.case(**settings))
 
     def assert_close(self, found: Any, expected: Any, what: str = "") -> None:
@@ -73,14 +80,14 @@ class Candidate:
 
 @pytest.fixture(params=shelf.names("frameworks"))
 def framework(request: pytest.FixtureRequest) -> Candidate:
-    """At the best precision that it has."""
+    """In the first phase and mode and at the best precision that it has."""
     name = request.param
     try:
         module = shelf.load("frameworks", name)
-        supported = {p: not module.unsupported(Case(workload="tiny", framework=name, precision=p)) for p in TOLERANCE}
+        every = [Candidate(name, module, *choice) for choice in product(CHOICES["phase"], CHOICES["mode"], TOLERANCE)]
+        return next(candidate for candidate in every if not module.unsupported(candidate.case()))
     except (ImportError, NotInstalled) as problem:
         pytest.skip(f"{name} is not installed: {problem}")
-    return Candidate(name, module, next(precision for precision in TOLERANCE if supported[precision]))
 
 
 @pytest.fixture(params=TOLERANCE)
@@ -111,7 +118,18 @@ def test_what_can_not_be_is_a_reason_and_not_a_crash(framework: Candidate, setti
     reason = framework.module.unsupported(framework.case(**setting))
     assert reason and (next(iter(setting.values())) in reason or "CUDA" in reason)
     with pytest.raises(Unsupported):
-        framework.lower(work("plain"), **setting)
+        framework.module.lower(work("plain"), framework.case(**setting))
+
+
+def test_every_framework_infers(framework: Candidate) -> None:
+    assert framework.module.unsupported(framework.case(phase="inference")) is None
+
+
+def test_what_has_no_training_has_no_gradients(framework: Candidate) -> None:
+    if not framework.module.unsupported(framework.case(phase="training")):
+        pytest.skip(f"{framework.name} trains")
+    with pytest.raises(Unsupported, match="gradients"):
+        framework.lower(work("plain")).gradients(work("plain").batch)
 
 
 def test_only_a_lack_of_memory_is_one(framework: Candidate) -> None:
@@ -121,7 +139,7 @@ def test_only_a_lack_of_memory_is_one(framework: Candidate) -> None:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_training_lowers_the_loss(framework: Candidate, name: str) -> None:
-    program = framework.lower(work(name, adam(0.01)))
+    program = framework.lower(work(name, adam(0.01)), phase="training")
     before, _ = program.gradients(work(name).batch)
     for _ in range(40):
         program.step()
@@ -145,7 +163,9 @@ def test_a_program_answers_what_the_engine_asks(framework: Candidate) -> None:
     program = framework.lower(work("plain"))
     assert program.timer is None  # on the CPU
     assert program.step() is not None
-    assert program.compilations() == 0
+    compiled = program.compilations()
+    program.step()
+    assert program.compilations() == compiled  # all of it in the first step
     assert all(isinstance(value, int) for value in program.memory().values())
     assert isinstance(program.facts(), dict)
 
@@ -186,7 +206,7 @@ def test_predictions_equal_the_references(precise: Candidate, name: str) -> None
 @pytest.mark.parametrize("name", NETWORKS)
 def test_gradients_equal_the_references(precise: Candidate, name: str) -> None:
     task = work(name)
-    loss, gradients = precise.lower(task).gradients(task.batch)
+    loss, gradients = precise.lower(task, phase="training").gradients(task.batch)
     right_loss, right = expected(task).gradients(task.batch)
     precise.assert_close(loss, right_loss)
     assert gradients.keys() == right.keys()
@@ -195,7 +215,7 @@ def test_gradients_equal_the_references(precise: Candidate, name: str) -> None:
 
 
 def test_asking_for_gradients_changes_nothing(framework: Candidate) -> None:
-    program = framework.lower(work("image"))
+    program = framework.lower(work("image"), phase="training")
     before = program.weights()
     program.gradients(work("image").batch)
     for name, array in program.weights().items():
@@ -208,7 +228,7 @@ RULES: list[Callable[[], Optimizer]] = [sgd, momentum, adam]
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.__name__))
 def test_a_rule_moves_weights_as_the_reference_does(framework: Candidate, rule: Callable[[], Optimizer]) -> None:
     task = work("plain", rule())
-    program, right = framework.lower(task), expected(task)
+    program, right = framework.lower(task, phase="training"), expected(task)
     for _ in range(5):
         program.step()
         right.step()

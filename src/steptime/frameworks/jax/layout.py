@@ -1,0 +1,47 @@
+"""Where the channels of images lie in memory. The graph's own order, channels first, is called logical."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+IMAGE = 4  # axes, with the batch
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`last`: images are (batch, height, width, channels) and kernels (height, width, channels, filters)."""
+
+    last: bool
+
+    @property
+    def convolution(self) -> tuple[str, str, str]:
+        """XLA's names of the axes of input, kernel and output."""
+        return ("NHWC", "HWIO", "NHWC") if self.last else ("NCHW", "OIHW", "NCHW")
+
+    def channel_axis(self, x: Any) -> int:
+        return 3 if self.last and x.ndim == IMAGE else 1
+
+    def around(self, pair: Any, rest: Any) -> tuple[Any, ...]:
+        """A setting of height and width for all four axes."""
+        return (rest, *pair, rest) if self.last else (rest, rest, *pair)
+
+    def per_channel(self, values: Any, x: Any) -> Any:
+        """One value for each channel, in the shape that meets x."""
+        form = [1] * x.ndim
+        form[self.channel_axis(x)] = -1
+        return values.reshape(form)
+
+    def stored(self, x: Any) -> Any:
+        """From the logical order; only images have another."""
+        return x.transpose(0, 2, 3, 1) if self.last and x.ndim == IMAGE else x
+
+    def logical(self, x: Any) -> Any:
+        return x.transpose(0, 3, 1, 2) if self.last and x.ndim == IMAGE else x
+
+    def stored_weight(self, weight: Any) -> Any:
+        """Of all weights, only kernels of convolutions have four axes."""
+        return weight.transpose(2, 3, 1, 0) if self.last and weight.ndim == IMAGE else weight
+
+    def logical_weight(self, weight: Any) -> Any:
+        return weight.transpose(3, 2, 0, 1) if self.last and weight.ndim == IMAGE else weight

@@ -1,0 +1,88 @@
+"""What holds for a whole process: threads, 64-bit numbers, precision of products. Set explicitly and recorded."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from steptime.core.case import Case
+from steptime.core.errors import SteptimeError
+
+DTYPES = {
+    "fp32": jnp.float32,
+    "tf32": jnp.float32,
+    "bf16": jnp.bfloat16,
+    "fp16": jnp.float16,
+    "fp64": jnp.float64,
+}
+PRODUCTS = {"fp32": "highest", "fp64": "highest", "tf32": "tensorfloat32"}
+"""JAX takes TF32 for products of fp32 numbers on a GPU unless it is told otherwise."""
+POOL = "tf_XLAEigen"  # the name of the threads that compute on the CPU
+
+
+def mixed(case: Case) -> bool:
+    """Wherever gradients are possible, weights stay fp32 and are cast inside the step. Inference casts them once."""
+    return case.phase != "inference" and case.precision in ("bf16", "fp16")
+
+
+def stored_dtype(case: Case) -> Any:
+    """Of weights."""
+    return jnp.dtype(jnp.float32 if mixed(case) else DTYPES[case.precision])
+
+
+def computed_dtype(case: Case) -> Any:
+    """Of inputs and activations."""
+    return jnp.dtype(DTYPES[case.precision])
+
+
+def apply(case: Case) -> Any:
+    """Returns the device. The first call in a process starts XLA, which then keeps its threads."""
+    jax.config.update("jax_enable_x64", case.precision == "fp64")
+    jax.config.update("jax_default_matmul_precision", PRODUCTS.get(case.precision))
+    if case.device != "cpu":
+        return jax.devices("cuda")[int(case.device.removeprefix("cuda:"))]
+    if not jax.config.jax_platforms:
+        jax.config.update("jax_platforms", "cpu")  # else a GPU that is not asked for loses most of its memory to us
+    if case.threads:
+        # XLA has no setting for it: its pool has a thread for each CPU that the process may use when it starts.
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: case.threads])
+    device = jax.devices("cpu")[0]
+    if case.threads and pool_threads() not in (0, case.threads):
+        raise SteptimeError(
+            f"XLA already runs with {pool_threads()} threads in this process and the case asks for {case.threads}; "
+            "it needs a process of its own."
+        )
+    return device
+
+
+def facts(case: Case, device: Any) -> dict[str, Any]:
+    return {
+        "backend": device.client.platform_version if case.device != "cpu" else device.platform,
+        "device_name": device.device_kind,
+        "devices": len(jax.devices(device.platform)),
+        "threads": len(os.sched_getaffinity(0)),
+        "pool_threads": pool_threads(),
+        "x64": jax.config.jax_enable_x64,
+        "matmul_precision": jax.config.jax_default_matmul_precision or "default",
+        "xla_flags": os.environ.get("XLA_FLAGS", ""),
+        "random_numbers": jax.config.jax_default_prng_impl,
+        "weights_dtype": stored_dtype(case).name,
+        "computed_dtype": computed_dtype(case).name,
+        "synchronised": "every step",
+    }
+
+
+def pool_threads() -> int:
+    """Counted, not assumed."""
+    return sum(_name(task) == POOL for task in Path("/proc/self/task").iterdir())
+
+
+def _name(task: Path) -> str:
+    with suppress(OSError):  # ended meanwhile
+        return (task / "comm").read_text().strip()
+    return ""

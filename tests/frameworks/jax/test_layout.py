@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from steptime.frameworks.jax.layout import Layout
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_what_is_stored_comes_back_in_logical_order(last: bool) -> None:
+    layout, image = Layout(last), np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5)
+    assert layout.stored(image).shape[layout.channel_axis(image)] == 3
+    np.testing.assert_array_equal(layout.logical(layout.stored(image)), image)
+    np.testing.assert_array_equal(layout.logical_weight(layout.stored_weight(image)), image)
+
+
+def test_a_kernel_with_channels_last_is_height_width_channels_filters() -> None:
+    assert Layout(last=True).stored_weight(np.zeros((8, 3, 5, 7))).shape == (5, 7, 3, 8)
+
+
+def test_only_images_have_a_layout() -> None:
+    table = np.zeros((4, 6))
+    assert Layout(last=True).stored(table) is table
+    assert Layout(last=True).channel_axis(table) == 1
