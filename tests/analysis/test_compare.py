@@ -13,7 +13,6 @@ from steptime.analysis.compare import (
     different_work,
     judge,
     live,
-    pairs_of,
     stored,
     undecided,
     wants_more_pairs,
@@ -157,14 +156,6 @@ def test_what_is_invalid_decides_nothing(attempt_of: Make) -> None:
     found = live([pair(str(i), attempt_of, seed=i, compilations=1) for i in range(8)])
     assert (found.verdict.word, found.cpu_time) == ("inconclusive", None)
     assert found.remarks[0].startswith("invalid: recompiled")
-
-
-def test_partners_find_each_other_by_their_word(attempt_of: Make) -> None:
-    pairs = [pair(str(i), attempt_of, seed=i) for i in range(3)]
-    lonely = replace(pairs[0][0], pair="lonely")
-    a = Record(attempts=(lonely, *(first for first, _ in pairs)))
-    b = Record(attempts=tuple(second for _, second in reversed(pairs)))
-    assert [(x.id, y.id) for x, y in pairs_of(a, b)] == [("a0", "b0"), ("a1", "b1"), ("a2", "b2")]
 
 
 def test_stored_results_are_judged_weakly(record_of: Make, attempt_of: Make, times_of: Make) -> None:

@@ -78,12 +78,6 @@ def _setting(attempt: Attempt, name: str) -> Any:
     return getattr(case, name)
 
 
-def pairs_of(a: Record, b: Record) -> list[Pair]:
-    """Partners carry the same word; one whose partner failed is left out."""
-    partners = {attempt.pair: attempt for attempt in b.attempts if attempt.pair and attempt.measurement}
-    return [(first, partners[first.pair]) for first in a.attempts if first.measurement and first.pair in partners]
-
-
 def live(pairs: Sequence[Pair]) -> Comparison:
     """Resident pairs that took turns: one number per pair, and the pairs are the units."""
     protocol, parts = pairs[0][0].protocol, _processes(pairs)
