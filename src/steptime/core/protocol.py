@@ -78,8 +78,8 @@ class Protocol:
         return {k: v for k, v in asdict(self).items() if v != own[k] and k not in skip}
 
 
-SHARES = ("target", "look_alpha", "event_share", "boundary", "pair_alpha", "same_within")
-MAY_BE_ZERO = ("steps", "warmup_start")
+SHARES = ("look_alpha", "event_share", "boundary", "pair_alpha", "same_within")
+MAY_BE_ZERO = ("steps", "warmup_start", "group_host_seconds", "group_clock_costs", "group_device_seconds")
 
 
 def _check_range(name: str, value: float) -> None:
