@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,6 +27,12 @@ MISBEHAVING = [
     "parent",
     "selfish",
 ]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interrupts() -> None:
+    """Whoever starts the tests in the background hands down that interrupts are ignored; then none can be tested."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -79,7 +79,10 @@ class Protocol:
 
 
 SHARES = ("look_alpha", "event_share", "boundary", "pair_alpha", "same_within")
-MAY_BE_ZERO = ("steps", "warmup_start", "group_host_seconds", "group_clock_costs", "group_device_seconds")
+MAY_BE_ZERO = (
+    "steps", "least_steps", "least_seconds", "warmup_start", "warmup_seconds",
+    "group_host_seconds", "group_clock_costs", "group_device_seconds",
+)  # fmt: skip
 
 
 def _check_range(name: str, value: float) -> None:
