@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
 from steptime.executors.local import Executor
 from steptime.executors.local.environment import for_job
+from steptime.executors.local.process import WorkerProcess
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
 
@@ -116,17 +116,17 @@ def test_a_kill_by_the_kernel_for_memory_is_told_from_any_other(
     assert failure is not None and failure.cause == "out_of_memory"
 
 
-def test_an_interrupt_ends_the_worker_and_closes_its_journal(store: FolderStore, make_job: MakeJob) -> None:
-    """By an alarm: compilers that frameworks load into this process answer a real SIGINT by crashing it."""
+def test_an_interrupt_ends_the_worker_and_closes_its_journal(
+    store: FolderStore, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Raised where the wait would be interrupted; tests/session/test_kills.py sends a real one to a whole command."""
 
-    def interrupt(*_: object) -> None:
+    def interrupted(worker: WorkerProcess, file: int) -> bool:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 1.5)
+    monkeypatch.setattr(WorkerProcess, "_readable", interrupted)
     with pytest.raises(KeyboardInterrupt):
         Executor().run(make_job("hangs"), store)
-    signal.signal(signal.SIGALRM, before)
     [attempt] = store.attempts()
     assert attempt.failure is not None and attempt.failure.cause == "cancelled"
 
