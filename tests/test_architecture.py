@@ -28,7 +28,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "frameworks": {"core", "graph", "frameworks", "numpy", "safetensors"},
     "data": {"core", "graph", "numpy"},
     "engine": {"core", "engine", "numpy", "psutil", "pynvml"},
-    "worker": {"core", "shelf", "workloads", "engine", "store"},
+    "tasks": {"core", "shelf", "graph", "workloads", "data", "engine", "store", "tasks", "numpy"},
+    "worker": {"core", "shelf", "workloads", "engine", "store", "tasks"},
     "roofs": {"core", "shelf", "engine"},
     "store": {"core", "store"},
     "executors": {"core", "store", "executors"},
@@ -37,11 +38,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {"core", "shelf", "graph", "networks", "workloads", "store", "analysis", "session", "cli", "typer", "rich"},
 }
 FRAMEWORK_OF = {
-    "pytorch": {"torch"},
+    "pytorch": {"torch", "torchao"},
     "jax": {"jax", "jaxlib", "optax"},
     "numpy": set(),
     "onnxruntime": {"onnx", "onnxruntime"},
-    "openvino": {"onnx", "openvino"},
+    "openvino": {"onnx", "openvino", "nncf"},
+    "tensorflow": {"tensorflow"},
 }
 
 LONGEST_FUNCTION, LONGEST_FILE, MOST_PARAMETERS, DEEPEST_NESTING = 50, 300, 5, 3

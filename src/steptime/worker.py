@@ -1,4 +1,4 @@
-"""`python -m steptime.worker CASE.json JOURNAL.jsonl`: measures one case. The only process that imports a framework."""
+"""`python -m steptime.worker CASE.json JOURNAL.jsonl`: one task, one case. Only this process imports a framework."""
 
 from __future__ import annotations
 
@@ -10,21 +10,18 @@ import signal
 import sys
 import time
 import traceback
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any
+from typing import IO
 
-from steptime import __version__, shelf, workloads
+from steptime import __version__, shelf, tasks, workloads
 from steptime.core.errors import NotInstalled, SteptimeError, Unsupported
 from steptime.core.job import Job
-from steptime.core.measurement import Measurement
 from steptime.core.record import Failure
 from steptime.store.journal import Journal, NotWritten
 
 PR_SET_PDEATHSIG = 1
 OUTPUT_LINES = 40
-TURN_STEPS = 3
 
 
 def main() -> int:
@@ -44,74 +41,41 @@ def main() -> int:
 
 
 def attempt(job: Job, journal: Journal, answers: IO[str] | None) -> None:
-    """Ends the journal with what was measured, or with why not."""
+    """Ends the journal with what was found, or with why not."""
     try:
-        outcome: Measurement | Failure = measure(job, journal, answers)
-    except Unsupported as problem:
-        outcome = Failure(cause="unsupported", reason=str(problem))
-    except NotInstalled as problem:
-        outcome = Failure(cause="not_installed", reason=str(problem))
-    except NotWritten:
-        raise
-    except SteptimeError as problem:
-        outcome = Failure(cause="unsupported", reason=str(problem))
-    except MemoryError as problem:
-        outcome = told("out_of_memory", problem)
-    except Exception as problem:
-        outcome = told("crashed", problem)
-    if isinstance(outcome, Failure):
-        journal.failed(outcome)
-        return
-    try:
-        journal.measured(outcome)
+        perform(job, journal, answers)
     except NotWritten as problem:
         journal.failed(Failure(cause="crashed", reason=str(problem)))
+    except Unsupported as problem:
+        journal.failed(Failure(cause="unsupported", reason=str(problem)))
+    except NotInstalled as problem:
+        journal.failed(Failure(cause="not_installed", reason=str(problem)))
+    except SteptimeError as problem:
+        journal.failed(Failure(cause="unsupported", reason=str(problem)))
+    except MemoryError as problem:
+        journal.failed(told("out_of_memory", problem))
+    except Exception as problem:
+        journal.failed(told("crashed", problem))
 
 
-def measure(job: Job, journal: Journal, answers: IO[str] | None) -> Measurement:
+def perform(job: Job, journal: Journal, answers: IO[str] | None) -> None:
     begin = time.perf_counter()
     framework, case = load_framework(job.case.framework), job.case
     from steptime.engine import machine
-    from steptime.engine.meter import Meter
 
     software = {"steptime": __version__, "python": platform.python_version(), **framework.versions()}
-    imported = time.perf_counter()
+    imported = time.perf_counter() - begin
     reason = framework.unsupported(case)
     if reason is not None:
         raise Unsupported(reason)
-    kind = workloads.load(case.workload)
-    journal.context(machine=machine.inventory(), software=software, network=kind.describe(case))
+    network = workloads.load(case.workload).describe(case)
+    journal.context(machine=machine.inventory(), software=software, network=network)
     try:
-        built = time.perf_counter()
-        meter = Meter(framework.lower(kind.build(case), case), case, job.protocol)
-        starts = {"import": imported - begin, "build": time.perf_counter() - built}
-        return in_turns(meter, job, answers, starts) if answers else straight(meter, starts)
+        shelf.load("tasks", job.task).perform(tasks.Setting(job, journal, framework, imported, answers))
     except Exception as problem:
         if framework.is_out_of_memory(problem):
             raise MemoryError(str(problem)) from problem
         raise
-
-
-def straight(meter: Any, starts: dict[str, float]) -> Measurement:
-    meter.prepare()
-    meter.measure()
-    measurement: Measurement = meter.measurement(starts)
-    return measurement
-
-
-def in_turns(meter: Any, job: Job, answers: IO[str], starts: dict[str, float]) -> Measurement:
-    """Warm-up alone, then one block for each `turn` on standard input: all that is kept is blocks of turns."""
-    meter.prepare()
-    meter.block(0.0)  # behind it the clock stands still until the first turn
-    warm = meter.samples
-    print("ready", file=answers, flush=True)
-    for line in sys.stdin:
-        if line.strip() != "turn":
-            break
-        meter.block(job.protocol.pair_block_seconds, least_steps=TURN_STEPS)
-        print("done", file=answers, flush=True)
-    measurement: Measurement = meter.measurement(starts)
-    return replace(measurement, cut=warm)
 
 
 def told(cause: str, problem: Exception) -> Failure:

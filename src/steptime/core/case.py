@@ -13,12 +13,14 @@ from steptime.core.errors import SteptimeError, unknown
 CHOICES: dict[str, tuple[str, ...]] = {
     "phase": ("training", "inference", "forward"),
     "mode": ("eager", "compiled", "cudagraph", "graph", "session", "xla"),
-    "precision": ("fp32", "tf32", "bf16", "fp16", "fp64"),
+    "precision": ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp64"),
     "layout": ("nchw", "nhwc"),
     "data": ("device", "host"),
-    "optimizer": ("own", "sgd", "momentum", "adam"),
+    "optimizer": ("own", "sgd", "momentum", "adam", "adamw"),
     "timing": ("stream", "latency"),
     "allocator": ("pinned", "stock"),
+    "wait_policy": ("default", "active", "passive"),
+    "compile_cache": ("warm", "cold"),
 }
 """Words with a closed list. Workloads and frameworks are open shelves and are checked where they are known."""
 
@@ -38,6 +40,9 @@ class Case:
     timing: str = "stream"
     threads: int = 0  # 0: every CPU that the process may use
     allocator: str = "pinned"
+    wait_policy: str = "default"  # whether OpenMP's threads spin between two parallel regions: the library's own choice
+    compile_cache: str = "warm"  # cold: what compilers kept from earlier runs is not used
+    weights: str = ""  # a safetensors file; empty: the initial ones of the seed
     seed: int = 0
     trial: int = 0  # repeats of the same settings differ in this alone
 

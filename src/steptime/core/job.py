@@ -21,6 +21,8 @@ class Job:
     protocol: Protocol
     environment: dict[str, Any] = field(default_factory=dict)  # what the parent set for this process alone
     pair: str = ""  # live comparisons: both partners carry the same word
+    task: str = "measure"  # a name on the shelf `tasks`
+    options: dict[str, Any] = field(default_factory=dict)  # what the task needs beyond the case
     turns: bool = False  # stay after warm-up and measure a block whenever told to on standard input
 
     def to_dict(self) -> dict[str, Any]:

@@ -37,6 +37,12 @@ class Program(Protocol):
     def facts(self) -> dict[str, Any]:
         """What was really used: threads, flags, algorithms. Goes into the record."""
 
+    def feed(self, batch: dict[str, Any]) -> None:
+        """The batch of the steps that follow, of the same shapes; nothing is traced or compiled anew."""
+
+    def kernels(self) -> dict[str, int]:
+        """Which routines a step really runs, and how often: asked once, after the measurement. Empty: can not tell."""
+
     # The part that proves the lowering, never inside a timed loop. Arrays are NumPy's, names are canonical.
 
     def weights(self) -> dict[str, Any]: ...

@@ -22,7 +22,7 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One process: one journal file. Either it measured, or it failed."""
+    """One process: one journal file. Either it did its task, or it failed."""
 
     id: str
     session: str
@@ -37,7 +37,9 @@ class Attempt:
     environment: dict[str, Any]  # hash seed, padding, threads, allocator variables
     pair: str = ""  # live comparisons: both partners of a pair carry the same word
     ended: str = ""
+    task: str = "measure"
     measurement: Measurement | None = None
+    findings: dict[str, Any] = field(default_factory=dict)  # beside the measurement, or instead of it
     failure: Failure | None = None
 
 

@@ -40,7 +40,12 @@ class Graph:
 
     @cached_property
     def weights(self) -> dict[str, Weight]:
-        return {name: weight for layer in self.layers for name, weight in layer.weights.items()}
+        """Lent ones once, as their owner has them: it comes first."""
+        found: dict[str, Weight] = {}
+        for layer in self.layers:
+            for name, weight in layer.weights.items():
+                found.setdefault(name, weight)
+        return found
 
     @property
     def trainable_parameters(self) -> int:

@@ -53,9 +53,18 @@ class Kind:
     """What all kinds share. A kind's dataclass fields are its settings; they are the structure and go into the
     fingerprint, except those named in `not_structure`."""
 
-    inputs: ClassVar[int] = 1
     not_structure: ClassVar[tuple[str, ...]] = ()
     commutes: ClassVar[bool] = False
+    borrows: ClassVar[int | None] = None  # the input whose layer lends its weights
+
+    @property
+    def inputs(self) -> int:
+        """How many."""
+        return 1
+
+    def takes_tokens(self, place: int) -> bool | None:
+        """Whether the input at this place must be tokens, or must not; None: either."""
+        return False
 
     @property
     def name(self) -> str:

@@ -8,7 +8,7 @@ from keyword import iskeyword
 
 from steptime.core.errors import WrongGraph
 from steptime.graph.kind import DoesNotFit, Kind, Shape, Weight
-from steptime.graph.kinds import Embedding, Input
+from steptime.graph.kinds import Embedding, Input, Slice, TiedEmbedding
 
 
 @dataclass(frozen=True)
@@ -18,16 +18,13 @@ class Layer:
     inputs: tuple[str, ...]
     input_shapes: tuple[Shape, ...]
     shape: Shape
+    vocabulary: int = 0  # more than 0: the output is tokens, whole numbers below this
 
     @property
     def weights(self) -> dict[str, Weight]:
-        """Canonical names: 'conv1.weight'."""
-        return {f"{self.name}.{part}": w for part, w in self.kind.weights(*self.input_shapes).items()}
-
-    @property
-    def vocabulary(self) -> int:
-        """More than 0: the output is tokens, whole numbers below this."""
-        return self.kind.vocabulary if isinstance(self.kind, Input) else 0
+        """Canonical names: 'conv1.weight'. Borrowed ones have their lender's."""
+        owner = self.name if self.kind.borrows is None else self.inputs[self.kind.borrows]
+        return {f"{owner}.{part}": w for part, w in self.kind.weights(*self.input_shapes).items()}
 
 
 def connect(kind: Kind, inputs: Sequence[Layer], *, name: str, network: str) -> Layer:
@@ -42,7 +39,13 @@ def connect(kind: Kind, inputs: Sequence[Layer], *, name: str, network: str) -> 
         origin = " and ".join(f"{layer.name!r} {layer.shape}" for layer in inputs)
         place = f" after {origin}" if origin else ""
         raise WrongGraph(f"{network}: layer {name!r} ({kind.name}){place} {problem}.") from None
-    return Layer(name, kind, tuple(layer.name for layer in inputs), shapes, shape)
+    return Layer(name, kind, tuple(layer.name for layer in inputs), shapes, shape, _vocabulary(kind, inputs))
+
+
+def _vocabulary(kind: Kind, inputs: Sequence[Layer]) -> int:
+    if isinstance(kind, Slice):
+        return inputs[0].vocabulary
+    return kind.vocabulary if isinstance(kind, Input) else 0
 
 
 def _check(kind: Kind, inputs: Sequence[Layer], name: str) -> None:
@@ -50,9 +53,21 @@ def _check(kind: Kind, inputs: Sequence[Layer], name: str) -> None:
         raise DoesNotFit("needs a name of letters, digits and underscores")
     if len(inputs) != kind.inputs:
         raise DoesNotFit(f"takes {kind.inputs} inputs, found {len(inputs)}")
-    embeds = isinstance(kind, Embedding)
-    for layer in inputs:
-        if embeds != bool(layer.vocabulary):
-            raise DoesNotFit("needs tokens" if embeds else "can not take tokens; put an embedding between")
-        if isinstance(kind, Embedding) and layer.vocabulary > kind.vocabulary:
+    for place, layer in enumerate(inputs):
+        wanted = kind.takes_tokens(place)
+        if wanted is not None and wanted != bool(layer.vocabulary):
+            raise DoesNotFit("needs tokens" if wanted else "can not take tokens; put an embedding between")
+        if isinstance(kind, Embedding | TiedEmbedding) and layer.vocabulary > kind.vocabulary:
             raise DoesNotFit(f"has {kind.vocabulary} rows for tokens below {layer.vocabulary}")
+    if kind.borrows is not None:
+        _check_lender(kind, inputs)
+
+
+def _check_lender(kind: Kind, inputs: Sequence[Layer]) -> None:
+    assert kind.borrows is not None
+    lender = inputs[kind.borrows]
+    lent = lender.weights.get(f"{lender.name}.weight")
+    needed = kind.weights(*(layer.shape for layer in inputs))["weight"].shape
+    if not isinstance(lender.kind, Embedding) or lent is None or lent.shape != needed:
+        found = f"{lender.kind.name} {lent.shape if lent else '()'}"
+        raise DoesNotFit(f"needs an embedding with a weight of {needed} to borrow from, found {found}")

@@ -36,14 +36,14 @@ class FolderStore:
             self._mark()
         return path
 
-    def attempts(self) -> list[Attempt]:
-        """All that ended, oldest first; what still runs is not here yet."""
+    def attempts(self, task: str = "measure") -> list[Attempt]:
+        """All of this task that ended, oldest first; what still runs is not here yet."""
         self.problems = []
         paths = sorted(self.path.glob("journal/*/*/*/*.jsonl"), key=lambda path: path.name)
         found = (self._ended.get(path) or reader.read(path, self.problems) for path in paths)
         attempts = {path: attempt for path, attempt in zip(paths, found, strict=True) if attempt is not None}
-        self._ended = {path: attempt for path, attempt in attempts.items() if attempt.measurement is not None}
-        return list(attempts.values())
+        self._ended = {path: attempt for path, attempt in attempts.items() if attempt.failure is None}
+        return [attempt for attempt in attempts.values() if attempt.task == task]
 
     def records(self) -> list[Record]:
         """Oldest session first; one record for each of its cases."""

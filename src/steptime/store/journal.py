@@ -67,15 +67,19 @@ class Journal:
     def context(self, *, machine: dict[str, Any], software: dict[str, Any], network: dict[str, Any]) -> None:
         self._append([{"line": "context", "machine": machine, "software": software, "network": network}], sync=False)
 
-    def measured(self, measurement: Measurement) -> None:
+    def measured(self, measurement: Measurement, findings: dict[str, Any] | None = None) -> None:
         """When this returns the result is safe on the disk."""
         rest = {k: v for k, v in measurement.to_dict().items() if k not in ("stamps", "device_ns", "blocks")}
         rest |= {"first": measurement.stamps[0], "samples": len(measurement.stamps) - 1}
-        self._append([*_samples(measurement), {"line": "end", "ended": now(), "measurement": rest, "failure": None}])
+        self._append([*_samples(measurement), _end(measurement=rest, findings=findings or {})])
+
+    def found(self, findings: dict[str, Any]) -> None:
+        """The end of a task that times nothing."""
+        self._append([_end(findings=findings)])
 
     def failed(self, failure: Failure) -> None:
         values = {"cause": failure.cause, "reason": failure.reason, "output": failure.output}
-        self._append([{"line": "end", "ended": now(), "measurement": None, "failure": values}])
+        self._append([_end(failure=values)])
 
     def new_line(self) -> None:
         """Ends a line that its writer could not finish."""
@@ -96,6 +100,10 @@ class Journal:
                 os.ftruncate(self._file, size)
                 os.lseek(self._file, size, os.SEEK_SET)
                 raise
+
+
+def _end(**values: Any) -> dict[str, Any]:
+    return {"line": "end", "ended": now(), "measurement": None, "findings": {}, "failure": None, **values}
 
 
 def close_failed(path: Path, job: Job, failure: Failure) -> None:

@@ -77,7 +77,9 @@ def _attempt(path: Path, lines: list[dict[str, Any]], problems: list[str]) -> At
         case=Case.from_dict(begin["case"]),
         protocol=Protocol.from_dict(begin["protocol"]),
         **{name: context.get(name, {}) for name in ("machine", "software", "network")},
+        task=begin.get("task", "measure"),
         ended=end["ended"] if end else "",
+        findings=end.get("findings", {}) if end else {},
         measurement=measurement,
         failure=failure,
     )
@@ -90,6 +92,8 @@ def _outcome(
         return None, Failure(cause="crashed", reason=NO_END, output=last_output(path.with_suffix(".log")))
     if end["failure"] is not None:
         return None, Failure(**_known(Failure, end["failure"]))
+    if end["measurement"] is None:
+        return None, None
     measurement = _measurement(end["measurement"], [line for line in lines if line.get("line") == "sample"])
     if measurement is None:
         problems.append(f"{path}: samples are missing, so the measurement is not used.")

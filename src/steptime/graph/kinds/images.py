@@ -1,55 +1,14 @@
-"""The kinds of layers. Each states its exact semantics; a framework's lowering must compute just that."""
+"""Kinds that work on images (channels, height, width)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, prod
-from typing import ClassVar
 
-from steptime.graph.kind import DoesNotFit, Flops, Initial, Kind, Shape, Weight, expect, fan_in_uniform, kind_name
+from steptime.graph.kind import DoesNotFit, Flops, Initial, Kind, Shape, Weight, expect, fan_in_uniform
 
 Pair = tuple[int, int]
 Pads = tuple[Pair, Pair]  # ((top, bottom), (left, right))
-
-
-@dataclass(frozen=True)
-class Input(Kind):
-    """The batch. `vocabulary` > 0: whole numbers below it (tokens); else floats."""
-
-    inputs: ClassVar[int] = 0
-    dims: Shape
-    vocabulary: int = 0
-
-    def shape(self, *inputs: Shape) -> Shape:
-        return self.dims
-
-
-@dataclass(frozen=True)
-class Dense(Kind):
-    """y = x · weightᵀ + bias over the last axis; weight is (units, features)."""
-
-    not_structure = ("initial", "initial_bias")
-    units: int
-    bias: bool = True
-    initial: Initial | None = None
-    initial_bias: Initial | None = None
-
-    def shape(self, *inputs: Shape) -> Shape:
-        if not inputs[0]:
-            raise DoesNotFit(f"needs at least one axis, got shape {inputs[0]}")
-        return (*inputs[0][:-1], self.units)
-
-    def weights(self, *inputs: Shape) -> dict[str, Weight]:
-        features = inputs[0][-1]
-        law = fan_in_uniform(features)
-        found = {"weight": Weight((self.units, features), self.initial or law)}
-        if self.bias:
-            found["bias"] = Weight((self.units,), self.initial_bias or law)
-        return found
-
-    def flops(self, *inputs: Shape) -> Flops:
-        once = 2 * prod(inputs[0]) * self.units
-        return Flops(once, once, once)
 
 
 @dataclass(frozen=True)
@@ -148,98 +107,34 @@ class BatchNorm(Kind):
 
 
 @dataclass(frozen=True)
-class Relu(Kind):
-    """max(x, 0); the slope at 0 is 0."""
+class Lrn(Kind):
+    """Local response normalisation across channels: x / (k + alpha / size · Σ x²)^beta, the sum over the `size`
+    channels around this one (size // 2 before it), those outside the image counting as 0."""
 
-
-@dataclass(frozen=True)
-class Tanh(Kind):
-    """(eˣ − e⁻ˣ) / (eˣ + e⁻ˣ)."""
-
-
-@dataclass(frozen=True)
-class Sigmoid(Kind):
-    """1 / (1 + e⁻ˣ)."""
-
-
-@dataclass(frozen=True)
-class Dropout(Kind):
-    """Training: each value is 0 with probability `rate`, else divided by 1 − rate. Inference: nothing."""
-
-    rate: float = 0.5
+    size: int = 5
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1.0
 
     def shape(self, *inputs: Shape) -> Shape:
-        if not 0 <= self.rate < 1:
-            raise DoesNotFit(f"needs a rate of at least 0 and below 1, found {self.rate}")
+        expect(inputs[0], 3, "an image (channels, height, width)")
+        if self.size < 1 or self.size % 2 == 0:
+            raise DoesNotFit(f"needs an odd size, found {self.size}")
         return inputs[0]
 
 
 @dataclass(frozen=True)
-class Add(Kind):
-    """Sum of two equal shapes; nothing is broadcast."""
+class PadChannels(Kind):
+    """So many channels of zeros before and behind: the shortcut of residual networks on CIFAR."""
 
-    inputs: ClassVar[int] = 2
-    commutes: ClassVar[bool] = True
-
-    def shape(self, *inputs: Shape) -> Shape:
-        if inputs[0] != inputs[1]:
-            raise DoesNotFit(f"needs two equal shapes, got {inputs[0]} and {inputs[1]}")
-        return inputs[0]
-
-
-@dataclass(frozen=True)
-class Flatten(Kind):
-    """All axes into one, channels slowest, whatever the memory layout."""
+    before: int
+    behind: int
 
     def shape(self, *inputs: Shape) -> Shape:
-        return (prod(inputs[0]),)
-
-
-@dataclass(frozen=True)
-class Embedding(Kind):
-    """Row `token` of weight (vocabulary, width)."""
-
-    vocabulary: int
-    width: int
-
-    def shape(self, *inputs: Shape) -> Shape:
-        return (*inputs[0], self.width)
-
-    def weights(self, *inputs: Shape) -> dict[str, Weight]:
-        return {"weight": Weight((self.vocabulary, self.width), Initial("uniform", 0.1))}
-
-    def weights_read(self, batch: int, *inputs: Shape) -> int:
-        return min(self.vocabulary, batch * prod(inputs[0])) * self.width
-
-
-@dataclass(frozen=True)
-class Lstm(Kind):
-    """One layer over time, state starts at 0. gates = x · weight_inputᵀ + h · weight_hiddenᵀ + bias, in the order
-    input, forget, candidate, output; c' = σ(f) c + σ(i) tanh(g); h' = σ(o) tanh(c'). One bias."""
-
-    not_structure = ("initial",)
-    units: int
-    initial: Initial | None = None
-
-    def shape(self, *inputs: Shape) -> Shape:
-        expect(inputs[0], 2, "a sequence (time, features)")
-        return (inputs[0][0], self.units)
-
-    def weights(self, *inputs: Shape) -> dict[str, Weight]:
-        law = self.initial or fan_in_uniform(self.units)
-        return {
-            "weight_input": Weight((4 * self.units, inputs[0][1]), law),
-            "weight_hidden": Weight((4 * self.units, self.units), law),
-            "bias": Weight((4 * self.units,), law),
-        }
-
-    def flops(self, *inputs: Shape) -> Flops:
-        steps, features = inputs[0]
-        from_input, from_hidden = (2 * 4 * self.units * size for size in (features, self.units))
-        forward = steps * (from_input + from_hidden)
-        # The weights' gradient needs the one through time, which stops at the first step: its state is a constant.
-        through_time = (steps - 1) * from_hidden
-        return Flops(forward, forward + through_time, steps * from_input)
+        expect(inputs[0], 3, "an image (channels, height, width)")
+        if min(self.before, self.behind) < 0:
+            raise DoesNotFit(f"needs counts of at least 0, found {self.before} and {self.behind}")
+        return (self.before + inputs[0][0] + self.behind, *inputs[0][1:])
 
 
 def _slide(shape: Shape, reach: Pair, stride: Pair, padding: Pads, up: bool = False) -> Pair:
@@ -259,12 +154,3 @@ def _slide(shape: Shape, reach: Pair, stride: Pair, padding: Pads, up: bool = Fa
             count -= 1
         sizes.append(count)
     return sizes[0], sizes[1]
-
-
-KINDS: dict[str, type[Kind]] = {
-    kind_name(kind): kind
-    for kind in (
-        Input, Dense, Conv, MaxPool, AveragePool, GlobalAveragePool, BatchNorm, Relu, Tanh, Sigmoid, Dropout, Add,
-        Flatten, Embedding, Lstm,
-    )
-}  # fmt: skip

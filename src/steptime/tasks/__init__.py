@@ -1,0 +1,24 @@
+"""SHELF: one file per thing that a worker can be asked to do with a case: measure it, certify it, train it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import ModuleType
+from typing import IO
+
+from steptime.core.job import Job
+from steptime.store.journal import Journal
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a task gets: the case's framework is loaded and can do the case; the journal's context is written."""
+
+    job: Job
+    journal: Journal
+    framework: ModuleType
+    import_seconds: float
+    answers: IO[str] | None = None  # standard output, where the parent hands out turns
+
+
+# A task's file has one function, `perform(setting: Setting) -> None`. It ends the journal: with `measured` or `found`.
