@@ -1,0 +1,69 @@
+"""`steptime chart QUERY -o FILE`: what a query finds, as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from steptime.cli.output import document, say
+from steptime.core.errors import NotInstalled, SteptimeError
+
+if TYPE_CHECKING:
+    from steptime.guide.query import Query
+    from steptime.guide.rows import Row
+
+KINDS = (".svg", ".png", ".json")
+
+
+def chart_command(
+    query: Annotated[str, typer.Argument(help="For example 'x=task_loss&y=throughput&by=framework,precision'.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="A picture: .svg, .png, or .json (its Vega-Lite).")],
+    json: Annotated[bool, typer.Option("--json", help="Print the rows that were drawn as one JSON document.")] = False,
+) -> None:
+    """Draws stored results."""
+    from steptime.cli.request import store_folder, warn_of_problems
+    from steptime.guide.chart import spec
+    from steptime.guide.query import from_url
+    from steptime.guide.rows import rows
+    from steptime.store.folder import FolderStore
+
+    asked = from_url(query)
+    if output.suffix not in KINDS:
+        raise SteptimeError(f"A picture is {', '.join(KINDS)}; found {output.name!r}.")
+    store = FolderStore(store_folder())
+    known = rows(store.records())
+    found = asked.of(known)
+    warn_of_problems(store)
+    if not found:
+        raise SteptimeError(f"Nothing in {store.path} has {asked.y} and {asked.x} and fits {query!r}.")
+    _write(output, spec(asked, found, known))
+    document({"query": asked.to_url(), "rows": found}) if json else _tell(output, asked, found)
+
+
+def _write(path: Path, chart: dict[str, Any]) -> None:
+    data = _drawn(path.suffix, chart)
+    try:
+        path.write_bytes(data)
+    except OSError as problem:
+        raise SteptimeError(f"{path} can not be written: {problem.strerror}.") from problem
+
+
+def _drawn(kind: str, chart: dict[str, Any]) -> bytes:
+    import json
+
+    if kind == ".json":
+        return json.dumps(chart, indent=1).encode()
+    try:
+        import vl_convert
+    except ImportError:
+        raise NotInstalled("Pictures need vl-convert; install it with: pip install 'steptime[guide]'") from None
+    if kind == ".png":
+        return bytes(vl_convert.vegalite_to_png(chart, scale=2))
+    return str(vl_convert.vegalite_to_svg(chart)).encode()
+
+
+def _tell(path: Path, asked: Query, found: list[Row]) -> None:
+    sessions = len({row["session"] for row in found})
+    say(f"{path}: {len(found)} results of {sessions} session{'s' * (sessions > 1)}, {asked.y} against {asked.x}.")

@@ -1,0 +1,79 @@
+"""Records as flat rows, one per case of a session: the names of the catalogue and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from steptime.analysis.result import Result, result
+from steptime.analysis.throughput import Estimate
+from steptime.core.record import Record
+
+Row = dict[str, Any]
+
+
+def rows(records: Iterable[Record]) -> list[Row]:
+    return [row(record) for record in records]
+
+
+def row(record: Record) -> Row:
+    """A failure has its dimensions and no metrics."""
+    found = {"id": record.last.id, "started": record.attempts[0].started, **_dimensions(record)}
+    if not record.measurements:
+        return found
+    numbers = result(record)
+    return {**found, "grade": numbers.grade, "unit": numbers.throughput.unit, **_speed(numbers), **_price(record)}
+
+
+def _dimensions(record: Record) -> Row:
+    case, last = record.case, record.last
+    version = last.software.get(case.framework, "")
+    return {
+        "model": case.workload,
+        "phase": case.phase,
+        "framework": case.framework,
+        "framework_version": version,
+        "mode": case.mode,
+        "precision": case.precision,
+        "device": case.device,
+        "devices": 1,
+        "replica_batch": case.batch_size,
+        "effective_batch": case.batch_size,
+        "data": case.data,
+        "layout": case.layout,
+        "optimizer": last.network.get("optimizer", case.optimizer),
+        "threads": case.threads,
+        "server": last.machine.get("hostname", ""),
+        "software": f"{case.framework} {version}".strip(),
+        "session": record.session,
+        "status": record.status,
+    }
+
+
+def _speed(numbers: Result) -> Row:
+    speed = numbers.throughput.aggregate[numbers.throughput.unit]
+    found = {**_told("step_time", numbers.typical_time_seconds), **_told("throughput", speed)}
+    return {**found, "cpu_time": numbers.cpu_seconds_per_step, "flops": numbers.model_flops_per_second}
+
+
+def _told(name: str, estimate: Estimate) -> Row:
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+
+
+def _price(record: Record) -> Row:
+    """What the precision cost. fp32 is what the others are compared to, so its price is nothing."""
+    if record.case.precision in ("fp32", "fp64"):
+        return {"task_loss": 0.0, "disagreement": 0.0, "logit_error": 0.0}
+    part: Row = next((a.findings["accuracy"] for a in record.attempts if "accuracy" in a.findings), {})
+    found: Row = {"logit_error": part.get("largest_relative_error")}
+    if "top1_agreement" in part:
+        low, high = part["top1_agreement_interval"]
+        agreed = part["top1_agreement"]
+        found |= {"disagreement": 100 * (1 - agreed), "disagreement_low": 100 * (1 - high)}
+        found["disagreement_high"] = 100 * (1 - low)
+    task = part.get("task") or {}
+    if task.get("metric") == "top-1 accuracy":
+        low, high = task["change_interval"]
+        found |= {"task_metric": task["after"], "task_loss": -100 * task["change"]}
+        found |= {"task_loss_low": -100 * high, "task_loss_high": -100 * low}
+    return found

@@ -1,0 +1,48 @@
+"""`steptime chart`, as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def measured(steptime: Command, short_flags: list[str]) -> Command:
+    done = steptime("run", "--workload", "mnist-mlp", "--phase", "inference", *short_flags)
+    assert done.returncode == 0, done.stderr
+    return steptime
+
+
+@pytest.mark.live
+def test_a_stored_result_becomes_a_picture_in_each_format(measured: Command, tmp_path: Path) -> None:
+    for name, start in (("a.svg", b"<svg"), ("a.png", b"\x89PNG"), ("a.json", b"{")):
+        done = measured("chart", "x=precision&by=framework", "-o", name)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / name).read_bytes().startswith(start)
+        assert done.stdout == f"{name}: 1 results of 1 session, throughput against precision.\n"
+
+
+@pytest.mark.live
+def test_the_rows_that_were_drawn_are_told_as_json(measured: Command) -> None:
+    done = measured("chart", "x=precision", "-o", "a.json", "--json")
+    (row,) = json.loads(done.stdout)["rows"]
+    assert row["model"] == "mnist-mlp" and row["throughput"] > 0
+
+
+def test_an_empty_store_is_a_sentence(steptime: Command) -> None:
+    done = steptime("chart", "x=precision", "-o", "a.svg")
+    assert (done.returncode, done.stderr) == (
+        1, "error: Nothing in results has throughput and precision and fits 'x=precision'.\n"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "name"), [("x=precison", "a.svg"), ("x=precision", "a.pdf")])
+def test_a_wrong_word_or_format_is_a_sentence(steptime: Command, query: str, name: str) -> None:
+    done = steptime("chart", query, "-o", name)
+    assert done.returncode == 1 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr
