@@ -25,14 +25,14 @@ def test_a_stored_result_becomes_a_picture_in_each_format(measured: Command, tmp
         done = measured("chart", "x=precision&by=framework", "-o", name)
         assert done.returncode == 0, done.stderr
         assert (tmp_path / name).read_bytes().startswith(start)
-        assert done.stdout == f"{name}: 1 results of 1 session, throughput against precision.\n"
+        assert done.stdout == f"{name}: 1 points of 1 results, throughput against precision.\n"
 
 
 @pytest.mark.live
-def test_the_rows_that_were_drawn_are_told_as_json(measured: Command) -> None:
+def test_the_points_that_were_drawn_are_told_as_json(measured: Command) -> None:
     done = measured("chart", "x=precision", "-o", "a.json", "--json")
-    (row,) = json.loads(done.stdout)["rows"]
-    assert row["model"] == "mnist-mlp" and row["throughput"] > 0
+    (point,) = json.loads(done.stdout)["points"]
+    assert point["groups"] == {"precision": "fp32"} and point["value"] > 0
 
 
 def test_an_empty_store_is_a_sentence(steptime: Command) -> None:

@@ -12,6 +12,8 @@ from scipy.special import stdtrit
 
 from steptime.analysis.quantiles import Numbers, median
 
+NORMAL_95 = 1.96  # so many standard deviations to each side hold 95 % of a normal law
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -107,3 +109,8 @@ def mann_whitney_law(first: int, second: int) -> Numbers:
 def _depth(law: Numbers, alpha: float) -> int:
     """How many order statistics may be cut from each end so that both tails together keep within alpha."""
     return int(np.searchsorted(2 * np.cumsum(law), alpha, side="right"))
+
+
+def student_quantile(freedom: int, confidence: float = 0.95) -> float:
+    """How many standard errors an interval of this confidence reaches to either side."""
+    return float(stdtrit(freedom, (1 + confidence) / 2))

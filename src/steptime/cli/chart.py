@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,8 +12,8 @@ from steptime.cli.output import document, say
 from steptime.core.errors import NotInstalled, SteptimeError
 
 if TYPE_CHECKING:
+    from steptime.guide.index import Point
     from steptime.guide.query import Query
-    from steptime.guide.rows import Row
 
 KINDS = (".svg", ".png", ".json")
 
@@ -25,6 +26,7 @@ def chart_command(
     """Draws stored results."""
     from steptime.cli.request import store_folder, warn_of_problems
     from steptime.guide.chart import spec
+    from steptime.guide.index import Index
     from steptime.guide.query import from_url
     from steptime.guide.rows import rows
     from steptime.store.folder import FolderStore
@@ -32,14 +34,17 @@ def chart_command(
     asked = from_url(query)
     if output.suffix not in KINDS:
         raise SteptimeError(f"A picture is {', '.join(KINDS)}; found {output.name!r}.")
-    store = FolderStore(store_folder())
-    known = rows(store.records())
-    found = asked.of(known)
+    store, index = FolderStore(store_folder()), Index()
+    index.add(rows(store.records()))
     warn_of_problems(store)
-    if not found:
+    points = index.points(asked)
+    if not points:
         raise SteptimeError(f"Nothing in {store.path} has {asked.y} and {asked.x} and fits {query!r}.")
-    _write(output, spec(asked, found, known))
-    document({"query": asked.to_url(), "rows": found}) if json else _tell(output, asked, found)
+    _write(output, spec(asked, points, index.values))
+    if json:
+        document({"query": asked.to_url(), "points": [asdict(point) for point in points]})
+    else:
+        _tell(output, asked, points)
 
 
 def _write(path: Path, chart: dict[str, Any]) -> None:
@@ -64,6 +69,6 @@ def _drawn(kind: str, chart: dict[str, Any]) -> bytes:
     return str(vl_convert.vegalite_to_svg(chart)).encode()
 
 
-def _tell(path: Path, asked: Query, found: list[Row]) -> None:
-    sessions = len({row["session"] for row in found})
-    say(f"{path}: {len(found)} results of {sessions} session{'s' * (sessions > 1)}, {asked.y} against {asked.x}.")
+def _tell(path: Path, asked: Query, points: list[Point]) -> None:
+    runs = sum(point.n for point in points)
+    say(f"{path}: {len(points)} points of {runs} results, {asked.y} against {asked.x}.")

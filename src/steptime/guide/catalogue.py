@@ -30,6 +30,8 @@ class Metric:
         return f"{self.label}, {self.unit}" if self.unit else self.label
 
 
+ALONE = ("session", "grade", "status", "plausible")
+"""Dimensions that tell repeats of one configuration apart: a point may mix them without a word."""
 DIMENSIONS = {
     dimension.name: dimension
     for dimension in (
@@ -61,6 +63,7 @@ DIMENSIONS = {
         Dimension("session", "Session"),
         Dimension("grade", "Grade"),
         Dimension("status", "Status"),
+        Dimension("plausible", "Plausible"),
     )
 }
 METRICS = {

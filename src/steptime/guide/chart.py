@@ -1,13 +1,14 @@
-"""A query's rows as a Vega-Lite chart: one value that the page, the picture and the report draw alike."""
+"""Points as a Vega-Lite chart: one value that the page, the picture and the report draw alike."""
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 from steptime.guide.catalogue import DIMENSIONS, METRICS
+from steptime.guide.index import Point
 from steptime.guide.query import Query
-from steptime.guide.rows import Row
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 # Okabe and Ito's colours, which people who see colours differently can tell apart.
@@ -15,35 +16,52 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#9
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left", "triangle-right")
 
 
-def spec(query: Query, rows: list[Row], known: list[Row]) -> dict[str, Any]:
-    """Points, never bars: a bar on a log axis has no base. Thin lines are the intervals. `known`: every row that there
-    is, so that a value keeps its colour whatever is shown beside it."""
-    colour, shape = _channel(query.by[:1], known, "color", PALETTE), _channel(query.by[1:], known, "shape", SHAPES)
-    tips = [{"field": name} for name in (query.x, query.y, *query.by, "id")]
-    points = {
+def spec(query: Query, points: list[Point], known: Callable[[str], list[str]]) -> dict[str, Any]:
+    """Points, never bars: a bar on a log axis has no base. Thin lines are the intervals. `known`: all values that a
+    dimension has anywhere, so that one keeps its colour whatever is shown beside it."""
+    by = ("series", *query.by) if query.series else query.by
+    colour, shape = (
+        _channel(names, [name for name, _ in query.series] if names == ("series",) else _all(names, known), *marks)
+        for names, marks in ((by[:1], ("color", PALETTE)), (by[1:], ("shape", SHAPES)))
+    )
+    tips = [{"field": name} for name in ("x", "value", "n", *by, "run")]
+    marks = {
         "mark": {"type": "point", "filled": True, "size": 80},
         "encoding": {**_axes(query), **colour, **shape, "tooltip": tips},
     }
-    intervals = [_interval(query, end, colour) for end in ("x", "y") if getattr(query, end) in METRICS]
-    picture: dict[str, Any] = {"layer": [*intervals, points], "width": 560, "height": 340}
+    ends = ["y", *(["x"] if query.x in METRICS else [])]
+    picture: dict[str, Any] = {"layer": [*(_interval(query, end, colour) for end in ends), marks]}
+    picture |= {"width": 560, "height": 340}
     if query.split:
         facet = {"field": query.split, "type": "nominal", "title": DIMENSIONS[query.split].label}
         picture = {"facet": facet, "spec": {**picture, "width": 300, "height": 240}, "columns": 2}
-    values = [_point(query, row) for row in rows]
+    values = [_value(query, by, point) for point in points]
     return {"$schema": SCHEMA, "title": _title(query), "data": {"values": values}, **picture}
 
 
-def _point(query: Query, row: Row) -> Row:
-    ends = [name for end in (query.x, query.y) for name in (end, f"{end}_low", f"{end}_high")]
-    words = {_field(names): _word(names, row) for names in (query.by[:1], query.by[1:]) if names}
-    return {**{name: row.get(name) for name in (*ends, *query.by, query.split, "id") if name in row}, **words}
+def _value(query: Query, by: tuple[str, ...], point: Point) -> dict[str, Any]:
+    x = point.x if query.x in METRICS else point.groups[query.x]
+    ends = {"low": point.low, "high": point.high, "x_low": point.x_low, "x_high": point.x_high}
+    words = {_field(names): _word(names, point) for names in (by[:1], by[1:]) if names}
+    return {"x": x, "value": point.value, **ends, "n": point.n, "run": point.run, **point.groups, **words}
 
 
-def _channel(names: tuple[str, ...], known: list[Row], channel: str, marks: tuple[str, ...]) -> dict[str, Any]:
+def _all(names: tuple[str, ...], known: Callable[[str], list[str]]) -> list[str]:
+    return known(names[0]) if len(names) == 1 else []
+
+
+def _channel(names: tuple[str, ...], values: list[str], channel: str, marks: tuple[str, ...]) -> dict[str, Any]:
     """Each value has its own mark, found from its name; of two that want the same one, the later by name moves on."""
     if not names:
         return {}
-    values = sorted({_word(names, row) for row in known})
+    title = ", ".join(DIMENSIONS[name].label for name in names if name in DIMENSIONS)
+    field: dict[str, Any] = {"field": _field(names), "type": "nominal", "title": title or None}
+    if values:
+        field["scale"] = _scale(sorted(values), marks)
+    return {channel: field}
+
+
+def _scale(values: list[str], marks: tuple[str, ...]) -> dict[str, Any]:
     taken: dict[int, str] = {}
     for value in values[: len(marks)]:
         place = zlib.crc32(value.encode()) % len(marks)
@@ -51,37 +69,50 @@ def _channel(names: tuple[str, ...], known: list[Row], channel: str, marks: tupl
             place = (place + 1) % len(marks)
         taken[place] = value
     chosen = {value: marks[place] for place, value in taken.items()}
-    scale = {"domain": values, "range": [chosen.get(value, marks[-1]) for value in values]}
-    title = ", ".join(DIMENSIONS[name].label for name in names)
-    return {channel: {"field": _field(names), "type": "nominal", "title": title, "scale": scale}}
+    rest = {value: marks[zlib.crc32(value.encode()) % len(marks)] for value in values}
+    return {"domain": values, "range": [chosen.get(value, rest[value]) for value in values]}
 
 
 def _field(names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else " ".join(names)
 
 
-def _word(names: tuple[str, ...], row: Row) -> str:
-    return " ".join(str(row.get(name)) for name in names)
+def _word(names: tuple[str, ...], point: Point) -> str:
+    return " ".join(str(point.groups.get(name)) for name in names)
 
 
 def _axes(query: Query) -> dict[str, Any]:
-    return {end: _axis(getattr(query, end), log=end in query.log) for end in ("x", "y")}
+    y = {"field": "value", "type": "quantitative", "title": _label(query), "scale": _axis_scale("y" in query.log)}
+    if query.x in METRICS:
+        x = {
+            "field": "x",
+            "type": "quantitative",
+            "title": METRICS[query.x].axis,
+            "scale": _axis_scale("x" in query.log),
+        }
+    else:
+        known = DIMENSIONS[query.x]
+        log = {"scale": {"type": "log"}} if known.number and "x" in query.log else {}
+        x = {"field": "x", "type": "quantitative" if known.number else "nominal", "title": known.label, **log}
+    return {"x": x, "y": y}
 
 
-def _axis(name: str, *, log: bool) -> dict[str, Any]:
-    if name in METRICS:
-        scale = {"type": "log"} if log else {"zero": False}
-        return {"field": name, "type": "quantitative", "title": METRICS[name].axis, "scale": scale}
-    kind = "quantitative" if DIMENSIONS[name].number else "nominal"
-    scale = {"type": "log"} if log else {}
-    return {"field": name, "type": kind, "title": DIMENSIONS[name].label, "scale": scale}
+def _axis_scale(log: bool) -> dict[str, Any]:
+    return {"type": "log"} if log else {"zero": False}
 
 
 def _interval(query: Query, end: str, colour: dict[str, Any]) -> dict[str, Any]:
-    name, axes = getattr(query, end), _axes(query)
-    axes[end] = {**axes[end], "field": f"{name}_low"}
-    ends = {**axes, f"{end}2": {"field": f"{name}_high"}, **colour}
-    return {"mark": {"type": "rule", "opacity": 0.6}, "encoding": ends}
+    axes = _axes(query)
+    low, high = ("low", "high") if end == "y" else ("x_low", "x_high")
+    axes[end] = {**axes[end], "field": low}
+    return {"mark": {"type": "rule", "opacity": 0.6}, "encoding": {**axes, f"{end}2": {"field": high}, **colour}}
+
+
+def _label(query: Query) -> str:
+    metric = METRICS[query.y]
+    if query.rel:
+        return f"{metric.label}, of {query.rel.partition(':')[2]}'s"
+    return metric.axis if query.x in METRICS else f"{metric.axis} ({query.agg})"
 
 
 def _title(query: Query) -> dict[str, Any]:

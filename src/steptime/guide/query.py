@@ -2,77 +2,135 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, fields
 from urllib.parse import parse_qsl, urlencode
 
 from steptime.core.errors import SteptimeError, unknown
-from steptime.guide.catalogue import DIMENSIONS, METRICS
-from steptime.guide.rows import Row
+from steptime.guide.catalogue import DIMENSIONS, METRICS, Dimension
 
-CHOICES = {"log": ("", "x", "y", "xy")}
+Where = tuple[tuple[str, tuple[str, ...]], ...]
+CHOICES = {
+    "agg": ("best", "min", "max", "mean", "median"),
+    "err": ("interval", "iqr", "range", "none"),
+    "log": ("", "x", "y", "xy"),
+    "scaling": ("", "weak", "strong"),
+}
+PLAIN = ("y", "x", "split", "agg", "err", "log", "scaling", "batch", "rel", "since", "until")
+BATCH = {"weak": "replica_batch", "strong": "effective_batch"}
 
 
 @dataclass(frozen=True)
 class Query:
-    """The same key repeated is *or*, different keys are *and*, `!key` excludes, `key=low..high` is a range."""
+    """The same key repeated is *or*, different keys are *and*, `!key` excludes, `key=low..high` is a range of numbers.
+    Unless asked for, failed results and those that can not be true are left out."""
 
     y: str = "throughput"
     x: str = "model"
-    by: tuple[str, ...] = ()  # one colour for each combination
+    by: tuple[str, ...] = ()  # one colour or shape for each value
     split: str = ""  # one small chart for each value
+    agg: str = "best"  # which of the runs of a point speaks for it, or their mean or median
+    err: str = "interval"
     log: str = ""
-    where: tuple[tuple[str, tuple[str, ...]], ...] = field(default=())
+    scaling: str = ""  # what `batch` means: of one device (weak) or of all together (strong)
+    batch: str = ""
+    rel: str = ""  # DIMENSION:VALUE, the series that every value is divided by
+    since: str = ""  # ISO 8601
+    until: str = ""
+    where: Where = ()
+    series: tuple[tuple[str, Where], ...] = ()  # named ones, each with filters of its own beside the shared ones
 
     def __post_init__(self) -> None:
-        for name in (self.y, self.x):
-            if name not in METRICS and (name == self.y or name not in DIMENSIONS):
-                raise unknown("metric" if name == self.y else "axis", name, [*METRICS, *DIMENSIONS])
-        for name in (*self.by, *filter(None, [self.split]), *(key.lstrip("!") for key, _ in self.where)):
-            if name not in DIMENSIONS:
-                raise unknown("dimension", name, DIMENSIONS)
-        if self.log not in CHOICES["log"]:
-            raise unknown("axis for log", self.log, CHOICES["log"][1:])
+        if self.y not in METRICS:
+            raise unknown("metric", self.y, METRICS)
+        if self.x not in METRICS and self.x not in DIMENSIONS:
+            raise unknown("axis", self.x, [*METRICS, *DIMENSIONS])
+        for name, words in CHOICES.items():
+            if getattr(self, name) not in words:
+                raise unknown(f"word for {name}", getattr(self, name), filter(None, words))
+        for name in (*self.by, *filter(None, [self.split])):
+            _known(name)
+        for conditions in (self.where, *(own for _, own in self.series)):
+            check(conditions)
+        self._check_relations()
 
-    def of(self, rows: Iterable[Row]) -> list[Row]:
-        """Those that it asks for and that have both of its values."""
-        return [row for row in rows if self._wants(row) and row.get(self.y) is not None and row.get(self.x) is not None]
+    def _check_relations(self) -> None:
+        if bool(self.scaling) != bool(self.batch) or (self.batch and not self.batch.isdecimal()):
+            raise SteptimeError(
+                f"scaling and batch go together, as in scaling=weak&batch=128; found {self.to_url()!r}."
+            )
+        name, colon, _ = self.rel.partition(":")
+        if self.rel and (not colon or name not in (*self.by, self.x)):
+            raise SteptimeError(
+                f"rel is DIMENSION:VALUE of x or by, as in by=framework&rel=framework:pytorch; found {self.rel!r}."
+            )
 
-    def _wants(self, row: Row) -> bool:
-        return all(_is_one_of(row.get(key.lstrip("!")), values) != key.startswith("!") for key, values in self.where)
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """What one point is made of: these dimensions have one value in it."""
+        names = (self.split, self.x, *self.by)
+        return tuple(dict.fromkeys(name for name in names if name in DIMENSIONS))
+
+    @property
+    def conditions(self) -> Where:
+        """All of them, with what is left out unless asked for."""
+        named = {key.lstrip("!") for key, _ in self.where}
+        usual = (("status", ("ok",)), ("plausible", ("yes",)))
+        size = ((BATCH[self.scaling], (self.batch,)),) if self.scaling else ()
+        return (*self.where, *size, *(pair for pair in usual if pair[0] not in named))
 
     def to_url(self) -> str:
         """Without what is a default anyway."""
-        plain = [(name, getattr(self, name)) for name in ("y", "x", "split", "log")]
         default = {f.name: f.default for f in fields(self)}
-        pairs = [(name, value) for name, value in plain if value != default[name]]
+        pairs = [(name, getattr(self, name)) for name in PLAIN if getattr(self, name) != default[name]]
         pairs += [("by", name) for name in self.by]
-        return urlencode([*pairs, *((key, value) for key, values in self.where for value in values)])
+        pairs += [(key, value) for key, values in self.where for value in values]
+        named = [("s", f"{name}|{urlencode([(k, v) for k, vs in own for v in vs])}") for name, own in self.series]
+        return urlencode([*pairs, *named])
 
 
 def from_url(text: str) -> Query:
     plain: dict[str, str] = {}
     by: list[str] = []
-    where: dict[str, list[str]] = {}
+    where: list[tuple[str, str]] = []
+    series: list[tuple[str, Where]] = []
     for key, value in parse_qsl(text.lstrip("?"), keep_blank_values=True):
-        if key in ("y", "x", "split", "log"):
+        if key in PLAIN:
             plain[key] = value
         elif key == "by":
             by += [name for name in value.split(",") if name]
+        elif key == "s":
+            name, _, own = value.partition("|")
+            series.append((name, gathered(parse_qsl(own, keep_blank_values=True))))
         else:
-            where.setdefault(key, []).append(value)
-    return Query(**plain, by=tuple(by), where=tuple((key, tuple(values)) for key, values in where.items()))
+            where.append((key, value))
+    return Query(**plain, by=tuple(dict.fromkeys(by)), where=gathered(where), series=tuple(series))
 
 
-def _is_one_of(value: Any, wanted: tuple[str, ...]) -> bool:
-    return any(_within(value, text) if ".." in text else str(value) == text for text in wanted)
+def gathered(pairs: list[tuple[str, str]]) -> Where:
+    found: dict[str, list[str]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return tuple((key, tuple(dict.fromkeys(values))) for key, values in found.items())
 
 
-def _within(value: Any, text: str) -> bool:
-    low, _, high = text.partition("..")
+def check(where: Where) -> None:
+    for key, values in where:
+        if _known(key.removeprefix("!")).number:
+            for value in values:
+                bounds(value)
+
+
+def bounds(text: str) -> tuple[float | None, float | None]:
+    """`8..64`, `8..`, `..64`; one number is its own range."""
+    low, dots, high = text.partition("..")
     try:
-        number = float(value)
-        return (not low or float(low) <= number) and (not high or number <= float(high))
-    except (TypeError, ValueError):
-        raise SteptimeError(f"A range needs numbers: {text!r} can not be asked of {value!r}.") from None
+        found = (float(low) if low else None, float(high if dots else low) if high or not dots else None)
+    except ValueError:
+        raise SteptimeError(f"A number or a range low..high is needed here, found {text!r}.") from None
+    return found
+
+
+def _known(name: str) -> Dimension:
+    if name not in DIMENSIONS:
+        raise unknown("dimension", name, DIMENSIONS)
+    return DIMENSIONS[name]

@@ -7,9 +7,14 @@ from typing import Any
 
 from steptime.analysis.result import Result, result
 from steptime.analysis.throughput import Estimate
+from steptime.core.foreign import ForeignRun
 from steptime.core.record import Record
+from steptime.guide.catalogue import DIMENSIONS, METRICS
 
 Row = dict[str, Any]
+ENDS = ("", "_low", "_high")
+COLUMNS = {**dict.fromkeys(DIMENSIONS), **dict.fromkeys(f"{name}{end}" for name in METRICS for end in ENDS)}
+"""Names of a row beside id and started, in the catalogue's order."""
 
 
 def rows(records: Iterable[Record]) -> list[Row]:
@@ -23,6 +28,13 @@ def row(record: Record) -> Row:
         return found
     numbers = result(record)
     return {**found, "grade": numbers.grade, "unit": numbers.throughput.unit, **_speed(numbers), **_price(record)}
+
+
+def foreign_row(run: ForeignRun) -> Row:
+    """Another tool's result: what the catalogue has no name for stays in the run."""
+    known = {name: value for name, value in {**run.dimensions, **run.metrics}.items() if name in COLUMNS}
+    told = {"source": run.source, "status": run.status, "plausible": "no" if run.quarantine else "yes"}
+    return {"id": run.id, "started": run.started, **known, **told}
 
 
 def _dimensions(record: Record) -> Row:
@@ -47,6 +59,9 @@ def _dimensions(record: Record) -> Row:
         "software": f"{case.framework} {version}".strip(),
         "session": record.session,
         "status": record.status,
+        "plausible": "yes",
+        "source": "steptime",
+        "nodes": 1,
     }
 
 

@@ -1,0 +1,208 @@
+"""DuckDB in this process: a private, rebuildable table of all rows, and the answers to questions about them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from steptime.analysis import intervals
+from steptime.core.errors import NotInstalled
+from steptime.guide import sql
+from steptime.guide.catalogue import ALONE, DIMENSIONS, METRICS
+from steptime.guide.query import Query, Where
+from steptime.guide.rows import COLUMNS, ENDS, Row
+
+CELLS_FROM = 1_000_000  # rows; below it the rows themselves are quick enough
+MOST_POINTS = 5_000
+BY_CELLS = ("best", "min", "max", "mean")
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a chart draws: a value made of n runs, with its doubt, and the run that it names."""
+
+    groups: dict[str, Any]
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    run: str
+    x: float | None = None  # where both axes are metrics
+    x_low: float | None = None
+    x_high: float | None = None
+
+
+class Index:
+    def __init__(self, path: str = ":memory:") -> None:
+        self.database = _duckdb().connect(path)
+        columns = ", ".join(f"{sql.quoted(name)} {_type(name)}" for name in COLUMNS)
+        self.database.execute(f"CREATE TABLE IF NOT EXISTS runs (id VARCHAR PRIMARY KEY, started VARCHAR, {columns})")
+        self.has_cells = False
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """A row that is there already is replaced: a session may have grown."""
+        names = ["id", "started", *COLUMNS]
+        types = "{" + ", ".join(f"'{name}': '{_type(name)}'" for name in names) + "}"
+        with NamedTemporaryFile("w", suffix=".json") as file:  # one file, because single inserts are slow
+            for row in rows:
+                print(json.dumps({name: _fitting(name, row.get(name)) for name in names}), file=file)
+            file.flush()
+            source = f"read_json(?, format = 'newline_delimited', columns = {types})"
+            self.database.execute(f"INSERT OR REPLACE INTO runs SELECT * FROM {source}", [file.name])
+        self.has_cells = False
+
+    def summarise(self) -> None:
+        """The table of cells, where there are so many rows that it pays."""
+        if self.count() >= CELLS_FROM:
+            self.make_cells()
+
+    def make_cells(self) -> None:
+        self.database.execute(sql.make_cells(name for name in DIMENSIONS if name not in ("session",)))
+        self.has_cells = True
+
+    def values(self, name: str) -> list[str]:
+        """All that there are, whatever is asked for: colours are given by them."""
+        column = f"CAST({sql.quoted(name)} AS VARCHAR)"
+        return [
+            row[0] for row in self._asked(f"SELECT DISTINCT {column} AS v FROM runs WHERE v IS NOT NULL ORDER BY v", [])
+        ]
+
+    def count(self) -> int:
+        return int(self._asked("SELECT count(*) FROM runs", [])[0][0])
+
+    def points(self, query: Query) -> list[Point]:
+        """Named series each answer for themselves and carry their name."""
+        if query.x in METRICS:
+            return self._scattered(query)
+        found = []
+        for name, own in query.series or (("", ()),):
+            for row in self._named(sql.chart(query, (*query.conditions, *own), cells=self._by_cells(query))):
+                groups = {key: row[key] for key in query.groups} | ({"series": name} if name else {})
+                found.append(_point(query, groups, row))
+        return related(query, found)
+
+    def facets(self, query: Query, names: Sequence[str]) -> dict[str, dict[str, int]]:
+        cells = self.has_cells and "session" not in names and not (query.since or query.until)
+        counts: dict[str, dict[str, int]] = {name: {} for name in names}
+        for name, value, count in self._asked(*sql.facets(query, query.conditions, names, cells=cells)):
+            if value is not None:
+                counts[name][value] = count
+        return {
+            name: dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))) for name, found in counts.items()
+        }
+
+    def mixed(self, query: Query) -> dict[str, int]:
+        """Dimensions of which one point holds several values, with how many at the most."""
+        names = [name for name in DIMENSIONS if name not in ALONE]
+        if query.x in METRICS:
+            return {}
+        cells = self.has_cells and not (query.since or query.until)
+        (row,) = self._named(sql.mixed(query, query.conditions, names, cells=cells))
+        return {name: count for name, count in row.items() if (count or 0) > 1}
+
+    def listing(self, query: Query, limit: int = 50, after: tuple[str, str] | None = None) -> list[Row]:
+        return self._named(sql.listing(query, query.conditions, limit, after))
+
+    def matching(self, query: Query) -> int:
+        test, values = sql.tested(query, query.conditions)
+        return int(self._asked(f"SELECT count(*) FROM runs WHERE {test}", values)[0][0])
+
+    def _by_cells(self, query: Query) -> bool:
+        mergeable = query.agg in BY_CELLS and query.err != "iqr" and not (query.since or query.until)
+        return self.has_cells and mergeable and not _names_session(query)
+
+    def _scattered(self, query: Query) -> list[Point]:
+        found = []
+        for row in self._named(sql.scatter(query, query.conditions, MOST_POINTS)):
+            (value, low, high), x = ([row[f"{name}{end}"] for end in ENDS] for name in (query.y, query.x))
+            groups = {name: row[name] for name in query.groups}
+            found.append(Point(groups, value, low, high, 1, row["id"], *x))
+        return found
+
+    def _asked(self, text: str, values: list[Any]) -> list[tuple[Any, ...]]:
+        return list(self.database.execute(text, values).fetchall())
+
+    def _named(self, statement: sql.Statement) -> list[Row]:
+        cursor = self.database.execute(*statement)
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def _point(query: Query, groups: dict[str, Any], row: Row) -> Point:
+    best = row["most"] if METRICS[query.y].better == "more" else row["least"]
+    picks = {"best": best, "min": row["least"], "max": row["most"], "mean": row["mean"]}
+    value = row["quartiles"][1] if query.agg == "median" else picks[query.agg]
+    return Point(groups, value, *_doubt(query, row, value), row["n"], row["best_id"])
+
+
+def _doubt(query: Query, row: Row, value: float) -> tuple[float | None, float | None]:
+    """Of a real run its own interval; of a mean and a median that of the runs' spread."""
+    if query.err == "none":
+        return None, None
+    if query.err == "range":
+        return row["least"], row["most"]
+    if query.err == "iqr":
+        return row["quartiles"][0], row["quartiles"][2]
+    if query.agg == "best":
+        return row["best_low"], row["best_high"]
+    reach = _reach(query, row)
+    return (None, None) if reach is None else (value - reach, value + reach)
+
+
+def _reach(query: Query, row: Row) -> float | None:
+    """95 % of a mean by Student's t, of a median by McGill's notch; a lone least or most has none."""
+    if row["n"] < 2 or query.agg in ("min", "max"):
+        return None
+    if query.agg == "median":
+        return float(1.57 * (row["quartiles"][2] - row["quartiles"][0]) / sqrt(row["n"]))
+    return intervals.student_quantile(row["n"] - 1) * float(row["deviation"]) / sqrt(row["n"])
+
+
+def related(query: Query, points: list[Point]) -> list[Point]:
+    """Every value divided by that of the baseline with otherwise equal groups; without one there is no point."""
+    if not query.rel:
+        return points
+    name, _, wanted = query.rel.partition(":")
+    base = {_rest(point, name): point.value for point in points if str(point.groups[name]) == wanted}
+    found = []
+    for point in points:
+        if scale := base.get(_rest(point, name)):
+            low, high = (None if end is None else end / scale for end in (point.low, point.high))
+            found.append(Point(point.groups, point.value / scale, low, high, point.n, point.run))
+    return found
+
+
+def _rest(point: Point, name: str) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted((key, value) for key, value in point.groups.items() if key != name))
+
+
+def _names_session(query: Query) -> bool:
+    own: Where = tuple(pair for _, where in query.series for pair in where)
+    return "session" in query.groups or any(key.lstrip("!") == "session" for key, _ in (*query.where, *own))
+
+
+def _type(name: str) -> str:
+    words = name in ("id", "started") or (name in DIMENSIONS and not DIMENSIONS[name].number)
+    return "VARCHAR" if words else "DOUBLE"
+
+
+def _fitting(name: str, value: Any) -> Any:
+    """Foreign numbers may be text; what can not be one is absent."""
+    if value is None or _type(name) == "VARCHAR":
+        return None if value is None else str(value)
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise NotInstalled("The guide asks DuckDB; install it with: pip install 'steptime[guide]'") from None
+    return duckdb

@@ -1,0 +1,191 @@
+"""DuckDB's answers against a few lines of plain Python that say what they should be."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steptime.guide.index import Index, Point
+from steptime.guide.query import Query, bounds, from_url
+
+Row = dict[str, Any]
+numbers = st.floats(1, 1e6)
+rows_of = st.lists(
+    st.fixed_dictionaries(
+        {
+            "model": st.sampled_from("abc"),
+            "precision": st.sampled_from(["fp32", "int8", None]),
+            "framework": st.sampled_from(["jax", "pytorch"]),
+            "replica_batch": st.sampled_from([1, 8, 64, None]),
+            "status": st.sampled_from(["ok", "ok", "ok", "crashed"]),
+            "plausible": st.sampled_from(["yes", "yes", "no"]),
+            "throughput": st.one_of(st.none(), numbers),
+            "step_time": st.one_of(st.none(), numbers),
+        }
+    ),
+    max_size=40,
+)
+queries = st.builds(
+    Query,
+    y=st.sampled_from(["throughput", "step_time"]),
+    x=st.sampled_from(["model", "replica_batch"]),
+    by=st.sampled_from([(), ("precision",), ("framework", "precision")]),
+    split=st.sampled_from(["", "framework"]),
+    agg=st.sampled_from(["best", "min", "max", "mean", "median"]),
+    err=st.sampled_from(["none", "range"]),
+    where=st.sampled_from(
+        [
+            (),
+            (("model", ("a", "b")),),
+            (("!model", ("a",)),),
+            (("replica_batch", ("2..64",)),),
+            (("!precision", ("fp32",)),),
+            (("status", ("crashed",)),),
+            (("replica_batch", ("1", "8")), ("framework", ("jax",))),
+        ]
+    ),
+)
+PICK: dict[str, Callable[[list[float]], float]] = {
+    "min": min, "max": max, "mean": statistics.fmean, "median": statistics.median,
+}  # fmt: skip
+
+
+def indexed(rows: list[Row], *, cells: bool = False) -> Index:
+    index = Index()
+    index.add({"id": f"{number:04}", "started": "", **row} for number, row in enumerate(rows))
+    if cells:
+        index.make_cells()
+    return index
+
+
+def wanted(query: Query, rows: list[Row], but: str = "") -> list[Row]:
+    """What the query's words say, spelled out."""
+    found = [row for row in rows if row.get(query.y) is not None]
+    for key, values in query.conditions:
+        name, no = key.removeprefix("!"), key.startswith("!")
+        if name != but:
+            found = [row for row in found if any(fits(name, row.get(name), value) for value in values) != no]
+    return found
+
+
+def fits(name: str, value: Any, text: str) -> bool:
+    if value is None:
+        return False
+    if name != "replica_batch":
+        return bool(value == text)
+    low, high = bounds(text)
+    return (low is None or value >= low) and (high is None or value <= high)
+
+
+def told(query: Query, rows: list[Row]) -> dict[tuple[Any, ...], tuple[float, int]]:
+    groups: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+    for row in wanted(query, rows):
+        groups[tuple(row.get(name) for name in query.groups)].append(row[query.y])
+    best = max if query.y == "throughput" else min
+    pick = {**PICK, "best": best}[query.agg]
+    return {key: (pick(values), len(values)) for key, values in groups.items()}
+
+
+def found(points: list[Point]) -> dict[tuple[Any, ...], tuple[float, int]]:
+    return {tuple(point.groups.values()): (point.value, point.n) for point in points}
+
+
+def same(a: dict[tuple[Any, ...], tuple[float, int]], b: dict[tuple[Any, ...], tuple[float, int]]) -> bool:
+    return a.keys() == b.keys() and all(
+        math.isclose(a[key][0], b[key][0], rel_tol=1e-9) and a[key][1] == b[key][1] for key in a
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows_of, queries)
+def test_points_are_what_plain_python_says(rows: list[Row], query: Query) -> None:
+    assert same(found(indexed(rows).points(query)), told(query, rows))
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows_of, queries)
+def test_cells_answer_as_the_rows_do(rows: list[Row], query: Query) -> None:
+    assert same(found(indexed(rows, cells=True).points(query)), told(query, rows))
+
+
+@settings(max_examples=30, deadline=None)
+@given(rows_of, queries, st.booleans())
+def test_a_facet_counts_under_all_filters_but_its_own(rows: list[Row], query: Query, cells: bool) -> None:
+    names = ["model", "precision", "framework"]
+    counts = indexed(rows, cells=cells).facets(query, names)
+    for name in names:
+        plain = Counter(row[name] for row in wanted(query, rows, but=name) if row[name] is not None)
+        assert counts[name] == dict(plain)
+
+
+@settings(max_examples=30, deadline=None)
+@given(rows_of, queries, st.booleans())
+def test_mixed_names_what_a_point_has_several_of(rows: list[Row], query: Query, cells: bool) -> None:
+    sets: dict[tuple[Any, ...], dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
+    for row in wanted(query, rows):
+        for name in ("model", "precision", "framework", "replica_batch"):
+            if row[name] is not None and name not in query.groups:
+                sets[tuple(row[group] for group in query.groups)][name].add(row[name])
+    most: dict[str, int] = {}
+    for point in sets.values():
+        for name, values in point.items():
+            most[name] = max(most.get(name, 0), len(values))
+    assert indexed(rows, cells=cells).mixed(query) == {name: count for name, count in most.items() if count > 1}
+
+
+SPEEDS = [{"model": "a", "framework": f, "throughput": v, "throughput_low": v - 1, "throughput_high": v + 1}
+          for f, v in (("jax", 20.0), ("pytorch", 10.0), ("pytorch", 8.0))]  # fmt: skip
+ROWS = [{**row, "status": "ok", "plausible": "yes"} for row in SPEEDS]
+
+
+def test_the_best_names_a_real_run_with_its_own_interval() -> None:
+    (point,) = indexed(ROWS).points(from_url("framework=pytorch"))
+    assert (point.run, point.value, point.low, point.high, point.n) == ("0001", 10.0, 9.0, 11.0, 2)
+
+
+def test_relative_divides_by_the_baseline_of_the_same_group() -> None:
+    points = indexed(ROWS).points(from_url("by=framework&rel=framework:pytorch"))
+    assert {point.groups["framework"]: point.value for point in points} == {"jax": 2.0, "pytorch": 1.0}
+
+
+def test_named_series_have_filters_of_their_own() -> None:
+    points = indexed(ROWS).points(from_url("s=ours|framework=pytorch&s=theirs|framework=jax"))
+    assert {point.groups["series"]: point.value for point in points} == {"ours": 10.0, "theirs": 20.0}
+
+
+def test_the_interval_of_a_mean_is_students() -> None:
+    (point,) = indexed(ROWS).points(from_url("framework=pytorch&agg=mean"))
+    assert point.low == pytest.approx(9 - 12.706 * math.sqrt(2) / math.sqrt(2), abs=0.01)
+
+
+def test_a_row_that_comes_again_replaces_the_old() -> None:
+    index = indexed(ROWS)
+    index.add([{**ROWS[0], "id": "0000", "started": "", "throughput": 30.0}])
+    assert index.count() == 3 and max(point.value for point in index.points(from_url(""))) == 30
+
+
+def test_two_metrics_make_every_run_a_point() -> None:
+    rows = [{**row, "task_loss": 0.5} for row in ROWS]
+    assert len(indexed(rows).points(from_url("x=task_loss"))) == 3
+
+
+def test_pages_of_a_listing_tile_it() -> None:
+    index, after, seen = indexed(ROWS), None, []
+    while page := index.listing(from_url(""), limit=2, after=after):
+        seen += [row["id"] for row in page]
+        after = (page[-1]["started"], page[-1]["id"])
+    assert seen == ["0002", "0001", "0000"]
+
+
+def test_text_that_looks_like_sql_is_only_text() -> None:
+    row = {**ROWS[0], "model": "'; DROP TABLE runs; --"}
+    index = indexed([row])
+    query = Query(where=(("model", ("'; DROP TABLE runs; --",)),))
+    assert len(index.points(query)) == 1 and index.count() == 1
