@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from steptime.cli.output import document, say
-from steptime.core.errors import NotInstalled, SteptimeError
+from steptime.core.errors import SteptimeError
 
 if TYPE_CHECKING:
     from steptime.guide.index import Point
@@ -48,25 +48,13 @@ def chart_command(
 
 
 def _write(path: Path, chart: dict[str, Any]) -> None:
-    data = _drawn(path.suffix, chart)
+    from steptime.guide.drawing import drawn
+
+    data = drawn(path.suffix, chart)
     try:
         path.write_bytes(data)
     except OSError as problem:
         raise SteptimeError(f"{path} can not be written: {problem.strerror}.") from problem
-
-
-def _drawn(kind: str, chart: dict[str, Any]) -> bytes:
-    import json
-
-    if kind == ".json":
-        return json.dumps(chart, indent=1).encode()
-    try:
-        import vl_convert
-    except ImportError:
-        raise NotInstalled("Pictures need vl-convert; install it with: pip install 'steptime[guide]'") from None
-    if kind == ".png":
-        return bytes(vl_convert.vegalite_to_png(chart, scale=2))
-    return str(vl_convert.vegalite_to_svg(chart)).encode()
 
 
 def _tell(path: Path, asked: Query, points: list[Point]) -> None:

@@ -29,6 +29,9 @@ def spec(query: Query, points: list[Point], known: Callable[[str], list[str]]) -
         "mark": {"type": "point", "filled": True, "size": 80},
         "encoding": {**_axes(query), **colour, **shape, "tooltip": tips},
     }
+    if by and query.x in DIMENSIONS and not DIMENSIONS[query.x].number:  # side by side, not on top of each other
+        colour = {**colour, "xOffset": {"field": _field(by[:1]), "type": "nominal"}}
+        marks["encoding"] = {**marks["encoding"], **colour}
     ends = ["y", *(["x"] if query.x in METRICS else [])]
     picture: dict[str, Any] = {"layer": [*(_interval(query, end, colour) for end in ends), marks]}
     picture |= {"width": 560, "height": 340}

@@ -1,0 +1,46 @@
+// The form's fields are the query: a change asks for the same address with them and puts the answer in place.
+"use strict";
+const draw = () => {
+  const spec = document.getElementById("spec"), chart = document.getElementById("chart");
+  if (spec && chart && window.vegaEmbed) {
+    // Expressions are interpreted, not compiled: the page allows no code made from text.
+    vegaEmbed(chart, JSON.parse(spec.textContent), { ast: true, renderer: "svg", actions: false, defaultStyle: false });
+  }
+};
+const address = (form) => {
+  const words = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) if (value) words.append(name, value);
+  return form.getAttribute("action") + "?" + words;
+};
+const show = async (url, remember) => {
+  const focus = document.activeElement, mark = focus && [focus.name, focus.value, focus.id];
+  const answer = await fetch(url);
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const main = page.getElementById("main");
+  if (!answer.ok || !main) { window.location.assign(url); return; }
+  document.getElementById("main").replaceWith(main);
+  document.title = page.title;
+  if (remember) history.pushState(null, "", url);
+  const same = [...main.querySelectorAll("input, select")].find((one) =>
+    mark && (mark[2] ? one.id === mark[2] : one.name === mark[0] && one.value === mark[1]));
+  if (same) same.focus();
+  draw();
+};
+document.addEventListener("change", (event) => {
+  const form = event.target.closest("form#query");
+  if (form) show(address(form), true);
+});
+document.addEventListener("submit", (event) => {
+  if (event.target.id === "query") { event.preventDefault(); show(address(event.target), true); }
+});
+document.addEventListener("click", (event) => {
+  if (event.target.id === "copy") navigator.clipboard.writeText(window.location.href);
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key === "/" && !/INPUT|SELECT|TEXTAREA/.test(document.activeElement.tagName)) {
+    const first = document.querySelector(".facets input");
+    if (first) { event.preventDefault(); first.focus(); }
+  }
+});
+window.addEventListener("popstate", () => show(window.location.href, false));
+window.addEventListener("DOMContentLoaded", draw);
