@@ -86,6 +86,7 @@ METRICS = {
         Metric("temperature", "Temperature", "°C", "less"),
         Metric("bandwidth", "Bandwidth", "B/s", "more"),
         Metric("memory", "Peak memory", "B", "less"),
+        Metric("utilisation", "Accelerators busy", "", "more"),
         Metric("score", "Score", "", "more"),
         Metric("cpu_time", "CPU time per step", "s", "less"),
         Metric("flops", "Network's arithmetic", "FLOP/s", "more"),

@@ -29,7 +29,8 @@ HERE = Path(__file__).parent
 # Nothing from elsewhere, no inline script: imported text can be shown, never executed. Vega sets styles of elements.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
-    "img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
 )
 PICTURES = {"svg": "image/svg+xml", "png": "image/png", "json": "application/json"}
 

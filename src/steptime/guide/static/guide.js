@@ -4,7 +4,8 @@ const draw = () => {
   const spec = document.getElementById("spec"), chart = document.getElementById("chart");
   if (spec && chart && window.vegaEmbed) {
     // Expressions are interpreted, not compiled: the page allows no code made from text.
-    vegaEmbed(chart, JSON.parse(spec.textContent), { ast: true, renderer: "svg", actions: false, defaultStyle: false });
+    const quiet = { renderer: "svg", actions: false, defaultStyle: false, tooltip: { disableDefaultStyle: true } };
+    vegaEmbed(chart, JSON.parse(spec.textContent), { ast: true, ...quiet });
   }
 };
 const address = (form) => {

@@ -1,0 +1,143 @@
+"""The explore page, as people use it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
+Opener = Callable[..., Any]
+CHART = "#chart svg"
+
+
+def points(page: Any) -> int:
+    return int(re.search(r"(\d+) points", page.inner_text(".chips"))[1])  # type: ignore[index]
+
+
+def runs(page: Any) -> int:
+    return int(re.search(r"([\d,]+) runs", page.inner_text(".chips"))[1].replace(",", ""))  # type: ignore[index]
+
+
+def test_the_chart_is_drawn(open_page: Opener) -> None:
+    page = open_page("/?by=framework")
+    page.wait_for_selector(CHART)
+    assert page.locator(f"{CHART} .mark-symbol path").count() >= points(page)
+
+
+def test_a_facet_narrows_and_its_count_is_what_it_leaves(open_page: Opener, rows: list[dict[str, Any]]) -> None:
+    page = open_page("/")
+    page.get_by_label("training").check()
+    page.wait_for_url("**phase=training*")
+    page.wait_for_selector("a.chip")
+    assert runs(page) == sum(row["phase"] == "training" for row in rows)
+
+
+def test_the_other_values_of_a_chosen_facet_keep_their_counts(open_page: Opener, rows: list[dict[str, Any]]) -> None:
+    page = open_page("/?phase=training")
+    label = page.locator("label", has=page.locator("input[name=phase][value=inference]")).inner_text()
+    assert label.split()[-1] == str(sum(row["phase"] == "inference" for row in rows))
+
+
+def test_focus_stays_on_the_ticked_box(open_page: Opener) -> None:
+    page = open_page("/")
+    page.locator("input[name=phase][value=training]").focus()
+    page.keyboard.press("Space")
+    page.wait_for_url("**phase=training*")
+    expect(page.locator("input[name=phase][value=training]")).to_be_focused()
+
+
+def test_back_and_forward_restore_the_view(open_page: Opener) -> None:
+    page = open_page("/")
+    before = runs(page)
+    page.get_by_label("training").check()
+    page.wait_for_selector("a.chip")
+    page.go_back()
+    page.locator("a.chip").wait_for(state="detached")
+    assert runs(page) == before
+    page.go_forward()
+    page.wait_for_selector("a.chip")
+
+
+def test_a_copied_address_shows_the_same_to_others(open_page: Opener) -> None:
+    page = open_page("/?by=framework&split=phase&precision=int8&precision=bf16&log=y&agg=median&err=iqr")
+    other = open_page(page.url.removeprefix(page.evaluate("location.origin")))
+    assert page.inner_text("table") == other.inner_text("table")
+
+
+def test_every_control_changes_the_address(open_page: Opener) -> None:
+    page = open_page("/")
+    for name, value in (("y", "step_time"), ("x", "precision"), ("split", "phase"), ("agg", "mean"), ("log", "y")):
+        page.select_option(f"select[name={name}]", value)
+        page.wait_for_url(f"**{name}={value}*")
+
+
+def test_the_notice_names_what_a_point_mixes_and_fix_and_split_end_it(open_page: Opener) -> None:
+    page = open_page("/?framework=jax&precision=fp32&phase=training")
+    assert "Replica batch (3 values" in page.inner_text(".notice")
+    page.click(".notice a:text('fix')")
+    assert "Replica batch" not in (page.inner_text(".notice") if page.locator(".notice").count() else "")
+    page = open_page("/?framework=jax&precision=fp32&phase=training")
+    page.click(".notice a:text('split')")
+    assert "split=replica_batch" in page.url
+
+
+def test_the_table_is_the_charts_data(open_page: Opener) -> None:
+    page = open_page("/?by=framework")
+    drawn = json.loads(page.inner_text("#spec") or page.evaluate("document.getElementById('spec').textContent"))
+    assert page.locator("tbody tr").count() == len(drawn["data"]["values"]) == points(page)
+
+
+def test_a_filter_can_be_removed_by_its_chip(open_page: Opener) -> None:
+    page = open_page("/?phase=training")
+    page.click("a.chip")
+    assert "phase" not in page.url
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "csv", "json"])
+def test_the_view_can_be_taken_along(open_page: Opener, kind: str) -> None:
+    page = open_page("/?by=framework")
+    link = page.get_attribute(f".links a:text-is('{kind.upper()}')", "href")
+    answer = page.request.get(page.evaluate("location.origin") + link)
+    assert answer.ok and len(answer.body()) > 100
+
+
+def test_without_javascript_the_form_asks_and_the_table_answers(open_page: Opener) -> None:
+    page = open_page("/", java_script_enabled=False)
+    page.get_by_label("training").check()
+    page.click("text=Show")
+    assert "phase=training" in page.url and page.locator("tbody tr").count() > 0
+
+
+def test_text_of_others_is_shown_and_never_executed(open_page: Opener) -> None:
+    page = open_page("/?by=framework")
+    assert page.get_by_role("checkbox", name="<b>bold</b>").count() == 1 and page.locator("main b").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 380])
+def test_no_barrier_is_found(open_page: Opener, scheme: str, width: int) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is not installed")
+    page = open_page("/?by=framework&phase=training", color_scheme=scheme, viewport={"width": width, "height": 800})
+    page.wait_for_selector(CHART)
+    assert axe.Axe().run(page).response["violations"] == []
+
+
+def test_a_phone_needs_no_sideways_scrolling(open_page: Opener) -> None:
+    page = open_page("/?by=framework", viewport={"width": 380, "height": 800})
+    page.wait_for_selector(CHART)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+
+
+def test_a_wrong_word_is_answered_by_422(open_page: Opener, address: str) -> None:
+    answer = open_page("/").request.get(f"{address}/?by=framewrk")
+    assert answer.status == 422 and "Did you mean 'framework'?" in answer.json()["detail"]
+
+
+def test_a_slash_leads_to_the_filters(open_page: Opener) -> None:
+    page = open_page("/")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.closest('.facets') !== null")
