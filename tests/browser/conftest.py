@@ -44,13 +44,14 @@ def rows() -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="session")
-def address(rows: list[dict[str, Any]]) -> Iterator[str]:
-    from steptime.guide.index import Index
+def address(rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     from steptime.guide.server import app
+    from steptime.guide.source import Source
+    from steptime.store.folder import FolderStore
 
-    index = Index()
-    index.add(rows)
-    server = uvicorn.Server(uvicorn.Config(app(index), port=0, log_level="warning"))
+    source = Source(FolderStore(tmp_path_factory.mktemp("store")))
+    source.index.add(rows)
+    server = uvicorn.Server(uvicorn.Config(app(source), port=0, log_level="warning"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

@@ -23,15 +23,11 @@ def guide_command(
     except ImportError as problem:
         raise NotInstalled(f"The guide needs more ({problem}): pip install 'steptime[guide]'") from None
     from steptime.cli.request import store_folder, warn_of_problems
-    from steptime.guide.index import Index
-    from steptime.guide.rows import foreign_row, rows
+    from steptime.guide.source import Source
     from steptime.store.folder import FolderStore
-    from steptime.store.imports import foreign_runs
 
-    store, index = FolderStore(store_folder()), Index()
-    index.add(rows(store.records()))
-    index.add(foreign_row(run) for run in foreign_runs(store.path))
-    index.summarise()
-    warn_of_problems(store)
-    say(f"{index.count():,} results of {store.path}: http://{LOOPBACK}:{port}  (Ctrl-C ends it)")
-    uvicorn.run(app(index), host=LOOPBACK, port=port, log_level="warning")
+    source = Source(FolderStore(store_folder()))
+    source.refresh()
+    warn_of_problems(source.store)
+    say(f"{source.index.count():,} results of {source.store.path}: http://{LOOPBACK}:{port}  (Ctrl-C ends it)")
+    uvicorn.run(app(source), host=LOOPBACK, port=port, log_level="warning")

@@ -122,3 +122,21 @@ def _title(query: Query) -> dict[str, Any]:
     fixed = ", ".join(f"{'not ' if key[0] == '!' else ''}{' or '.join(values)}" for key, values in query.where)
     labels = (METRICS.get(name) or DIMENSIONS[name] for name in (query.y, query.x))
     return {"text": " against ".join(known.label for known in labels), "subtitle": fixed}
+
+
+def over_time(query: Query, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The metric of each run at the moment when it started."""
+    names = ("started", query.y, f"{query.y}_low", f"{query.y}_high", "id", "framework_version")
+    values = [{name: row.get(name) for name in names} for row in rows]
+    x = {"field": "started", "type": "temporal", "title": "Started"}
+    y = {
+        "field": query.y,
+        "type": "quantitative",
+        "title": METRICS[query.y].axis,
+        "scale": _axis_scale("y" in query.log),
+    }
+    ends = {"y": {**y, "field": f"{query.y}_low"}, "y2": {"field": f"{query.y}_high"}}
+    rules = {"mark": {"type": "rule", "opacity": 0.6}, "encoding": {"x": x, **ends}}
+    tips = [{"field": name} for name in ("started", query.y, "framework_version", "id")]
+    marks = {"mark": {"type": "point", "filled": True}, "encoding": {"x": x, "y": y, "tooltip": tips}}
+    return {"$schema": SCHEMA, "data": {"values": values}, "layer": [rules, marks], "width": 720, "height": 300}

@@ -23,7 +23,7 @@ def rows(records: Iterable[Record]) -> list[Row]:
 
 def row(record: Record) -> Row:
     """A failure has its dimensions and no metrics."""
-    found = {"id": record.last.id, "started": record.attempts[0].started, **_dimensions(record)}
+    found = {"id": record.attempts[0].id, "started": record.attempts[0].started, **_dimensions(record)}
     if not record.measurements:
         return found
     numbers = result(record)

@@ -1,11 +1,11 @@
 // The form's fields are the query: a change asks for the same address with them and puts the answer in place.
 "use strict";
 const draw = () => {
-  const spec = document.getElementById("spec"), chart = document.getElementById("chart");
-  if (spec && chart && window.vegaEmbed) {
+  for (const chart of document.querySelectorAll("[data-spec]")) {
+    const spec = JSON.parse(document.getElementById(chart.dataset.spec).textContent);
     // Expressions are interpreted, not compiled: the page allows no code made from text.
     const quiet = { renderer: "svg", actions: false, defaultStyle: false, tooltip: { disableDefaultStyle: true } };
-    vegaEmbed(chart, JSON.parse(spec.textContent), { ast: true, ...quiet });
+    if (window.vegaEmbed) vegaEmbed(chart, spec, { ast: true, ...quiet });
   }
 };
 const address = (form) => {

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import HTMLResponse
+
+from steptime.core.errors import SteptimeError
 from steptime.guide.catalogue import DIMENSIONS, METRICS
+from steptime.guide.chart import spec
+from steptime.guide.desk import Desk, asked
+from steptime.guide.drawing import drawn
 from steptime.guide.index import Index, Point
 from steptime.guide.query import CHOICES, Query, Where
 
@@ -15,6 +24,65 @@ FACETS = (
     "software", "source", "suite", "submitter",
 )  # fmt: skip
 SHOWN_VALUES = 12
+PICTURES = {"svg": "image/svg+xml", "png": "image/png", "json": "application/json"}
+
+
+def add(server: FastAPI, desk: Desk) -> None:
+    @server.get("/", response_class=HTMLResponse)
+    def explore_page(request: Request) -> Response:
+        return desk.page("explore.html", **view(desk.index, asked(request)))
+
+    @server.get("/chart.{kind}")
+    def chart_picture(kind: str, request: Request) -> Response:
+        query = asked(request)
+        points = desk.index.points(query)
+        if kind == "csv":
+            return Response(as_csv(query, points), media_type="text/csv")
+        if kind not in PICTURES:
+            raise SteptimeError(f"A chart is csv, {', '.join(PICTURES)}; found {kind!r}.")
+        return Response(drawn(f".{kind}", spec(query, points, desk.index.values)), media_type=PICTURES[kind])
+
+    @server.get("/api/v1/catalogue")
+    def catalogue() -> dict[str, Any]:
+        dimensions = [asdict(one) for one in DIMENSIONS.values()]
+        return {"dimensions": dimensions, "metrics": [asdict(one) for one in METRICS.values()]}
+
+    @server.get("/api/v1/chart")
+    def chart(request: Request) -> dict[str, Any]:
+        query = asked(request)
+        points = [asdict(point) for point in desk.index.points(query)]
+        return {"query": query.to_url(), "points": points, "mixed": desk.index.mixed(query)}
+
+    @server.get("/api/v1/facets")
+    def facet_counts(request: Request) -> dict[str, dict[str, int]]:
+        return desk.index.facets(asked(request), list(FACETS))
+
+
+def view(index: Index, query: Query) -> dict[str, Any]:
+    points, found = index.points(query), facets(index, query)
+    return {
+        "query": query,
+        "url": query.to_url(),
+        "controls": controls(query),
+        "facets": found,
+        "shown_facets": [facet.name for facet in found],
+        "chips": chips(query),
+        "mixes": mixes(index, query),
+        "matching": index.matching(query),
+        "points": table(query, points),
+        "spec": spec(query, points, index.values),
+    }
+
+
+def as_csv(query: Query, points: list[Point]) -> str:
+    text = io.StringIO()
+    names = [*(["series"] if query.series else []), *query.groups]
+    writer = csv.writer(text)
+    writer.writerow([*names, query.y, "low", "high", "n", "run"])
+    for point in points:
+        groups = [point.groups.get(name) for name in names]
+        writer.writerow([*groups, point.value, point.low, point.high, point.n, point.run])
+    return text.getvalue()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,73 @@
+"""All runs that a query finds, newest first, and each one by itself."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.responses import HTMLResponse
+
+from steptime.core.foreign import ForeignRun
+from steptime.guide.desk import Desk, asked
+from steptime.guide.pages.run import foreign_page, own_page
+from steptime.guide.rows import COLUMNS
+
+PAGE = 50
+COLUMNS_SHOWN = (
+    "model",
+    "phase",
+    "framework",
+    "mode",
+    "precision",
+    "device",
+    "replica_batch",
+    "source",
+    "grade",
+    "status",
+)
+
+
+def add(server: FastAPI, desk: Desk) -> None:
+    @server.get("/runs", response_class=HTMLResponse)
+    def runs(request: Request) -> Response:
+        query, after = asked(request, "after"), request.query_params.get("after", "")
+        rows = desk.index.listing(query, PAGE, _mark(after))
+        more = f"{rows[-1]['started']}|{rows[-1]['id']}" if len(rows) == PAGE else ""
+        return desk.page(
+            "runs.html", here="/runs", query=query, url=query.to_url(), rows=rows, more=more, columns=COLUMNS_SHOWN,
+            matching=desk.index.matching(query),
+        )  # fmt: skip
+
+    @server.get("/runs.csv")
+    def runs_csv(request: Request) -> Response:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, ["id", "started", *COLUMNS])
+        writer.writeheader()
+        writer.writerows(desk.index.listing(asked(request), 1_000_000))
+        return Response(text.getvalue(), media_type="text/csv")
+
+    @server.get("/api/v1/runs")
+    def runs_json(request: Request, limit: int = PAGE, after: str = "") -> dict[str, Any]:
+        query = asked(request, "limit", "after")
+        return {"query": query.to_url(), "runs": desk.index.listing(query, max(1, min(limit, 1000)), _mark(after))}
+
+    @server.get("/run/{run}", response_class=HTMLResponse)
+    def run_page(run: str) -> Response:
+        found = desk.found(run)
+        if found is None:
+            raise HTTPException(404, f"No run {run!r} in this store.")
+        return foreign_page(desk, found) if isinstance(found, ForeignRun) else own_page(desk, found)
+
+    @server.get("/api/v1/runs/{run}")
+    def run_json(run: str) -> dict[str, Any]:
+        found = desk.found(run)
+        if found is None:
+            raise HTTPException(404, f"No run {run!r} in this store.")
+        return found.to_dict() if isinstance(found, ForeignRun) else desk.own(found)
+
+
+def _mark(text: str) -> tuple[str, str] | None:
+    started, _, run = text.partition("|")
+    return (started, run) if run else None
