@@ -58,6 +58,13 @@ def test_an_embedding_reads_the_rows_it_needs_and_no_more() -> None:
     assert graph.forward_bytes(batch=2, item=1) == 2 * 5 + 2 * 5 * 3 + 2 * 5 * 3
 
 
+def test_of_a_lender_only_the_weight_is_read() -> None:
+    graph = build(translation)
+    assert graph["tied_dense1"].reads == ("attention1",) and graph["attention1"].reads == graph["attention1"].inputs
+    assert graph.layer_bytes(graph["tied_dense1"], batch=2, item=1) == 2 * 4 * 4 + 10 * 4 + 2 * 4 * 10
+    assert graph.layer_bytes(graph["tied_embedding1"], batch=2, item=1) == 2 * 4 + 2 * 4 * 4 + 2 * 4 * 4
+
+
 sizes = st.integers(1, 5)
 
 
@@ -95,14 +102,17 @@ def test_dense_costs_equal_a_count_over_its_outputs(shape: list[int], units: int
 
 
 @settings(max_examples=40, deadline=None)
-@given(steps=sizes, features=sizes, units=sizes, first=st.booleans())
-def test_lstm_costs_equal_a_count_over_time(steps: int, features: int, units: int, first: bool) -> None:
+@given(kind=st.sampled_from([("rnn", 1), ("gru", 3), ("lstm", 4)]), shape=st.tuples(sizes, sizes, sizes, st.booleans()))
+def test_recurrent_costs_equal_a_count_over_time(kind: tuple[str, int], shape: tuple[int, int, int, bool]) -> None:
+    steps, features, units, first = shape
+
     def write(net: Net) -> Tensor:
         x = net.input(steps, features)
-        return net.lstm(x if first else net.dense(x, features), units, name="memory")
+        make: Callable[..., Tensor] = getattr(net, kind[0])
+        return make(x if first else net.dense(x, features), units, name="memory")
 
     graph, forward, backward = build(write), 0, 0
-    for step, _gate, _unit in product(range(steps), range(4), range(units)):
+    for step, _gate, _unit in product(range(steps), range(kind[1]), range(units)):
         forward += 2 * features + 2 * units
         backward += 2 * features + 2 * units  # of the weights
         backward += 2 * units if step > 0 else 0  # to the state before; the very first is a constant
@@ -153,6 +163,19 @@ def words(net: Net) -> Tensor:
     return net.lstm(net.embedding(net.tokens(5, 10), 10, 3), 2)
 
 
+def joined(net: Net) -> Tensor:
+    x = net.lrn(net.input(4, 3, 3))
+    return net.slice(net.gelu(net.scale(net.concat(x, net.pad_channels(x, 1, 2)), 0.5)), 1, 3)
+
+
+def translation(net: Net) -> Tensor:
+    tokens = net.tokens(7, 10)
+    table = net.embedding(net.slice(tokens, 0, 3), 10, 4)
+    x = net.layer_norm(net.positions(net.gru(net.rnn(table, 4), 4)))
+    y = net.tied_embedding(net.slice(tokens, 3, 7), table)
+    return net.tied_dense(net.attention(y, x, x, heads=2, scale=1.0), table)
+
+
 def changed(value: Any) -> Any:
     if isinstance(value, bool):
         return not value
@@ -163,7 +186,7 @@ def changed(value: Any) -> Any:
 
 STRUCTURE = [
     pytest.param(write, layer.name, setting, id=f"{layer.name}-{setting}")
-    for write in (branches, words)
+    for write in (branches, words, joined, translation)
     for layer in build(write)
     for setting in layer.kind.structure()
 ]

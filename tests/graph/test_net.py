@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -129,6 +131,71 @@ def test_a_network_without_an_output_is_refused() -> None:
     net.input(4)
     with pytest.raises(WrongGraph, match="the output must come from a layer of this network, found None"):
         net.graph(None)  # type: ignore[arg-type]
+
+
+REFUSED: dict[str, tuple[Callable[[Net], Tensor], str]] = {
+    "an even window of channels": (lambda net: net.lrn(net.input(4, 2, 2), 4), "'lrn1' .* needs an odd size, found 4"),
+    "fewer channels": (lambda net: net.pad_channels(net.input(4, 2, 2), -1, 0), "counts of at least 0, found -1 and 0"),
+    "a cut beyond the end": (lambda net: net.slice(net.input(4), 2, 5), "can not cut 2 to 5 out of 4"),
+    "parts of two heights": (
+        lambda net: net.concat(x := net.input(4, 3, 2), net.max_pool(x, 2)),
+        r"differ in axis 0 alone, got \(4, 3, 2\), \(4, 1, 1\)",
+    ),
+    "an axis too many": (lambda net: net.concat(x := net.input(4), x, axis=1), r"no axis 1 in the shape \(4,\)"),
+    "odd places": (lambda net: net.positions(net.input(5, 3), learned=False), "an even number of features"),
+    "heads that do not fit": (
+        lambda net: net.attention(x := net.input(5, 6), x, x, heads=4),
+        "can not split 6 features into 4 heads",
+    ),
+    "an image in time": (lambda net: net.gru(net.input(4, 2, 2), 3), r"needs a sequence \(time, features\)"),
+    "a vector in time": (lambda net: net.rnn(net.input(4), 3), r"needs a sequence \(time, features\)"),
+    "a lender without rows": (
+        lambda net: net.tied_dense(x := net.dense(net.input(5, 4), 4), x),
+        r"needs an embedding with a weight of \(1, 4\) to borrow from, found dense \(4, 4\)",
+    ),
+    "a lender of another width": (
+        lambda net: net.tied_dense(net.dense(x := net.embedding(net.tokens(5, 9), 9, 4), 3), x),
+        r"weight of \(9, 3\) to borrow from, found embedding \(9, 4\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_fit_a_kind_is_refused(case: str) -> None:
+    write, sentence = REFUSED[case]
+    with pytest.raises(WrongGraph, match=sentence):
+        write(Net("tiny"))
+
+
+def test_branches_join_along_their_axis() -> None:
+    net = Net("tiny")
+    x = net.input(4, 3, 2)
+    assert net.concat(x, net.pad_channels(x, 1, 2), x).shape == (15, 3, 2)
+    assert net.concat(x, x, axis=-1).shape == (4, 3, 4)
+
+
+def test_cut_tokens_stay_tokens() -> None:
+    net = Net("tiny")
+    x = net.embedding(net.slice(net.tokens(7, 9), 3, 7), 9, 5)
+    assert x.shape == (4, 5)
+
+
+def test_attention_has_its_querys_shape() -> None:
+    net = Net("tiny")
+    tokens = net.tokens(7, 9)
+    query, keys = (net.embedding(net.slice(tokens, *ends), 9, 6) for ends in ((0, 3), (3, 7)))
+    assert net.attention(query, keys, keys, heads=3).shape == (3, 6)
+    with pytest.raises(WrongGraph, match="needs query, keys and values that go together"):
+        net.attention(query, keys, keys, heads=3, causal=True)
+
+
+def test_a_lent_weight_is_counted_once_and_bears_its_lenders_name() -> None:
+    net = Net("tiny")
+    tokens = net.tokens(7, 9)
+    table = net.embedding(net.slice(tokens, 0, 3), 9, 5)
+    graph = net.graph(net.tied_dense(net.tied_embedding(net.slice(tokens, 3, 7), table), table))
+    assert graph.trainable_parameters == 45
+    assert list(graph["tied_dense1"].weights) == list(graph["tied_embedding1"].weights) == ["embedding1.weight"]
 
 
 sizes = st.integers(1, 40)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steptime.core.errors import WrongGraph
+from steptime.core.errors import UnknownWord, WrongGraph
 from steptime.graph import Net, Tensor, network
 
 
@@ -31,7 +31,20 @@ def test_a_language_model_counts_tokens() -> None:
     def words(net: Net) -> Tensor:
         return net.embedding(net.tokens(7, 10), 10, 10)
 
-    assert words.units_per_sample == 7
+    assert words.units_per_sample == {"tokens": 7}
+
+
+def test_a_translation_counts_sentences_and_the_tokens_of_both_languages() -> None:
+    @network("translation", title="", source="", unit="sentences")
+    def translation(net: Net) -> Tensor:
+        return net.embedding(net.slice(net.tokens(7, 10), 4, 7), 10, 10)
+
+    assert translation.units_per_sample == {"sentences": 1, "source_tokens": 4, "target_tokens": 3}
+
+
+def test_a_unit_is_one_of_a_closed_list() -> None:
+    with pytest.raises(UnknownWord, match=r"mine: No unit 'image'. Did you mean 'images'"):
+        network("mine", title="", source="", unit="image")(lambda net: net.input(4))
 
 
 @pytest.mark.parametrize("wrong", [lambda net: 1 / 0, lambda net: net.dense(net.input(4), "ten")])

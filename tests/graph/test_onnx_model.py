@@ -26,10 +26,16 @@ MOST_FLOPS = 1e9  # of one sample: the reference is slow
 
 ONE_KIND: dict[str, Callable[[Net], Tensor]] = {
     "add": lambda net: net.add(x := net.dense(net.input(4), 5), net.tanh(x)),
+    "attention": lambda net: net.attention(x := net.input(4, 6), net.tanh(x), x, heads=2, causal=True),
+    "attention_of_more_keys": lambda net: net.attention(
+        x := net.input(4, 6), keys := net.concat(x, net.tanh(x)), keys, heads=3, scale=0.3
+    ),
     "average_pool": lambda net: net.average_pool(net.input(2, 7, 6), 3, stride=2, padding=1, ceil=True),
     "batch_norm": lambda net: net.batch_norm(net.input(3, 4, 4)),
     "batch_norm_of_features": lambda net: net.batch_norm(net.input(6)),
     "batch_norm_of_a_sequence": lambda net: net.batch_norm(net.input(6, 3)),
+    "concat": lambda net: net.concat(x := net.input(2, 3, 4), net.conv(x, 3, 1), x),
+    "concat_of_features": lambda net: net.concat(x := net.input(3, 4), net.dense(x, 2), axis=-1),
     "conv": lambda net: net.conv(net.input(4, 9, 8), 6, 3, stride=2, padding="same", groups=2),
     "dense": lambda net: net.dense(net.input(5), 4),
     "dense_over_time": lambda net: net.dense(net.input(3, 5), 4),
@@ -37,12 +43,27 @@ ONE_KIND: dict[str, Callable[[Net], Tensor]] = {
     "dropout": lambda net: net.dropout(net.input(5), 0.5),
     "embedding": lambda net: net.embedding(net.tokens(5, 11), 11, 4),
     "flatten": lambda net: net.flatten(net.input(3, 4, 5)),
+    "gelu": lambda net: net.gelu(net.input(5)),
+    "gelu_by_tanh": lambda net: net.gelu(net.input(5), tanh=True),
     "global_average_pool": lambda net: net.global_average_pool(net.input(3, 4, 5)),
+    "gru": lambda net: net.gru(net.input(5, 4), 3),
+    "layer_norm": lambda net: net.layer_norm(net.input(3, 6), epsilon=0.1),
+    "lrn": lambda net: net.lrn(net.input(7, 3, 4), 5, alpha=2.0, beta=0.6, k=2.0),
+    "lrn_of_a_broken_k": lambda net: net.lrn(net.input(7, 3, 4), 3, alpha=2.0, beta=0.6, k=1.5),
     "lstm": lambda net: net.lstm(net.input(5, 4), 3),
     "max_pool": lambda net: net.max_pool(net.input(2, 7, 6), 3, stride=2, padding=1, ceil=True),
+    "pad_channels": lambda net: net.pad_channels(net.input(2, 3, 4), 1, 2),
+    "positions": lambda net: net.positions(net.input(3, 4)),
     "relu": lambda net: net.relu(net.input(2, 3, 3)),
+    "rnn": lambda net: net.rnn(net.input(5, 4), 3),
+    "rnn_by_relu": lambda net: net.rnn(net.input(5, 4), 3, relu=True),
+    "scale": lambda net: net.scale(net.input(5), 0.3),
     "sigmoid": lambda net: net.sigmoid(net.input(5)),
+    "slice": lambda net: net.slice(net.input(3, 6), 1, 4),
+    "slice_of_tokens": lambda net: net.embedding(net.slice(net.tokens(6, 11), 2, 5), 11, 4),
     "tanh": lambda net: net.tanh(net.input(5)),
+    "tied_dense": lambda net: net.tied_dense(table := net.embedding(net.tokens(5, 11), 11, 4), table),
+    "tied_embedding": lambda net: net.tied_embedding(x := net.tokens(5, 11), net.embedding(x, 11, 4)),
 }
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 
 from steptime.core.errors import SteptimeError
 from steptime.graph import Graph, Initial, Net
@@ -37,6 +40,13 @@ def test_a_truncated_normal_is_cut_at_two_deviations() -> None:
 
 def test_a_constant_is_that_everywhere() -> None:
     assert (initial_weights(tiny(initial=Initial("constant", 0.25)), 0)["dense1.weight"] == 0.25).all()
+
+
+def test_fixed_places_need_no_seed() -> None:
+    net = Net("tiny")
+    graph = net.graph(net.positions(net.input(3, 4), learned=False))
+    first, second = (initial_weights(graph, seed)["positions1.weight"] for seed in (0, 1))
+    assert np.array_equal(first, second) and first[0].tolist() == [0, 1, 0, 1]
 
 
 def test_weights_survive_a_file(tmp_path: Path) -> None:
@@ -73,3 +83,23 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
 def test_an_absent_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SteptimeError, match="No file"):
         load(tmp_path / "absent")
+
+
+def test_a_disk_that_is_full_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.safetensors"
+    save(path, dict(initial_weights(tiny(), 0)))
+    before = path.read_bytes()
+    code = (
+        "import resource, sys, numpy\nfrom steptime.graph.weights import save\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "save(sys.argv[1], {'a': numpy.zeros(4000)})"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
+    assert "can not be written" in done.stderr and "File too large" in done.stderr
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_can_say_what_it_holds(tmp_path: Path) -> None:
+    save(tmp_path / "tiny.safetensors", dict(initial_weights(tiny(), 0)), {"network": "tiny"})
+    with safe_open(tmp_path / "tiny.safetensors", "numpy") as file:
+        assert file.metadata() == {"network": "tiny"}

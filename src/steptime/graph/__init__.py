@@ -8,10 +8,10 @@ from steptime.graph.kind import Initial
 from steptime.graph.layer import Layer
 from steptime.graph.net import Net, Tensor
 from steptime.graph.network import Network, network
-from steptime.graph.optimizer import Optimizer, adam, momentum, sgd
+from steptime.graph.optimizer import Optimizer, adam, adamw, momentum, sgd
 from steptime.graph.work import Work
 
 __all__ = [
-    "Graph", "Initial", "Layer", "Net", "Network", "Optimizer", "Tensor", "Work", "adam", "momentum", "network",
-    "sgd",
+    "Graph", "Initial", "Layer", "Net", "Network", "Optimizer", "Tensor", "Work", "adam", "adamw", "momentum",
+    "network", "sgd",
 ]  # fmt: skip

@@ -83,8 +83,10 @@ class Graph:
         return sum(self.layer_flops(layer)[1] for layer in self.layers)
 
     def layer_bytes(self, layer: Layer, batch: int = 1, item: int = 4) -> int:
-        """What a forward pass must move at the least: inputs and weights read once, outputs written once."""
-        values = sum(batch * prod(shape) for shape in (*layer.input_shapes, layer.shape))
+        """What a forward pass must move at the least: inputs and weights read once, outputs written once. Of a lender's
+        output nothing is read."""
+        read = [shape for place, shape in enumerate(layer.input_shapes) if place != layer.kind.borrows]
+        values = sum(batch * prod(shape) for shape in (*read, layer.shape))
         return item * (values + layer.kind.weights_read(batch, *layer.input_shapes))
 
     def forward_bytes(self, batch: int = 1, item: int = 4) -> int:

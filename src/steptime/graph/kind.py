@@ -16,7 +16,7 @@ class DoesNotFit(Exception):
 @dataclass(frozen=True)
 class Initial:
     """How a weight starts: 'uniform' within ±scale, 'truncated_normal' with that deviation (cut at two of them),
-    or 'constant'."""
+    'constant', or 'sinusoids' (fixed places in time, see `Positions`)."""
 
     law: str
     scale: float

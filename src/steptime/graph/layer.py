@@ -21,6 +21,11 @@ class Layer:
     vocabulary: int = 0  # more than 0: the output is tokens, whole numbers below this
 
     @property
+    def reads(self) -> tuple[str, ...]:
+        """The inputs whose values are needed: of a lender only the weight is."""
+        return tuple(name for place, name in enumerate(self.inputs) if place != self.kind.borrows)
+
+    @property
     def weights(self) -> dict[str, Weight]:
         """Canonical names: 'conv1.weight'. Borrowed ones have their lender's."""
         owner = self.name if self.kind.borrows is None else self.inputs[self.kind.borrows]

@@ -111,11 +111,64 @@ class Net:
     def flatten(self, x: Tensor, *, name: str = "") -> Tensor:
         return self.layer(kinds.Flatten(), x, name=name)
 
-    def embedding(self, x: Tensor, vocabulary: int, width: int, *, name: str = "") -> Tensor:
-        return self.layer(kinds.Embedding(vocabulary, width), x, name=name)
+    def gelu(self, x: Tensor, *, tanh: bool = False, name: str = "") -> Tensor:
+        return self.layer(kinds.Gelu(tanh), x, name=name)
+
+    def layer_norm(self, x: Tensor, *, epsilon: float = 1e-5, name: str = "") -> Tensor:
+        return self.layer(kinds.LayerNorm(epsilon), x, name=name)
+
+    def scale(self, x: Tensor, factor: float, *, name: str = "") -> Tensor:
+        return self.layer(kinds.Scale(factor), x, name=name)
+
+    def concat(self, *parts: Tensor, axis: int = 0, name: str = "") -> Tensor:
+        return self.layer(kinds.Concat(len(parts), axis), *parts, name=name)
+
+    def slice(self, x: Tensor, start: int, stop: int, *, name: str = "") -> Tensor:
+        return self.layer(kinds.Slice(start, stop), x, name=name)
+
+    def lrn(
+        self, x: Tensor, size: int = 5, *, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, name: str = "",
+    ) -> Tensor:  # fmt: skip
+        return self.layer(kinds.Lrn(size, alpha, beta, k), x, name=name)
+
+    def pad_channels(self, x: Tensor, before: int, behind: int, *, name: str = "") -> Tensor:
+        return self.layer(kinds.PadChannels(before, behind), x, name=name)
+
+    def embedding(
+        self, x: Tensor, vocabulary: int, width: int, *, initial: Initial | None = None, name: str = ""
+    ) -> Tensor:
+        return self.layer(kinds.Embedding(vocabulary, width, initial), x, name=name)
+
+    def tied_embedding(self, x: Tensor, lender: Tensor, *, name: str = "") -> Tensor:
+        """`lender` is the output of the embedding whose rows are used here too."""
+        return self.layer(kinds.TiedEmbedding(self._rows(lender), lender.shape[-1]), x, lender, name=name)
+
+    def tied_dense(self, x: Tensor, lender: Tensor, *, name: str = "") -> Tensor:
+        """`lender` is the output of the embedding whose weight turns features into scores of its rows."""
+        return self.layer(kinds.TiedDense(self._rows(lender)), x, lender, name=name)
+
+    def _rows(self, lender: Tensor) -> int:
+        return int(getattr(self._known(lender, "a lender").kind, "vocabulary", 1))
+
+    def positions(self, x: Tensor, *, learned: bool = True, initial: Initial | None = None, name: str = "") -> Tensor:
+        return self.layer(kinds.Positions(learned, initial), x, name=name)
+
+    def attention(
+        self, query: Tensor, keys: Tensor, values: Tensor, *, heads: int, causal: bool = False, scale: float = 0.0,
+        name: str = "",
+    ) -> Tensor:  # fmt: skip
+        return self.layer(kinds.Attention(heads, causal, scale), query, keys, values, name=name)
 
     def lstm(self, x: Tensor, units: int, *, initial: Initial | None = None, name: str = "") -> Tensor:
         return self.layer(kinds.Lstm(units, initial), x, name=name)
+
+    def gru(self, x: Tensor, units: int, *, initial: Initial | None = None, name: str = "") -> Tensor:
+        return self.layer(kinds.Gru(units, initial), x, name=name)
+
+    def rnn(
+        self, x: Tensor, units: int, *, relu: bool = False, initial: Initial | None = None, name: str = ""
+    ) -> Tensor:
+        return self.layer(kinds.Rnn(units, relu, initial), x, name=name)
 
 
 def _pair(size: Size) -> tuple[int, int]:

@@ -13,6 +13,14 @@ from steptime.graph.kinds import KINDS
 from steptime.graph.net import Net, Tensor
 from steptime.graph.optimizer import Optimizer, sgd
 
+UNITS = {
+    "images": "a sample is one picture",
+    "tokens": "a sample is a sequence, and its positions are counted",
+    "sentences": "a sample is a source with its target; source tokens and target tokens are counted beside it",
+    "samples": "a sample is anything else",
+}
+"""What a rate can count; no word stands for two things."""
+
 
 @dataclass(frozen=True)
 class Network:
@@ -21,7 +29,12 @@ class Network:
     title: str
     source: str  # paper or program that defines it
     optimizer: Optimizer  # the authors' own
-    unit: str = "images"  # what one counts per second
+    unit: str = "images"  # what is counted per second: one of UNITS
+    data: str = ""  # the real set that it learns from: a name on the shelf `data.sets`
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise unknown("unit", self.unit, UNITS, f"{self.name}: ")
 
     @cached_property
     def graph(self) -> Graph:
@@ -42,17 +55,23 @@ class Network:
         return f"{self.name} can not be built: {type(problem).__name__}: {problem}{line}."
 
     @property
-    def units_per_sample(self) -> int:
-        """A sample of a language model is a sequence of tokens."""
-        return self.graph.input.shape[0] if self.unit == "tokens" else 1
+    def units_per_sample(self) -> dict[str, int]:
+        """By unit, the one that counts first. A translation's input is the source and, behind it, the target."""
+        length = self.graph.input.shape[0]
+        if self.unit == "tokens":
+            return {"tokens": length}
+        if self.unit == "sentences":
+            target = self.graph[self.graph.output].shape[0]
+            return {"sentences": 1, "source_tokens": length - target, "target_tokens": target}
+        return {self.unit: 1}
 
 
 def network(
-    name: str, *, title: str, source: str, optimizer: Optimizer | None = None, unit: str = "images"
+    name: str, *, title: str, source: str, optimizer: Optimizer | None = None, unit: str = "images", data: str = ""
 ) -> Callable[[Callable[[Net], Tensor]], Network]:
     """`@network("lenet5", …)` above a function that builds it puts it on the shelf."""
 
     def wrap(build: Callable[[Net], Tensor]) -> Network:
-        return Network(name, build, title, source, optimizer or sgd(), unit)
+        return Network(name, build, title, source, optimizer or sgd(), unit, data)
 
     return wrap

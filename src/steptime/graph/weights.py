@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +28,35 @@ def _draw(weight: Weight, random: np.random.Generator) -> NDArray[np.float64]:
         return np.full(weight.shape, scale)
     if law == "uniform":
         return random.uniform(-scale, scale, weight.shape)
+    if law == "sinusoids":
+        return scale * _sinusoids(*weight.shape)
     values = random.standard_normal(weight.shape)
     while (outside := np.abs(values) > 2).any():
         values[outside] = random.standard_normal(int(outside.sum()))
     return scale * values
 
 
-def save(path: Path | str, weights: dict[str, Any]) -> None:
-    """As safetensors: train in one framework, infer in any other."""
+def _sinusoids(length: int, width: int) -> NDArray[np.float64]:
+    """Vaswani et al., 2017: wave lengths from 2π to 20000π, sine and cosine of each side by side."""
+    angles = np.arange(length)[:, None] / 10000 ** (np.arange(0, width, 2) / width)
+    return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, width)
+
+
+def save(path: Path | str, weights: dict[str, Any], facts: dict[str, str] | None = None) -> None:
+    """As safetensors: train in one framework, infer in any other. The file appears whole or not at all."""
     # A copy in row order: safetensors would write a transposed view as it lies in memory.
-    _safetensors().save_file({name: np.ascontiguousarray(array) for name, array in weights.items()}, str(path))
+    content = _safetensors().save({name: np.ascontiguousarray(array) for name, array in weights.items()}, facts)
+    draft = Path(f"{path}.draft")
+    try:
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as problem:
+        raise SteptimeError(f"The weights can not be written to {path}: {problem.strerror}.") from problem
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def load(path: Path | str, graph: Graph | None = None) -> dict[str, NDArray[Any]]:

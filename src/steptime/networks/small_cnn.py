@@ -12,6 +12,7 @@ NORMAL, TENTH = Initial("truncated_normal", 0.1), Initial("constant", 0.1)
     title="CIFAR-10 CNN (cnn-cifar10)",
     source="dl-mini-workloads cnn-cifar10-tf2 and -pytorch",
     optimizer=adam(1e-3),
+    data="cifar10",
 )
 def cifar10_cnn(net: Net) -> Tensor:
     x = net.max_pool(net.relu(net.conv(net.input(3, 32, 32), 32, 3)), 2)
@@ -26,6 +27,7 @@ def cifar10_cnn(net: Net) -> Tensor:
     title="Deep MNIST",
     source="TensorFlow's tutorial for experts (2017), as in the PSC DeepMNIST benchmarks; dropout 0.5",
     optimizer=adam(1e-4),
+    data="mnist",
 )
 def deepmnist(net: Net) -> Tensor:
     def conv(x: Tensor, filters: int) -> Tensor:
@@ -42,6 +44,7 @@ def deepmnist(net: Net) -> Tensor:
     title="LeNet-5",
     source="LeCun et al., 1998, with full connections in the second convolution and plain average pooling",
     optimizer=sgd(0.1),
+    data="mnist",
 )
 def lenet5(net: Net) -> Tensor:
     x = net.average_pool(net.tanh(net.conv(net.input(1, 28, 28), 6, 5, padding=2)), 2)

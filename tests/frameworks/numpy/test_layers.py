@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,22 @@ def end(net: Net, x: Tensor) -> Tensor:
     return net.dense(net.flatten(x), 3)
 
 
+def sequence(net: Net, width: int = 4) -> Tensor:
+    return net.embedding(net.tokens(3, 5), 5, width)
+
+
+def attended(net: Net, **settings: Any) -> Tensor:
+    x = sequence(net)
+    return net.dense(net.attention(net.dense(x, 4), net.dense(x, 4), net.tanh(x), **settings), 3)
+
+
+def tied(net: Net) -> Tensor:
+    """The table is used three times, and of one use only the weight counts."""
+    tokens = net.tokens(5, 6)
+    table = net.embedding(net.slice(tokens, 0, 2), 6, 3)
+    return net.tied_dense(net.tanh(net.tied_embedding(net.slice(tokens, 2, 5), table)), table)
+
+
 NETWORKS: dict[str, Write] = {
     "dense": lambda net: net.dense(net.dense(net.input(4, 3), 5), 2, bias=False),
     "conv": lambda net: end(net, net.conv(image(net), 4, (3, 2), stride=2, padding="same", dilation=2, groups=2)),
@@ -41,11 +58,28 @@ NETWORKS: dict[str, Write] = {
     "flatten": lambda net: end(net, image(net)),
     "embedding": lambda net: net.dense(net.embedding(net.tokens(6, 4), 4, 3), 5),
     "lstm": lambda net: net.dense(net.lstm(net.lstm(net.embedding(net.tokens(4, 6), 6, 3), 2), 3), 5),
+    "gru": lambda net: net.dense(net.gru(net.gru(sequence(net), 2), 3), 4),
+    "rnn": lambda net: net.dense(net.rnn(net.rnn(sequence(net), 2), 3), 4),
+    "rnn, relu": lambda net: net.dense(net.rnn(net.rnn(sequence(net), 5, relu=True), 6, relu=True), 4),
+    "gelu": lambda net: net.dense(net.gelu(net.dense(net.input(4), 6)), 3),
+    "gelu, tanh": lambda net: net.dense(net.gelu(net.dense(net.input(4), 6), tanh=True), 3),
+    "layer_norm": lambda net: net.dense(net.layer_norm(sequence(net), epsilon=0.01), 3),
+    "lrn": lambda net: end(net, net.lrn(image(net), 3, alpha=2.0, beta=0.6, k=1.5)),
+    "pad_channels": lambda net: end(net, net.pad_channels(image(net), 1, 2)),
+    "scale": lambda net: net.dense(net.scale(net.dense(net.input(4), 6), -1.5), 3),
+    "concat": lambda net: end(net, net.concat(x := net.conv(net.input(1, 3, 3), 2, 2), net.tanh(x), x, axis=1)),
+    "slice": lambda net: net.dense(net.slice(net.dense(net.input(2, 4), 6), 1, 4), 3),
+    "positions": lambda net: net.dense(net.positions(sequence(net)), 3),
+    "positions, fixed": lambda net: net.dense(net.positions(sequence(net), learned=False), 3),
+    "attention": lambda net: attended(net, heads=2),
+    "attention, causal": lambda net: attended(net, heads=1, causal=True, scale=0.8),
+    "tied_embedding": tied,
+    "tied_dense": lambda net: net.tied_dense(net.dense(x := sequence(net), 4), x),
 }
 
 
 def test_every_kind_is_here() -> None:
-    assert set(LAYERS) == set(NETWORKS) == set(KINDS) - {"input"}
+    assert set(LAYERS) == {name.partition(",")[0] for name in NETWORKS} == set(KINDS) - {"input"}
 
 
 def numeric(value: Callable[[], float], weight: Any, step: float = 1e-5) -> Any:
@@ -134,3 +168,58 @@ def test_an_lstm_follows_its_formulas(lower: Callable[..., Any]) -> None:
         c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
         h = np.tanh(c) / (1 + np.exp(-o))
     np.testing.assert_allclose(program.predict(program.batch)[0, -1], h, atol=1e-12)
+
+
+def test_a_gru_follows_its_formulas(lower: Callable[..., Any]) -> None:
+    program = lower(lambda net: net.gru(net.input(3, 2), 4), batch_size=1)
+    weights = {name.removeprefix("gru1."): array for name, array in program.weights().items()}
+    h = np.zeros(4)
+    for token in program.batch["input"][0]:
+        a = (weights["weight_input"] @ token + weights["bias"]).reshape(3, 4)
+        b = (weights["weight_hidden"] @ h).reshape(3, 4)
+        r, z = 1 / (1 + np.exp(-a[:2] - b[:2]))
+        h = (1 - z) * np.tanh(a[2] + r * (b[2] + weights["bias_hidden"])) + z * h
+    np.testing.assert_allclose(program.predict(program.batch)[0, -1], h, atol=1e-12)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_a_plain_recurrent_layer_follows_its_formula(lower: Callable[..., Any], relu: bool) -> None:
+    program = lower(lambda net: net.rnn(net.input(3, 2), 4, relu=relu), batch_size=1)
+    weights, h = program.weights(), np.zeros(4)
+    for token in program.batch["input"][0]:
+        inner = weights["rnn1.weight_input"] @ token + weights["rnn1.weight_hidden"] @ h + weights["rnn1.bias"]
+        h = np.maximum(inner, 0) if relu else np.tanh(inner)
+    np.testing.assert_allclose(program.predict(program.batch)[0, -1], h, atol=1e-12)
+
+
+def test_attention_follows_its_formula(lower: Callable[..., Any]) -> None:
+    program = lower(
+        lambda net: net.attention(x := net.input(4, 6), net.scale(x, 2.0), net.tanh(x), heads=2, causal=True)
+    )
+    x, y = program.batch["input"], program.predict(program.batch)
+    for n, t, head in np.ndindex(3, 4, 2):
+        own = x[n, :, 3 * head : 3 * head + 3]
+        scores = np.exp([own[t] @ (2 * own[s]) / math.sqrt(3) for s in range(t + 1)])
+        right = (scores / scores.sum()) @ np.tanh(own[: t + 1])
+        np.testing.assert_allclose(y[n, t, 3 * head : 3 * head + 3], right, atol=1e-12)
+
+
+def test_the_two_gelus_differ_and_the_exact_one_is_the_normal_distribution(lower: Callable[..., Any]) -> None:
+    exact, nearly = (lower(lambda net, tanh=tanh: net.gelu(net.input(3), tanh=tanh)) for tanh in (False, True))
+    x = np.array([[-1.0, 0.0, 2.0]])
+    expected = [-0.15865525393145707, 0.0, 1.9544997361036416]
+    np.testing.assert_allclose(exact.predict({"input": x})[0], expected, atol=1e-12)
+    assert 1e-5 < np.abs(nearly.predict({"input": x}) - exact.predict({"input": x})).max() < 1e-3
+
+
+def test_local_normalisation_divides_by_its_neighbours(lower: Callable[..., Any]) -> None:
+    program = lower(lambda net: net.lrn(net.input(4, 1, 1), 3, alpha=0.3, beta=0.5, k=2.0), batch_size=1)
+    x = np.array([1.0, 2.0, 3.0, 4.0]).reshape(1, 4, 1, 1)
+    sums = np.array([1 + 4, 1 + 4 + 9, 4 + 9 + 16, 9 + 16])  # of 3 channels, those outside count as 0
+    np.testing.assert_allclose(program.predict({"input": x}).flat, x.flat / np.sqrt(2 + 0.3 / 3 * sums))
+
+
+def test_fixed_places_are_sines_and_cosines_in_turn(lower: Callable[..., Any]) -> None:
+    weight = lower(lambda net: net.positions(net.input(5, 4), learned=False)).weights()["positions1.weight"]
+    right = [[math.sin(t), math.cos(t), math.sin(t / 100), math.cos(t / 100)] for t in range(5)]
+    np.testing.assert_allclose(weight, right, atol=1e-7)

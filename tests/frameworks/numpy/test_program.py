@@ -76,6 +76,13 @@ def test_weights_that_do_not_fit_are_refused(lower: Callable[..., Any]) -> None:
         program.load({**program.weights(), "dense2.bias": np.zeros(4)})
 
 
+def test_a_fed_batch_is_the_one_of_the_next_step(lower: Callable[..., Any]) -> None:
+    program, batch = lower(normal, phase="inference"), lower(normal, seed=1).batch
+    program.feed(batch)
+    assert np.array_equal(program.step(), program.predict(batch))
+    assert program.kernels() == {}  # nothing stands between NumPy and its user
+
+
 def test_a_lack_of_memory_is_known() -> None:
     assert reference.is_out_of_memory(MemoryError())
     assert not reference.is_out_of_memory(ValueError())

@@ -35,7 +35,33 @@ def perceptron(net: Net) -> Tensor:
     return net.dense(net.dropout(net.relu(net.dense(net.input(6), 8)), 0.5), 4)
 
 
-NETWORKS = {"residual": residual, "sequence": sequence, "perceptron": perceptron}
+def branches(net: Net) -> Tensor:
+    x = net.lrn(net.conv(net.input(3, 8, 8), 6, 3), 3, alpha=2.0)
+    x = net.concat(net.relu(net.conv(x, 4, 1)), net.pad_channels(net.average_pool(x, 1), 2, 1), net.relu(x))
+    return net.dense(net.slice(net.flatten(x), 5, 600), 5)
+
+
+def transformer(net: Net) -> Tensor:
+    table = net.embedding(net.tokens(6, 11), 11, 8)
+    x = net.layer_norm(net.positions(table))
+    x = net.add(x, net.attention(*slices(net, net.dense(x, 24)), heads=2, causal=True))
+    x = net.add(net.gelu(net.dense(x, 8), tanh=True), net.scale(x, 0.5))
+    return net.tied_dense(x, table)
+
+
+def slices(net: Net, x: Tensor) -> list[Tensor]:
+    return [net.slice(x, at, at + 8) for at in (0, 8, 16)]
+
+
+def cells(net: Net) -> Tensor:
+    x = net.gru(net.embedding(net.tokens(5, 11), 11, 4), 3)
+    return net.dense(net.rnn(net.rnn(x, 4), 4, relu=True), 11)
+
+
+NETWORKS = {
+    "residual": residual, "sequence": sequence, "perceptron": perceptron, "branches": branches,
+    "transformer": transformer, "cells": cells,
+}  # fmt: skip
 
 
 @pytest.fixture

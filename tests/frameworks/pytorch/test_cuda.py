@@ -10,6 +10,7 @@ import pytest
 from steptime.graph import Optimizer, adam, momentum, sgd
 
 pytestmark = pytest.mark.gpu
+NAMES = ["residual", "sequence", "branches", "transformer", "cells"]
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +28,7 @@ def trained(lower: Any, name: str, optimizer: Optimizer, **settings: Any) -> dic
 
 
 @pytest.mark.parametrize("optimizer", [sgd(0.1), momentum(0.1), adam(0.01)], ids=lambda optimizer: optimizer.kind)
-@pytest.mark.parametrize("name", ["residual", "sequence"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_replayed_step_trains_like_an_eager_one(lower: Any, name: str, optimizer: Optimizer) -> None:
     eager = trained(lower, name, optimizer)
     replayed = trained(lower, name, optimizer, mode="cudagraph")
@@ -50,19 +51,38 @@ def test_a_replayed_step_reads_the_hosts_batch(lower: Any) -> None:
 
 
 @pytest.mark.parametrize("precision", ["tf32", "bf16", "fp16"])
-@pytest.mark.parametrize("name", ["residual", "sequence"])
+@pytest.mark.parametrize("name", NAMES)
 def test_every_precision_trains(lower: Any, name: str, precision: str) -> None:
     program = lower(name, adam(0.01), device="cuda:0", precision=precision)
     losses = [program.step().item() for _ in range(20)]
     assert losses[-1] < losses[0]
 
 
-def test_gpu_gradients_are_near_the_cpus(lower: Any, work_of: Any) -> None:
-    batch = work_of("residual").batch
-    _, exact = lower("residual", precision="fp64").gradients(batch)
-    _, found = lower("residual", device="cuda:0").gradients(batch)
-    for name, array in exact.items():
-        np.testing.assert_allclose(found[name], array, rtol=1e-2, atol=1e-4, err_msg=name)
+@pytest.mark.parametrize("name", NAMES)
+def test_gpu_gradients_are_near_the_cpus(lower: Any, work_of: Any, name: str) -> None:
+    batch = work_of(name).batch
+    _, exact = lower(name, precision="fp64").gradients(batch)
+    _, found = lower(name, device="cuda:0").gradients(batch)
+    for key, array in exact.items():
+        np.testing.assert_allclose(found[key], array, rtol=1e-2, atol=1e-4, err_msg=key)
+
+
+@pytest.mark.parametrize("data", ["device", "host"])
+def test_a_replayed_step_uses_the_fed_batch(lower: Any, work_of: Any, data: str) -> None:
+    program = lower("residual", device="cuda:0", phase="inference", mode="cudagraph", data=data)
+    batch = {**work_of("residual").batch}
+    program.step()
+    batch["input"] = 2 * batch["input"]
+    program.feed(batch)
+    np.testing.assert_allclose(program.step().cpu(), program.predict(batch), rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["eager", "cudagraph"])
+def test_the_kernels_of_a_step_are_named(lower: Any, mode: str) -> None:
+    program = lower("residual", device="cuda:0", phase="inference", mode=mode)
+    program.step()
+    found = program.kernels()
+    assert found and not any(name.startswith("aten::") for name in found)
 
 
 def test_recurrent_weights_lie_in_one_piece(lower: Any, recwarn: pytest.WarningsRecorder) -> None:

@@ -39,7 +39,19 @@ def test_a_sum_of_two_precisions_is_left_alone() -> None:
     assert overwrites(net.graph(net.add(net.conv(x, 3, 1), net.batch_norm(x)))) == {}
 
 
-@pytest.mark.parametrize("name", ["residual", "perceptron"])
+def test_what_a_device_may_raise_to_full_precision_is_left_alone() -> None:
+    net = Net("either")
+    x = net.dense(net.input(3), 3)
+    assert overwrites(net.graph(net.add(net.dense(x, 3), net.layer_norm(x)))) == {}
+
+
+def test_a_slice_is_a_view_and_left_alone() -> None:
+    net = Net("view")
+    x = net.dense(net.input(3), 6)
+    assert overwrites(net.graph(net.relu(net.slice(x, 0, 3)))) == {}
+
+
+@pytest.mark.parametrize("name", ["residual", "perceptron", "branches", "transformer", "cells"])
 def test_gradients_are_those_of_the_careful_variant(name: str, work_of: Any, torch: Any) -> None:
     from steptime.frameworks.pytorch.lowering import lower_graph
 

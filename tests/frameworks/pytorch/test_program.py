@@ -16,13 +16,14 @@ def assert_equal_weights(first: Any, second: Any, tolerance: float = 1e-5) -> No
         np.testing.assert_allclose(second.weights()[name], array, rtol=tolerance, atol=tolerance, err_msg=name)
 
 
-def test_both_layouts_compute_the_same(lower: Any, work_of: Any, torch: Any) -> None:
-    rows, columns = lower("residual"), lower("residual", layout="nhwc")
+@pytest.mark.parametrize("name", ["residual", "branches"])
+def test_both_layouts_compute_the_same(lower: Any, work_of: Any, torch: Any, name: str) -> None:
+    rows, columns = lower(name), lower(name, layout="nhwc")
     assert columns.input.is_contiguous(memory_format=torch.channels_last)
     for _ in range(3):
         rows.step(), columns.step()
     assert_equal_weights(rows, columns)
-    batch = work_of("residual").batch
+    batch = work_of(name).batch
     np.testing.assert_allclose(rows.predict(batch), columns.predict(batch), rtol=1e-4, atol=1e-5)
 
 
@@ -38,11 +39,12 @@ def test_training_is_mixed_and_inference_is_cast(lower: Any, torch: Any, precisi
     assert inference.step().dtype is low
 
 
+@pytest.mark.parametrize("name", ["residual", "branches", "transformer", "cells"])
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_mixed_gradients_are_near_the_exact_ones(lower: Any, work_of: Any, precision: str) -> None:
-    batch = work_of("residual").batch
-    _, exact = lower("residual", precision="fp64").gradients(batch)
-    _, mixed = lower("residual", precision=precision).gradients(batch)
+def test_mixed_gradients_are_near_the_exact_ones(lower: Any, work_of: Any, precision: str, name: str) -> None:
+    batch = work_of(name).batch
+    _, exact = lower(name, precision="fp64").gradients(batch)
+    _, mixed = lower(name, precision=precision).gradients(batch)
     for name, array in exact.items():
         assert np.linalg.norm(mixed[name] - array) < 0.1 * np.linalg.norm(array) + 1e-3, name
 
@@ -139,7 +141,7 @@ def test_what_comes_out_is_no_view_of_the_program(lower: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:The .grad attribute:UserWarning")
-@pytest.mark.parametrize("name", ["residual", "sequence"])
+@pytest.mark.parametrize("name", ["residual", "sequence", "transformer", "cells"])
 def test_compiled_equals_eager_and_compiles_once(lower: Any, name: str, torch: Any) -> None:
     torch._dynamo.reset()
     eager, compiled = lower(name, momentum(0.1)), lower(name, momentum(0.1), mode="compiled")
@@ -150,6 +152,29 @@ def test_compiled_equals_eager_and_compiles_once(lower: Any, name: str, torch: A
         eager.step(), compiled.step()
     assert compiled.compilations() == first > before
     assert_equal_weights(eager, compiled, 1e-4)
+
+
+@pytest.mark.parametrize("name", ["branches", "transformer", "cells"])
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_networks_infer_in_half_precision(lower: Any, work_of: Any, name: str, precision: str) -> None:
+    batch = work_of(name).batch
+    exact, half = (lower(name, phase="inference", precision=word).predict(batch) for word in ("fp64", precision))
+    assert np.abs(half - exact).max() < 0.02 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("data", ["device", "host"])
+def test_a_fed_batch_lies_where_the_last_one_did(lower: Any, work_of: Any, data: str) -> None:
+    program, batch = lower("perceptron", phase="inference", data=data), work_of("perceptron").batch
+    place = program.input.data_ptr()
+    program.feed({**batch, "input": 2 * batch["input"]})
+    fed = program.step().numpy()
+    np.testing.assert_allclose(fed, program.predict({**batch, "input": 2 * batch["input"]}))
+    assert program.input.data_ptr() == place
+
+
+def test_a_lent_weight_is_one_parameter(lower: Any, work_of: Any) -> None:
+    program = lower("transformer")
+    assert sum(p.numel() for p in program.module.parameters()) == work_of("transformer").graph.trainable_parameters
 
 
 def test_facts_say_what_was_used(lower: Any) -> None:

@@ -9,9 +9,11 @@ import numpy as np
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
 from steptime.frameworks.numpy.program import NumpyProgram
+from steptime.frameworks.numpy.rounding import Rounding
 from steptime.graph import Work
 
 INSTALL = "pip install numpy"
+MODES = ("eager",)
 ONLY = {"device": "cpu", "precision": "fp64", "mode": "eager", "layout": "nchw"}
 
 
@@ -31,6 +33,17 @@ def lower(work: Work, case: Case) -> NumpyProgram:
     if reason := unsupported(case):
         raise Unsupported(reason)
     return NumpyProgram(work, phase=case.phase, seed=case.seed)
+
+
+def lower_rounded(work: Work, case: Case, *, precision: str, draw: int) -> NumpyProgram:
+    """The same with the rounding errors of this precision, drawn at random: shows how far they carry."""
+    if reason := unsupported(case):
+        raise Unsupported(reason)
+    return NumpyProgram(work, phase=case.phase, seed=case.seed, rounding=Rounding(precision, [case.seed, draw]))
+
+
+def rounding_size(precision: str) -> float:
+    return Rounding(precision, [0]).size
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -3,14 +3,20 @@ of its inputs (None: it has none) and of its weights."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
+from steptime.frameworks.numpy.attention import attention, embedding, positions, tied_dense, tied_embedding
 from steptime.frameworks.numpy.lstm import lstm
+from steptime.frameworks.numpy.normalisation import batch_norm, layer_norm, lrn
+from steptime.frameworks.numpy.recurrent import gru, rnn
 from steptime.frameworks.numpy.walk import Array, Back, Slopes, Walk
 from steptime.frameworks.numpy.windows import average_pool, conv, max_pool
 from steptime.graph import Layer
+
+ERF = np.vectorize(math.erf, otypes=[float])
 
 
 def dense(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
@@ -21,47 +27,6 @@ def dense(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tupl
         return [slope @ weight], {"weight": rows.T @ inputs, "bias": rows.sum(axis=0)}
 
     return x @ weight.T + weights.get("bias", 0.0), back
-
-
-def embedding(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
-    def back(slope: Array) -> Slopes:
-        total = np.zeros_like(weights["weight"])
-        np.add.at(total, x, slope)  # a token may occur more than once
-        return [None], {"weight": total}
-
-    return weights["weight"][x], back
-
-
-def batch_norm(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
-    axes = tuple(axis for axis in range(x.ndim) if axis != 1)
-    form = [1, -1, *[1] * (x.ndim - 2)]
-    settings = layer.kind.settings()
-    mean, variance = weights["running_mean"], weights["running_variance"]
-    if walk.training:
-        mean, variance = x.mean(axis=axes), x.var(axis=axes)
-        _follow(layer, weights, walk, {"running_mean": mean, "running_variance": _unbiased(variance, x)})
-    scale = 1 / np.sqrt(variance + settings["epsilon"])
-    normal = (x - mean.reshape(form)) * scale.reshape(form)
-
-    def back(slope: Array) -> Slopes:
-        of_weight, of_bias = (slope * normal).sum(axis=axes), slope.sum(axis=axes)
-        inner = slope
-        if walk.training:  # the batch's own mean and variance depend on x too
-            inner = slope - (of_bias.reshape(form) + normal * of_weight.reshape(form)) / (x.size / x.shape[1])
-        return [inner * (weights["weight"] * scale).reshape(form)], {"weight": of_weight, "bias": of_bias}
-
-    return normal * weights["weight"].reshape(form) + weights["bias"].reshape(form), back
-
-
-def _unbiased(variance: Array, x: Array) -> Array:
-    count = x.size // x.shape[1]
-    return variance * count / max(count - 1, 1)
-
-
-def _follow(layer: Layer, weights: dict[str, Array], walk: Walk, batch: dict[str, Array]) -> None:
-    share = layer.kind.settings()["momentum"]
-    for part, value in batch.items():
-        walk.statistics[f"{layer.name}.{part}"] = (1 - share) * weights[part] + share * value
 
 
 def dropout(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
@@ -86,6 +51,40 @@ def sigmoid(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tu
     return y, lambda slope: ([slope * y * (1 - y)], {})
 
 
+def gelu(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
+    if layer.kind.settings()["tanh"]:
+        bent = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+        share = 0.5 * (1 + bent)
+        density = 0.5 * (1 - bent**2) * math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x**2)
+    else:
+        share = 0.5 * (1 + ERF(x / math.sqrt(2)))
+        density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+    return x * share, lambda slope: ([slope * (share + x * density)], {})
+
+
+def scale(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
+    factor = layer.kind.settings()["factor"]
+    return x * factor, lambda slope: ([slope * factor], {})
+
+
+def concat(layer: Layer, weights: dict[str, Array], walk: Walk, *parts: Array) -> tuple[Array, Back]:
+    axis = layer.kind.settings()["axis"] % len(layer.shape) + 1  # the batch comes first
+    ends = np.cumsum([part.shape[axis] for part in parts])[:-1]
+    return np.concatenate(parts, axis), lambda slope: (np.split(slope, ends, axis), {})
+
+
+def slice_(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
+    start, stop = layer.kind.settings()["start"], layer.kind.settings()["stop"]
+    around = [(0, 0)] * (x.ndim - 1) + [(start, x.shape[-1] - stop)]
+    return x[..., start:stop], lambda slope: ([np.pad(slope, around)], {})
+
+
+def pad_channels(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
+    before, behind = layer.kind.settings()["before"], layer.kind.settings()["behind"]
+    y = np.pad(x, ((0, 0), (before, behind), (0, 0), (0, 0)))
+    return y, lambda slope: ([slope[:, before : before + x.shape[1]]], {})
+
+
 def add(layer: Layer, weights: dict[str, Array], walk: Walk, a: Array, b: Array) -> tuple[Array, Back]:
     return a + b, lambda slope: ([slope, slope], {})
 
@@ -101,18 +100,10 @@ def global_average_pool(layer: Layer, weights: dict[str, Array], walk: Walk, x: 
 
 
 LAYERS: dict[str, Callable[..., tuple[Array, Back]]] = {
-    "dense": dense,
-    "conv": conv,
-    "max_pool": max_pool,
-    "average_pool": average_pool,
-    "global_average_pool": global_average_pool,
-    "batch_norm": batch_norm,
-    "relu": relu,
-    "tanh": tanh,
-    "sigmoid": sigmoid,
-    "dropout": dropout,
-    "add": add,
-    "flatten": flatten,
-    "embedding": embedding,
-    "lstm": lstm,
-}
+    compute.__name__.rstrip("_"): compute
+    for compute in (
+        add, attention, average_pool, batch_norm, concat, conv, dense, dropout, embedding, flatten, gelu,
+        global_average_pool, gru, layer_norm, lrn, lstm, max_pool, pad_channels, positions, relu, rnn, scale, sigmoid,
+        slice_, tanh, tied_dense, tied_embedding,
+    )
+}  # fmt: skip

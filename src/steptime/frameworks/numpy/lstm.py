@@ -13,15 +13,15 @@ def lstm(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple
     of_input, of_hidden = weights["weight_input"], weights["weight_hidden"]
     hidden = np.zeros((steps + 1, batch, of_hidden.shape[1]))
     cell = np.zeros_like(hidden)
-    gates = x.transpose(1, 0, 2) @ of_input.T + weights["bias"]
+    gates = walk.rounded(x.transpose(1, 0, 2) @ of_input.T + weights["bias"])
     for t in range(steps):
-        gates[t] = _squash(gates[t] + hidden[t] @ of_hidden.T)
+        gates[t] = walk.rounded(_squash(walk.rounded(gates[t] + hidden[t] @ of_hidden.T)))
         entry, forget, candidate, exit_ = np.split(gates[t], 4, axis=1)
-        cell[t + 1] = forget * cell[t] + entry * candidate
-        hidden[t + 1] = exit_ * np.tanh(cell[t + 1])
+        cell[t + 1] = walk.rounded(forget * cell[t] + entry * candidate)
+        hidden[t + 1] = walk.rounded(exit_ * np.tanh(cell[t + 1]))
 
     def back(slope: Array) -> Slopes:
-        slopes = _through_time(slope.transpose(1, 0, 2), gates, cell, of_hidden)
+        slopes = _through_time(slope.transpose(1, 0, 2), (gates, cell), of_hidden, walk)
         rows = slopes.reshape(steps * batch, -1)
         inputs, states = x.transpose(1, 0, 2).reshape(len(rows), -1), hidden[:-1].reshape(len(rows), -1)
         found = {"weight_input": rows.T @ inputs, "weight_hidden": rows.T @ states, "bias": rows.sum(axis=0)}
@@ -36,8 +36,9 @@ def _squash(gates: Array) -> Array:
     return np.concatenate([sigmoid[0], sigmoid[1], np.tanh(candidate), sigmoid[2]], axis=1)
 
 
-def _through_time(slope: Array, gates: Array, cell: Array, of_hidden: Array) -> Array:
+def _through_time(slope: Array, kept: tuple[Array, Array], of_hidden: Array, walk: Walk) -> Array:
     """Gradients before the squashing, for every step: each is the loss's own and what comes back from the next."""
+    gates, cell = kept
     found = np.zeros_like(gates)
     to_hidden, to_cell = np.zeros_like(cell[0]), np.zeros_like(cell[0])
     for t in reversed(range(len(gates))):
@@ -51,6 +52,6 @@ def _through_time(slope: Array, gates: Array, cell: Array, of_hidden: Array) -> 
             of_c * entry * (1 - candidate * candidate),
             of_h * bent * exit_ * (1 - exit_),
         ]
-        found[t] = np.concatenate(inner, axis=1)
-        to_hidden, to_cell = found[t] @ of_hidden, of_c * forget
+        found[t] = walk.rounded(np.concatenate(inner, axis=1))
+        to_hidden, to_cell = walk.rounded(found[t] @ of_hidden), walk.rounded(of_c * forget)
     return found

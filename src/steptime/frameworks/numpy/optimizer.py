@@ -10,25 +10,28 @@ from steptime.frameworks.numpy.walk import Array
 from steptime.graph import Optimizer
 
 State = dict[str, Array]  # of one weight
+Rounded = Callable[[float], float]  # what a number of the rule becomes where it is stored
 
 
-def _sgd(rule: Optimizer, state: State, slope: Array, time: int) -> Array:
+def _sgd(rule: Optimizer, state: State, slope: Array, time: int, rounded: Rounded) -> Array:
     return slope
 
 
-def _momentum(rule: Optimizer, state: State, slope: Array, time: int) -> Array:
+def _momentum(rule: Optimizer, state: State, slope: Array, time: int, rounded: Rounded) -> Array:
     state["v"] = rule.momentum * state.get("v", 0.0) + slope
     return state["v"]
 
 
-def _adam(rule: Optimizer, state: State, slope: Array, time: int) -> Array:
+def _adam(rule: Optimizer, state: State, slope: Array, time: int, rounded: Rounded) -> Array:
     first, second = rule.betas
     state["m"] = first * state.get("m", 0.0) + (1 - first) * slope
     state["s"] = second * state.get("s", 0.0) + (1 - second) * slope**2
-    return state["m"] / (1 - first**time) / (np.sqrt(state["s"] / (1 - second**time)) + rule.epsilon)
+    # The powers are near 1, so that their own rounding grows where 1 less them is left.
+    early, spread = 1 - rounded(first**time), 1 - rounded(second**time)
+    return state["m"] / early / (np.sqrt(state["s"] / spread) + rule.epsilon)
 
 
-RULES: dict[str, Callable[[Optimizer, State, Array, int], Array]] = {
+RULES: dict[str, Callable[[Optimizer, State, Array, int, Rounded], Array]] = {
     "sgd": _sgd,
     "momentum": _momentum,
     "adam": _adam,
@@ -38,12 +41,19 @@ RULES: dict[str, Callable[[Optimizer, State, Array, int], Array]] = {
 class Stepper:
     """Keeps what the rule remembers between steps."""
 
-    def __init__(self, rule: Optimizer) -> None:
-        self.rule, self.time = rule, 0
+    def __init__(self, rule: Optimizer, rounded: Rounded = float) -> None:
+        self.rule, self.rounded, self.time = rule, rounded, 0
         self.states: dict[str, State] = {}
 
     def update(self, weights: dict[str, Array], slopes: dict[str, Array]) -> None:
         self.time += 1
         for name, slope in slopes.items():
-            state = self.states.setdefault(name, {})
-            weights[name] = weights[name] - self.rule.rate * RULES[self.rule.kind](self.rule, state, slope, self.time)
+            weights[name] = self._moved(weights[name], slope, self.states.setdefault(name, {}))
+
+    def _moved(self, weight: Array, slope: Array, state: State) -> Array:
+        rule = self.rule
+        if rule.decoupled:
+            weight = weight - rule.rate * rule.weight_decay * weight
+        else:
+            slope = slope + rule.weight_decay * weight
+        return weight - rule.rate * RULES[rule.kind](rule, state, slope, self.time, self.rounded)

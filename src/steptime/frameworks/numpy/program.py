@@ -9,6 +9,7 @@ import numpy as np
 
 from steptime.frameworks.numpy.optimizer import Stepper
 from steptime.frameworks.numpy.reference import backward, forward, loss
+from steptime.frameworks.numpy.rounding import Rounding
 from steptime.frameworks.numpy.walk import Array, Walk
 from steptime.graph import Work
 from steptime.graph.weights import check
@@ -17,10 +18,11 @@ from steptime.graph.weights import check
 class NumpyProgram:
     timer = None
 
-    def __init__(self, work: Work, *, phase: str, seed: int) -> None:
+    def __init__(self, work: Work, *, phase: str, seed: int, rounding: Rounding | None = None) -> None:
         self.graph, self.batch = work.graph, _float64(work.batch)
+        self._rounding = rounding  # None: exact
         self.load(work.weights)
-        self._stepper = Stepper(work.optimizer)
+        self._stepper = Stepper(work.optimizer, rounding.number if rounding else float)
         self._random = np.random.default_rng([seed, 0x64_726F_70])  # apart from the weights' and the batch's streams
         steps: dict[str, Callable[[], Array]] = {
             "training": self._train,
@@ -41,6 +43,12 @@ class NumpyProgram:
     def facts(self) -> dict[str, Any]:
         return {"dtype": "float64"}
 
+    def feed(self, batch: dict[str, Any]) -> None:
+        self.batch = _float64(batch)
+
+    def kernels(self) -> dict[str, int]:
+        return {}
+
     def weights(self) -> dict[str, Array]:
         return {name: array.copy() for name, array in self._weights.items()}
 
@@ -52,22 +60,24 @@ class NumpyProgram:
         return self._predict(_float64(batch)["input"])
 
     def gradients(self, batch: dict[str, Any]) -> tuple[float, dict[str, Array]]:
-        return self._slopes(_float64(batch), Walk(training=True))
+        return self._slopes(_float64(batch), Walk(training=True, rounding=self._rounding))
 
     def _predict(self, x: Array) -> Array:
-        return forward(self.graph, self._weights, x, Walk(training=False))[0]
+        return forward(self.graph, self._weights, x, Walk(training=False, rounding=self._rounding))[0]
 
     def _forward(self) -> float:
-        walk = Walk(training=True, random=self._random)
+        walk = Walk(training=True, random=self._random, rounding=self._rounding)
         output, _ = forward(self.graph, self._weights, self.batch["input"], walk)
         self._weights.update(walk.statistics)
         return loss(output, self.batch["target"])[0]
 
     def _train(self) -> float:
-        walk = Walk(training=True, random=self._random)
+        walk = Walk(training=True, random=self._random, rounding=self._rounding)
         value, slopes = self._slopes(self.batch, walk)
         self._weights.update(walk.statistics)
         self._stepper.update(self._weights, slopes)
+        if self._rounding is not None:
+            self._weights = {name: self._rounding.kept(array) for name, array in self._weights.items()}
         return value
 
     def _slopes(self, batch: dict[str, Any], walk: Walk) -> tuple[float, dict[str, Array]]:

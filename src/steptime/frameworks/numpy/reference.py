@@ -11,24 +11,35 @@ from steptime.graph import Graph, Layer
 
 def forward(graph: Graph, weights: dict[str, Array], x: Array, walk: Walk) -> tuple[Array, dict[str, Back]]:
     """The output, and each layer's way back."""
+    if walk.rounding is not None:
+        walk.rounding.begin()
     values, backs = {graph.input.name: x}, {}
     for layer in graph:
         if layer.inputs:
             inputs = [values[name] for name in layer.inputs]
-            values[layer.name], backs[layer.name] = LAYERS[layer.kind.name](layer, _own(layer, weights), walk, *inputs)
+            compute = LAYERS[layer.kind.name]
+            if walk.rounding is not None:
+                compute = walk.rounding.around(compute)
+            values[layer.name], backs[layer.name] = compute(layer, _own(layer, weights), walk, *inputs)
     return values[graph.output], backs
 
 
 def backward(graph: Graph, backs: dict[str, Back], slope: Array) -> dict[str, Array]:
-    slopes, found = {graph.output: slope}, {}
+    slopes, found = {graph.output: slope}, dict[str, Array]()
     for layer in reversed(graph.layers):
-        if layer.name not in backs or not (layer.name in graph.learns_before or layer.weights):
-            continue  # nothing to learn here or before
+        if layer.name not in slopes or not (layer.name in graph.learns_before or layer.weights):
+            continue  # nothing to learn here or before, or only its weights are used
         of_inputs, of_weights = backs[layer.name](slopes.pop(layer.name))
-        found.update({name: of_weights[name.rpartition(".")[2]] for name, w in layer.weights.items() if w.trainable})
+        own = {name: of_weights[name.rpartition(".")[2]] for name, w in layer.weights.items() if w.trainable}
+        _gather(found, own)  # a lent weight gets what each of its users finds
         for name, value in zip(layer.inputs, of_inputs, strict=True):
-            slopes[name] = value if name not in slopes else slopes[name] + value
+            _gather(slopes, {name: value} if value is not None else {})
     return found
+
+
+def _gather(sums: dict[str, Array], parts: dict[str, Array]) -> None:
+    for name, value in parts.items():
+        sums[name] = sums[name] + value if name in sums else value
 
 
 def loss(output: Array, target: Array) -> tuple[float, Array]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from steptime.frameworks.numpy.rounding import Rounding
+
 Array = Any
 Slopes = tuple[list[Array], dict[str, Array]]  # of the inputs (None: has none), of the weights
 Back = Callable[[Array], Slopes]
@@ -18,3 +20,8 @@ class Walk:
     training: bool
     random: np.random.Generator | None = None  # None: dropout is off
     statistics: dict[str, Array] = field(default_factory=dict)  # new moving averages, by canonical name
+    rounding: Rounding | None = None  # None: exact
+
+    def rounded(self, values: Array) -> Array:
+        """What a layer keeps inside itself, from one place in time to the next; at its ends nothing need be said."""
+        return values if self.rounding is None else self.rounding(values)

@@ -18,6 +18,7 @@ from steptime.core.program import Program
 from steptime.graph import Work
 
 INSTALL = "pip install 'steptime[pytorch]'"
+MODES = ("eager", "compiled", "cudagraph")
 
 
 def versions() -> dict[str, str]:
@@ -34,15 +35,31 @@ def unsupported(case: Case) -> str | None:
     torch = _torch()
     if case.mode not in ("eager", "compiled", "cudagraph"):
         return f"PyTorch has no mode {case.mode!r}; it has eager, compiled and cudagraph."
+    if case.precision in ("fp8", "int8") and case.phase != "inference":
+        return f"{case.precision} is for phase=inference; {case.phase} has fp32, tf32, bf16 and fp16."
+    if case.precision == "int8" and (reason := _not_in_int8(case)):
+        return reason
     return _not_on_cpu(case) if case.device == "cpu" else _not_on_cuda(case, torch)
 
 
 def lower(work: Work, case: Case) -> Program:
     if reason := unsupported(case):
         raise Unsupported(reason)
+    return _program(case)(work, case)
+
+
+def _program(case: Case) -> Any:
+    if case.precision == "int8":
+        from steptime.frameworks.pytorch.quantised import QuantisedProgram
+
+        return QuantisedProgram
+    if case.precision == "fp8":
+        from steptime.frameworks.pytorch.fp8 import Fp8Program
+
+        return Fp8Program
     from steptime.frameworks.pytorch.program import PytorchProgram
 
-    return PytorchProgram(work, case)
+    return PytorchProgram
 
 
 def measure_roofs(device: str, seconds: float) -> dict[str, Any]:
@@ -60,7 +77,21 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)
 
 
+def _not_in_int8(case: Case) -> str | None:
+    if case.device != "cpu":
+        return "int8 runs on the CPU: PT2E's quantiser here is the one for Inductor's x86 kernels; use fp8 or fp16."
+    if case.mode != "compiled":
+        return "PyTorch's int8 kernels are reached through Inductor only; use mode=compiled."
+    if not find_spec("torchao"):
+        raise NotInstalled(
+            "PyTorch's quantiser torchao is not installed; install it with: pip install 'steptime[int8]'"
+        )
+    return None
+
+
 def _not_on_cpu(case: Case) -> str | None:
+    if case.precision == "fp8":
+        return "fp8 products need a CUDA device of compute capability 8.9; the CPU has none. Use int8 or bf16."
     if case.precision == "tf32":
         return "tf32 is a mode of NVIDIA's matrix units; the CPU has fp32."
     if case.mode == "cudagraph":
@@ -79,6 +110,8 @@ def _not_on_cuda(case: Case, torch: Any) -> str | None:
     capability = torch.cuda.get_device_capability(index)
     if case.precision in ("tf32", "bf16") and capability < (8, 0):
         return f"{case.precision} needs compute capability 8.0; {case.device} has {capability[0]}.{capability[1]}."
+    if case.precision == "fp8" and capability < (8, 9):
+        return f"fp8 needs compute capability 8.9; {case.device} has {capability[0]}.{capability[1]}. Use bf16."
     if case.mode == "compiled" and not find_spec("triton"):
         return "torch.compile on CUDA needs triton, which is not installed."
     if (case.mode, case.phase, case.precision) == ("cudagraph", "training", "fp16"):

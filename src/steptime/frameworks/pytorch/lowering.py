@@ -6,6 +6,7 @@ host-bound step. Everything else of a module (state_dict, to, torch.compile) wor
 from __future__ import annotations
 
 import linecache
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,8 @@ from torch.backends.cudnn.rnn import get_cudnn_mode
 
 from steptime.core.errors import Unsupported
 from steptime.frameworks.pytorch.inplace import overwrites
-from steptime.frameworks.pytorch.kinds import KINDS, NAMES, Site, own_name
+from steptime.frameworks.pytorch.kinds import KINDS, NAMES, RECURRENT, Site, own_name
+from steptime.frameworks.pytorch.splits import splits
 from steptime.graph import Graph, Layer
 
 
@@ -42,16 +44,26 @@ class Lowered(nn.Module):
     def compact(self) -> None:
         """Recurrent weights in one piece of memory, as cuDNN wants them: else it copies them on every call."""
         for layer in self.graph:
-            if layer.kind.name == "lstm":
-                _compact_lstm(self, layer)
+            if layer.kind.name in ("lstm", "rnn"):
+                _compact(self, layer)
+            if layer.kind.name == "gru":  # its second bias is put together in every step
+                warnings.filterwarnings("ignore", message="RNN module weights are not part of single contiguous chunk")
 
 
-def lower_graph(graph: Graph, *, overwrite: bool = True, opaque: Callable[[Any], Any] | None = None) -> Lowered:
+def lower_graph(
+    graph: Graph,
+    *,
+    overwrite: bool = True,
+    opaque: Callable[[Any], Any] | None = None,
+    kinds: dict[str, Callable[[Site], str]] = KINDS,
+    more: dict[str, Any] | None = None,
+) -> Lowered:
     """`overwrite`: relu and add take their input's memory where no gradient needs it. `opaque` wraps the functions that
-    a compiler can not see through."""
+    a compiler can not see through. `more`: what the lines of other `kinds` call besides."""
     sites = _sites(graph, overwrites(graph) if overwrite else {})
-    source = _source(graph, sites)
-    calls = dict(NAMES) if opaque is None else {**NAMES, "lstm": opaque(_lstm)}
+    source = _source(graph, sites, kinds)
+    calls = NAMES if opaque is None else {**NAMES, **{name: opaque(_plain(NAMES[name])) for name in RECURRENT}}
+    calls = {**calls, **(more or {})}
     own = type("Lowered", (Lowered,), {"forward": _compile(graph.name, source, calls), "source": source})
     module: Lowered = own(graph)
     for site in sites:
@@ -62,22 +74,26 @@ def lower_graph(graph: Graph, *, overwrite: bool = True, opaque: Callable[[Any],
 
 def _sites(graph: Graph, overwriting: dict[str, int]) -> list[Site]:
     variables = {layer.name: f"x{place}" for place, layer in enumerate(graph)}
+    cuts = splits(graph)
     sites = []
     for layer in graph:
-        if not layer.inputs:
+        if not layer.inputs or cuts.get(layer.name) == []:
             continue
         if layer.kind.name not in KINDS:
             raise Unsupported(f"{graph.name}: PyTorch has no lowering of {layer.kind.name!r} (layer {layer.name!r}).")
         weights = {
-            name.removeprefix(f"{layer.name}."): f'{"p" if weight.trainable else "b"}["{own_name(name)}"]'
+            name.rpartition(".")[2]: f'{"p" if weight.trainable else "b"}["{own_name(name)}"]'
             for name, weight in layer.weights.items()
         }
-        inputs = [variables[name] for name in layer.inputs]
-        sites.append(Site(layer, variables[layer.name], inputs, weights, overwriting.get(layer.name)))
+        pieces = cuts.get(layer.name, [layer])
+        output = ", ".join(variables[piece.name] for piece in pieces)
+        sizes = tuple(piece.shape[-1] for piece in pieces) if len(pieces) > 1 else ()
+        inputs = [variables[name] for name in layer.reads]
+        sites.append(Site(layer, output, inputs, weights, overwriting.get(layer.name), sizes))
     return sites
 
 
-def _source(graph: Graph, sites: list[Site]) -> str:
+def _source(graph: Graph, sites: list[Site], kinds: dict[str, Callable[[Site], str]]) -> str:
     variables = {layer.name: f"x{place}" for place, layer in enumerate(graph)}
     last = {variable: site for site in sites for variable in site.inputs}
     lines = [
@@ -90,7 +106,7 @@ def _source(graph: Graph, sites: list[Site]) -> str:
         # Let go behind the last use, as nested modules do: else every activation lives until the end.
         gone = [variable for variable in dict.fromkeys(site.inputs) if last.get(variable) is site]
         drop = f"; del {', '.join(gone)}" if gone else ""
-        lines.append(f"{site.output} = {KINDS[site.kind.name](site)}{drop}  # {site.layer.name}")
+        lines.append(f"{site.output} = {kinds[site.kind.name](site)}{drop}  # {site.layer.name}")
     return "\n    ".join([*lines, f"return {variables[graph.output]}"]) + "\n"
 
 
@@ -101,16 +117,18 @@ def _compile(name: str, source: str, names: dict[str, Any]) -> Any:
     return names["forward"]
 
 
-def _lstm(*arguments: Any) -> Any:
-    return torch.lstm(*arguments)
+def _plain(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of Python, which can be marked; a builtin can not."""
+    return lambda *arguments: call(*arguments)
 
 
-def _compact_lstm(module: Lowered, layer: Layer) -> None:
-    own = module.canonical()
+def _compact(module: Lowered, layer: Layer) -> None:
+    own, kind = module.canonical(), layer.kind.settings()
     parts = [own[f"{layer.name}.{part}"] for part in ("weight_input", "weight_hidden", "bias")]
     parts.append(module.get_buffer(own_name(f"{layer.name}.zero_bias")))
     if not torch.backends.cudnn.is_acceptable(parts[0]):
         return
-    mode, units, features = get_cudnn_mode("LSTM"), parts[1].shape[1], parts[0].shape[1]
+    name = "LSTM" if layer.kind.name == "lstm" else "RNN_RELU" if kind["relu"] else "RNN_TANH"
+    mode, units, features = get_cudnn_mode(name), parts[1].shape[1], parts[0].shape[1]
     with torch.no_grad():
         torch._cudnn_rnn_flatten_weight(parts, len(parts), features, mode, units, 0, 1, True, False)

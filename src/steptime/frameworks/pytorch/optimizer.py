@@ -14,14 +14,16 @@ def optimizer_for(
     spec: Optimizer, weights: Iterable[torch.nn.Parameter], *, capturable: bool = False
 ) -> torch.optim.Optimizer:
     """`capturable`: Adam counts its steps on the device, so that a CUDA graph can replay them."""
-    if spec.kind == "sgd":
-        return torch.optim.SGD(weights, lr=spec.rate, fused=True)
-    if spec.kind == "momentum":
-        return torch.optim.SGD(weights, lr=spec.rate, momentum=spec.momentum, fused=True)
+    decay = spec.weight_decay
+    if spec.kind in ("sgd", "momentum") and not spec.decoupled:
+        inertia = spec.momentum if spec.kind == "momentum" else 0.0
+        return torch.optim.SGD(weights, lr=spec.rate, momentum=inertia, weight_decay=decay, fused=True)
     if spec.kind != "adam":
-        raise Unsupported(f"PyTorch's folder has no optimiser {spec.kind!r}; it has sgd, momentum and adam.")
-    found = torch.optim.Adam(
-        weights, lr=spec.rate, betas=spec.betas, eps=spec.epsilon, fused=True, capturable=capturable
+        how = "decoupled " if spec.decoupled else ""
+        raise Unsupported(f"PyTorch's folder has no optimiser {how + spec.kind!r}; it has sgd, momentum and adam.")
+    make = torch.optim.AdamW if spec.decoupled else torch.optim.Adam
+    found = make(
+        weights, lr=spec.rate, betas=spec.betas, eps=spec.epsilon, weight_decay=decay, fused=True, capturable=capturable
     )
     # Steps before the capture are meant: PyTorch would warn of them.
     found._warned_capturable_if_run_uncaptured = True

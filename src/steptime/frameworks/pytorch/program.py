@@ -15,6 +15,7 @@ from steptime.core.case import Case
 from steptime.core.errors import Unsupported
 from steptime.core.program import DeviceTimer
 from steptime.frameworks.pytorch import settings
+from steptime.frameworks.pytorch.kernels import kernels_of
 from steptime.frameworks.pytorch.lowering import Lowered, lower_graph
 from steptime.frameworks.pytorch.optimizer import optimizer_for
 from steptime.frameworks.pytorch.replay import Replay
@@ -80,6 +81,15 @@ class PytorchProgram:
         fused = {"optimizer": f"{type(self.optimizer).__name__}, fused"} if self.optimizer else {}
         return {**settings.facts(self.case), **fused, "loss_scaling": scaled}
 
+    def feed(self, batch: dict[str, Any]) -> None:
+        """Into the memory that the steps read already: a CUDA graph knows addresses."""
+        self.wait()  # a step may still be copying the last one
+        for own, new in zip(self.host or (self.input, self.target), self._tensors(batch), strict=True):
+            own.copy_(new)
+
+    def kernels(self) -> dict[str, int]:
+        return kernels_of(self.step, self.wait, cuda=self.device.type == "cuda")
+
     def weights(self) -> dict[str, Any]:
         return {name: _array(value) for name, value in self.module.canonical().items()}
 
@@ -118,7 +128,7 @@ class PytorchProgram:
 
     def _build(self, compiled: bool) -> Lowered:
         opaque = torch.compiler.disable if compiled else None
-        module = lower_graph(self.work.graph, opaque=opaque)
+        module = self._lowered(opaque)
         module.to(self.device, self.dtype)
         if self.memory_format is torch.channels_last:
             module.to(memory_format=torch.channels_last)
@@ -126,6 +136,9 @@ class PytorchProgram:
         self.module = module
         self.load(self.work.weights)
         return module.train(self.case.phase != "inference")
+
+    def _lowered(self, opaque: Any) -> Lowered:
+        return lower_graph(self.work.graph, opaque=opaque)
 
     def _loss(self, values: Any, target: Any) -> Any:
         output = self.module(values)

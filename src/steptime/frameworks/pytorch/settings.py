@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import warnings
 from contextlib import suppress
 from typing import Any
@@ -18,6 +19,8 @@ DTYPES = {
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
     "fp64": torch.float64,
+    "fp8": torch.bfloat16,  # of all but the products of dense layers
+    "int8": torch.float32,  # of what is quantised, and of what is not
 }
 
 
@@ -38,6 +41,8 @@ def apply(case: Case) -> None:
     with suppress(RuntimeError):  # only possible before the process has computed anything
         torch.set_num_interop_threads(1)
     set_tf32(case.precision == "tf32")
+    if inductor := sys.modules.get("torch._inductor.config"):
+        inductor.freezing = case.precision == "int8"  # type: ignore[attr-defined]
     torch.backends.cudnn.deterministic = False
     torch.backends.cudnn.benchmark = True  # shapes never change, so the search is paid once, in the warm-up
     if case.device != "cpu":

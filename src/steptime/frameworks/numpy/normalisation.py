@@ -1,0 +1,76 @@
+"""Layers that divide by a spread: of the batch, of one place's features, of neighbouring channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from steptime.frameworks.numpy.walk import Array, Back, Slopes, Walk
+from steptime.graph import Layer
+
+
+def batch_norm(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
+    axes = tuple(axis for axis in range(x.ndim) if axis != 1)
+    form = [1, -1, *[1] * (x.ndim - 2)]
+    settings = layer.kind.settings()
+    mean, variance = weights["running_mean"], weights["running_variance"]
+    if walk.training:
+        mean, variance = x.mean(axis=axes), x.var(axis=axes)
+        _follow(layer, weights, walk, {"running_mean": mean, "running_variance": _unbiased(variance, x)})
+    scale = 1 / np.sqrt(variance + settings["epsilon"])
+    normal = (x - mean.reshape(form)) * scale.reshape(form)
+
+    def back(slope: Array) -> Slopes:
+        of_weight, of_bias = (slope * normal).sum(axis=axes), slope.sum(axis=axes)
+        inner = slope
+        if walk.training:  # the batch's own mean and variance depend on x too
+            inner = slope - (of_bias.reshape(form) + normal * of_weight.reshape(form)) / (x.size / x.shape[1])
+        return [inner * (weights["weight"] * scale).reshape(form)], {"weight": of_weight, "bias": of_bias}
+
+    return normal * weights["weight"].reshape(form) + weights["bias"].reshape(form), back
+
+
+def _unbiased(variance: Array, x: Array) -> Array:
+    count = x.size // x.shape[1]
+    return variance * count / max(count - 1, 1)
+
+
+def _follow(layer: Layer, weights: dict[str, Array], walk: Walk, batch: dict[str, Array]) -> None:
+    share = layer.kind.settings()["momentum"]
+    for part, value in batch.items():
+        walk.statistics[f"{layer.name}.{part}"] = (1 - share) * weights[part] + share * value
+
+
+def layer_norm(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
+    spread = np.sqrt(x.var(axis=-1, keepdims=True) + layer.kind.settings()["epsilon"])
+    normal = (x - x.mean(axis=-1, keepdims=True)) / spread
+
+    def back(slope: Array) -> Slopes:
+        inner = slope * weights["weight"]
+        along = normal * (inner * normal).mean(axis=-1, keepdims=True)
+        rest = tuple(range(x.ndim - 1))
+        found = {"weight": (slope * normal).sum(axis=rest), "bias": slope.sum(axis=rest)}
+        return [(inner - inner.mean(axis=-1, keepdims=True) - along) / spread], found
+
+    return normal * weights["weight"] + weights["bias"], back
+
+
+def lrn(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
+    kind: Any = layer.kind
+    share = kind.alpha / kind.size
+    base = kind.k + share * _around(x**2, kind.size)
+
+    def back(slope: Array) -> Slopes:
+        # A channel divides itself, and every channel whose window it is in; windows are odd, so both are the same.
+        others = _around(slope * x * base ** (-kind.beta - 1), kind.size)
+        return [slope * base**-kind.beta - 2 * share * kind.beta * x * others], {}
+
+    return x * base**-kind.beta, back
+
+
+def _around(x: Array, size: int) -> Array:
+    """Sum over the channels around each one; those outside the image are 0."""
+    padded = np.pad(x, ((0, 0), (size // 2, size // 2), (0, 0), (0, 0)))
+    return sliding_window_view(padded, size, 1).sum(axis=-1)

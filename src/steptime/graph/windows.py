@@ -1,0 +1,36 @@
+"""Where a pool's windows lie in its image, in whole numbers: padding that needs no rule for rounding, cells inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steptime.graph.kinds import Pads
+from steptime.graph.layer import Layer
+
+
+def exact_pads(layer: Layer) -> Pads:
+    """Padding that makes every window whole, so that rounding up needs no further rule. Negative behind the image: the
+    last cells are in no window."""
+    kind: Any = layer.kind
+    pads = []
+    for axis, (before, _) in enumerate(kind.padding):
+        end = (layer.shape[1 + axis] - 1) * kind.stride[axis] + kind.kernel[axis]
+        pads.append((before, end - before - layer.input_shapes[0][1 + axis]))
+    return pads[0], pads[1]
+
+
+def covering_pads(layer: Layer) -> Pads:
+    """The same for those who can not crop: with it, rounding down gives the layer's own windows."""
+    (top, bottom), (left, right) = exact_pads(layer)
+    return (top, max(bottom, 0)), (left, max(right, 0))
+
+
+def cells(layer: Layer) -> list[list[int]]:
+    """How many cells of each window lie inside the image, by row and column of the output."""
+    kind: Any = layer.kind
+    counts = []
+    for axis, (before, _) in enumerate(kind.padding):
+        starts = [place * kind.stride[axis] - before for place in range(layer.shape[1 + axis])]
+        size, window = layer.input_shapes[0][1 + axis], kind.kernel[axis]
+        counts.append([min(start + window, size) - max(start, 0) for start in starts])
+    return [[tall * wide for wide in counts[1]] for tall in counts[0]]

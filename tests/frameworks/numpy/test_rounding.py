@@ -1,0 +1,48 @@
+"""Drawn rounding errors: of the right size, the same from the same seed, none where there is nothing to round."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from steptime.core.errors import SteptimeError, Unsupported
+from steptime.frameworks.numpy.rounding import SUMMED, UNITS, Rounding
+
+
+@pytest.mark.parametrize("precision", ["tf32", "bf16", "fp16", "fp8"])
+def test_errors_fill_the_precisions_roundoff(precision: str) -> None:
+    found = Rounding(precision, [0])(np.ones(10_000)) - 1
+    assert 0.99 * UNITS[precision] < np.abs(found).max() <= UNITS[precision]
+    assert abs(found.mean()) < 0.05 * UNITS[precision]
+
+
+def test_what_is_kept_from_step_to_step_is_rounded_as_fp32_is() -> None:
+    for precision in ("fp32", "bf16"):
+        errors = np.abs(Rounding(precision, [0]).kept(np.ones(10_000)) - 1)
+        assert 0.99 * SUMMED * UNITS["fp32"] < errors.max() <= SUMMED * UNITS["fp32"] + 1e-16
+
+
+def test_a_seed_gives_the_same_errors_and_another_gives_others() -> None:
+    first, again, other = (Rounding("bf16", [seed])(np.ones(5)) for seed in (1, 1, 2))
+    assert (first == again).all() and (first != other).all()
+
+
+def test_every_pass_errs_alike_and_what_is_kept_errs_anew() -> None:
+    rounding = Rounding("bf16", [0])
+    first, kept = rounding(np.ones(5)), rounding.kept(np.ones(5))
+    rounding.begin()
+    assert (rounding(np.ones(5)) == first).all() and (rounding.kept(np.ones(5)) != kept).all()
+    assert (rounding(np.ones(5)) != first).all()
+
+
+def test_tokens_and_what_is_absent_stay_as_they_are() -> None:
+    rounding = Rounding("bf16", [0])
+    assert rounding(None) is None
+    assert rounding(tokens := np.arange(3)) is tokens
+
+
+def test_quantised_and_unknown_precisions_are_sentences() -> None:
+    with pytest.raises(Unsupported, match="another network"):
+        Rounding("int8", [0])
+    with pytest.raises(SteptimeError, match="fp31"):
+        Rounding("fp31", [0])
