@@ -1,0 +1,108 @@
+"""Windows that slide over images: convolutions and pools, with exactly the graph's padding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from steptime.frameworks.tensorflow.walk import Array, Walk, wide
+from steptime.graph import Layer
+from steptime.graph.kinds import Pads
+
+Weights = dict[str, Array]  # of one layer, by part
+NONE = ((0, 0), (0, 0))
+
+
+def conv(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
+    kind: Any = layer.kind
+    kernel = weights["weight"]
+    if walk.native or (kind.groups == 1 and kind.dilation == (1, 1)):
+        reach = tuple((size - 1) * spread + 1 for size, spread in zip(kind.kernel, kind.dilation, strict=True))
+        y = tf.nn.conv2d(x, kernel, kind.stride, _named(kind.padding, x, reach, kind.stride), dilations=kind.dilation)
+    elif kind.dilation == (1, 1):
+        y = _grouped(kind, kernel, x)
+    else:
+        y = _dilated(kind, kernel, x)
+    return tf.nn.bias_add(y, weights["bias"]) if kind.bias else y
+
+
+def _grouped(kind: Any, kernel: Array, x: Array) -> Array:
+    padding = _named(kind.padding, x, kind.kernel, kind.stride)
+    if kind.groups == x.shape[3] and kind.stride[0] == kind.stride[1]:
+        by_channel = tf.reshape(kernel, (*kind.kernel, kind.groups, kind.filters // kind.groups))
+        return tf.nn.depthwise_conv2d(x, by_channel, (1, *kind.stride, 1), padding)
+    pairs = zip(tf.split(x, kind.groups, 3), tf.split(kernel, kind.groups, 3), strict=True)
+    return tf.concat([tf.nn.conv2d(part, own, kind.stride, padding) for part, own in pairs], 3)
+
+
+def _dilated(kind: Any, kernel: Array, x: Array) -> Array:
+    """The cells that one window sees become neighbours in a batch of smaller images. Strides are taken afterwards."""
+    rest = [
+        -(size + before + after) % spread
+        for size, (before, after), spread in zip(x.shape[1:3], kind.padding, kind.dilation, strict=True)
+    ]
+    pads = [(before, after + more) for (before, after), more in zip(kind.padding, rest, strict=True)]
+    apart = tf.space_to_batch_nd(x, kind.dilation, pads)
+    pairs = zip(tf.split(apart, kind.groups, 3), tf.split(kernel, kind.groups, 3), strict=True)
+    y = tf.concat([tf.nn.conv2d(part, own, 1, "VALID") for part, own in pairs], 3)
+    whole = tf.batch_to_space(y, kind.dilation, [(0, more) for more in rest])
+    return whole[:, :: kind.stride[0], :: kind.stride[1]]
+
+
+def max_pool(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
+    kind: Any = layer.kind
+    pads = _whole_windows(layer)
+    padding = _named(pads, x, kind.kernel, kind.stride)
+    if walk.xla and not isinstance(padding, str):  # XLA's pool knows only the names
+        x, padding = tf.pad(x, padding, constant_values=float("-inf")), "VALID"
+    return tf.nn.max_pool2d(x, kind.kernel, kind.stride, padding)
+
+
+def average_pool(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
+    """TensorFlow's own counts no padding either, but knows only the names."""
+    kind: Any = layer.kind
+    pads = _whole_windows(layer)
+    padding = _named(pads, x, kind.kernel, kind.stride)
+    if isinstance(padding, str):
+        return tf.cast(tf.nn.avg_pool2d(wide(x), kind.kernel, kind.stride, padding), x.dtype)
+    mean = tf.nn.avg_pool2d(tf.pad(wide(x), padding), kind.kernel, kind.stride, "VALID")
+    share = np.prod(kind.kernel) / _cells(layer, pads)
+    return tf.cast(mean * share[None, :, :, None].astype(mean.dtype.as_numpy_dtype), x.dtype)
+
+
+def global_average_pool(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
+    return tf.cast(tf.reduce_mean(wide(x), (1, 2)), x.dtype)
+
+
+def _named(pads: Pads, x: Array, reach: tuple[int, ...], stride: tuple[int, ...]) -> Any:
+    """By TensorFlow's name where these pads have one: oneDNN computes the gradients of no others. Else for all axes."""
+    if pads == NONE:
+        return "VALID"
+    same = []
+    for size, window, hop in zip(x.shape[1:3], reach, stride, strict=True):
+        total = max((-(-size // hop) - 1) * hop + window - size, 0)
+        same.append((total // 2, total - total // 2))
+    return "SAME" if tuple(same) == pads else [(0, 0), *pads, (0, 0)]
+
+
+def _whole_windows(layer: Layer) -> Pads:
+    """Padding with which rounding down gives the layer's own windows, also where the layer rounds up."""
+    kind: Any = layer.kind
+    pads = []
+    for axis, (before, _) in enumerate(kind.padding):
+        needed = (layer.shape[1 + axis] - 1) * kind.stride[axis] + kind.kernel[axis]
+        pads.append((before, max(0, needed - before - layer.input_shapes[0][1 + axis])))
+    return (pads[0], pads[1])
+
+
+def _cells(layer: Layer, pads: Pads) -> Any:
+    """How many cells of each window lie inside the image, as (height, width)."""
+    kind: Any = layer.kind
+    counts = []
+    for axis, (before, _) in enumerate(pads):
+        starts = np.arange(layer.shape[1 + axis]) * kind.stride[axis] - before
+        ends = np.minimum(starts + kind.kernel[axis], layer.input_shapes[0][1 + axis])
+        counts.append(ends - np.maximum(starts, 0))
+    return np.outer(counts[0], counts[1])
