@@ -37,6 +37,13 @@ def pooled(net: Net) -> Tensor:
     return net.dense(net.batch_norm(net.global_average_pool(x)), 4)
 
 
+def joined(net: Net) -> Tensor:
+    """What counts channels or axes: they lie elsewhere when channels are last."""
+    x = net.lrn(net.conv(net.input(2, 6, 5), 3, 3), 3, alpha=2.0)
+    x = net.concat(net.pad_channels(x, 1, 2), net.gelu(x), net.slice(net.layer_norm(net.concat(x, x, axis=-1)), 1, 4))
+    return net.dense(net.flatten(net.concat(x, net.scale(x, 0.5), axis=1)), 4)
+
+
 def sequence(net: Net) -> Tensor:
     return net.dense(net.lstm(net.embedding(net.tokens(5, 11), 11, 4), 3), 11)
 
@@ -45,7 +52,9 @@ def perceptron(net: Net) -> Tensor:
     return net.dense(net.dropout(net.relu(net.dense(net.input(6), 8)), 0.5), 4)
 
 
-NETWORKS = {"residual": residual, "pooled": pooled, "sequence": sequence, "perceptron": perceptron}
+NETWORKS = {
+    "residual": residual, "pooled": pooled, "joined": joined, "sequence": sequence, "perceptron": perceptron,
+}  # fmt: skip
 
 
 @pytest.fixture

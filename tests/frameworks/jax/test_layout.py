@@ -22,3 +22,11 @@ def test_only_images_have_a_layout() -> None:
     table = np.zeros((4, 6))
     assert Layout(last=True).stored(table) is table
     assert Layout(last=True).channel_axis(table) == 1
+
+
+def test_axes_are_counted_on_the_logical_shape() -> None:
+    image, sequence = (3, 4, 5), (7, 6)
+    for axis, size in enumerate(image):
+        assert Layout(last=True).stored(np.zeros((2, *image))).shape[Layout(last=True).axis(axis, image)] == size
+    assert [Layout(last=last).axis(-1, sequence) for last in (False, True)] == [2, 2]
+    assert Layout(last=True).axis(-1, image) == 2  # width

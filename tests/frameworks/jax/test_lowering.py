@@ -8,7 +8,7 @@ import pytest
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
 from steptime.frameworks import numpy as reference
-from steptime.graph import Graph, Net, Work, sgd
+from steptime.graph import Graph, Net, Work, kinds, sgd
 from steptime.graph.kind import Kind
 from steptime.graph.kinds import AveragePool, MaxPool
 from steptime.graph.weights import initial_weights
@@ -28,6 +28,12 @@ def both(graph: Graph, batch: dict[str, Any], **settings: Any) -> tuple[Any, Any
     work = Work(graph, dict(initial_weights(graph, 0)), batch, sgd(0.1))
     case = Case(workload="one", framework="jax", mode="compiled", precision="fp64", **settings)
     return jax.lower(work, case), reference.lower(work, Case(workload="one", framework="numpy", precision="fp64"))
+
+
+def test_every_kind_has_a_lowering() -> None:
+    from steptime.frameworks.jax.kinds import KINDS
+
+    assert set(KINDS) == set(kinds.KINDS) - {"input"}
 
 
 def test_a_kind_without_a_lowering_is_named() -> None:
@@ -74,7 +80,7 @@ def test_normalisation_is_exact_far_from_zero() -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", ["residual", "pooled"])
+@pytest.mark.parametrize("name", ["residual", "pooled", "joined"])
 def test_gradients_equal_the_references_in_every_layout(work_of: Any, name: str, layout: str) -> None:
     work = work_of(name)
     program, right = both(work.graph, work.batch, layout=layout)

@@ -61,6 +61,16 @@ def test_a_batch_in_host_memory_is_copied_in_every_step(lower: Any) -> None:
     assert not np.array_equal(program.step(), before)
 
 
+@pytest.mark.parametrize("data", ["device", "host"])
+def test_a_batch_that_is_fed_is_the_next_steps_and_compiles_nothing(lower: Any, work_of: Any, data: str) -> None:
+    program, batch = lower("joined", phase="inference", data=data, layout="nhwc"), work_of("joined").batch
+    program.step()
+    program.feed({**batch, "input": 2 * batch["input"]})
+    output = np.array(program.step())
+    assert program.compilations() == 1
+    np.testing.assert_allclose(output, program.predict({**batch, "input": 2 * batch["input"]}), rtol=1e-6)
+
+
 def test_a_resident_batch_is_the_programs_own(lower: Any, work_of: Any) -> None:
     from steptime.core.case import Case
     from steptime.frameworks import jax
@@ -102,7 +112,7 @@ def test_the_seed_decides_what_is_dropped(lower: Any) -> None:
 
 
 def test_dropout_keeps_the_mean(jax: Any) -> None:
-    from steptime.frameworks.jax.kinds import dropout
+    from steptime.frameworks.jax.kinds.simple import dropout
     from steptime.frameworks.jax.layout import Layout
     from steptime.frameworks.jax.walk import Walk
     from steptime.graph import Net

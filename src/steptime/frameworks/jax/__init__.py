@@ -16,6 +16,7 @@ from steptime.core.program import Program
 from steptime.graph import Work
 
 INSTALL = "pip install 'steptime[jax]'"
+MODES = ("compiled",)
 PARTS = ("jaxlib", "optax", "numpy", "jax-cuda12-plugin", "jax-cuda13-plugin")
 
 
@@ -30,12 +31,20 @@ def unsupported(case: Case) -> str | None:
         return "JAX without jit dispatches every operation on its own, which nobody does; use mode=compiled."
     if case.mode != "compiled":
         return f"JAX has no mode {case.mode!r}; it has compiled."
+    if case.precision == "int8":
+        return "JAX has no post-training quantisation to int8; use onnxruntime, openvino or pytorch compiled."
+    if case.precision == "fp8" and case.phase != "inference":
+        return f"fp8 is for phase=inference; {case.phase} has fp32, tf32, bf16 and fp16."
     return _not_on_cpu(case) if case.device == "cpu" else _not_on_cuda(case, jax)
 
 
 def lower(work: Work, case: Case) -> Program:
     if reason := unsupported(case):
         raise Unsupported(reason)
+    if case.precision == "fp8":
+        from steptime.frameworks.jax.fp8 import Fp8Program
+
+        return Fp8Program(work, case)
     from steptime.frameworks.jax.program import JaxProgram
 
     return JaxProgram(work, case)
@@ -49,6 +58,8 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def _not_on_cpu(case: Case) -> str | None:
+    if case.precision == "fp8":
+        return "fp8 products need a CUDA device of compute capability 8.9; the CPU has none. Use bf16."
     if case.precision == "tf32":
         return "tf32 is a mode of NVIDIA's matrix units; the CPU has fp32."
     if case.threads > (cpus := len(os.sched_getaffinity(0))):
@@ -69,6 +80,8 @@ def _not_on_cuda(case: Case, jax: Any) -> str | None:
     capability = devices[index].compute_capability
     if case.precision in ("tf32", "bf16") and float(capability) < 8:
         return f"{case.precision} needs compute capability 8.0; {case.device} has {capability}."
+    if case.precision == "fp8" and float(capability) < 8.9:
+        return f"fp8 needs compute capability 8.9; {case.device} has {capability}. Use bf16."
     return None
 
 

@@ -22,14 +22,23 @@ class Layout:
     def channel_axis(self, x: Any) -> int:
         return 3 if self.last and x.ndim == IMAGE else 1
 
+    def axis(self, logical: int, shape: tuple[int, ...]) -> int:
+        """Where the axis of a sample's logical shape lies, counted with the batch."""
+        place = logical % len(shape)
+        return (3, 1, 2)[place] if self.last and len(shape) == IMAGE - 1 else place + 1
+
     def around(self, pair: Any, rest: Any) -> tuple[Any, ...]:
         """A setting of height and width for all four axes."""
         return (rest, *pair, rest) if self.last else (rest, rest, *pair)
 
     def per_channel(self, values: Any, x: Any) -> Any:
         """One value for each channel, in the shape that meets x."""
+        return self.along(self.channel_axis(x), values, x)
+
+    def along(self, axis: int, values: Any, x: Any) -> Any:
+        """One value for each place of this axis of x, in the shape that meets x."""
         form = [1] * x.ndim
-        form[self.channel_axis(x)] = -1
+        form[axis] = -1
         return values.reshape(form)
 
     def stored(self, x: Any) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from steptime.core.errors import Unsupported
-from steptime.frameworks.jax.kinds import KINDS, Weights
-from steptime.frameworks.jax.walk import Array, Walk
+from steptime.frameworks.jax.kinds import KINDS
+from steptime.frameworks.jax.walk import Array, Walk, Weights
 from steptime.graph import Graph, Layer
 
+IN_FULL = ("batch_norm", "layer_norm")
 Lowered = Callable[[dict[str, Array], Array, Walk], Array]
 
 
@@ -32,4 +33,4 @@ def lower_graph(graph: Graph) -> Lowered:
 def _own(layer: Layer, weights: dict[str, Array], walk: Walk) -> Weights:
     """In the precision of the activations, except for normalisation, which is computed in fp32 at the least."""
     own = {name.rpartition(".")[2]: weights[name] for name in layer.weights}
-    return own if layer.kind.name == "batch_norm" else {part: w.astype(walk.dtype) for part, w in own.items()}
+    return own if layer.kind.name in IN_FULL else {part: w.astype(walk.dtype) for part, w in own.items()}

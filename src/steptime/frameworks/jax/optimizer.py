@@ -13,10 +13,18 @@ def optimizer_for(spec: Optimizer) -> Any:
         import optax
     except ImportError as problem:
         raise NotInstalled(f"Training in JAX needs optax ({problem}); install it with: pip install optax") from problem
+    rule = _direction(spec, optax)
+    decay = [optax.add_decayed_weights(spec.weight_decay)] if spec.weight_decay else []
+    parts = [rule, *decay] if spec.decoupled else [*decay, rule]
+    return optax.chain(*parts, optax.scale_by_learning_rate(spec.rate))
+
+
+def _direction(spec: Optimizer, optax: Any) -> Any:
+    """From the gradient to what the rate is multiplied with: optax's own optimisers are chains of just these parts."""
     if spec.kind == "sgd":
-        return optax.sgd(spec.rate)
+        return optax.identity()
     if spec.kind == "momentum":
-        return optax.sgd(spec.rate, momentum=spec.momentum)
+        return optax.trace(decay=spec.momentum)
     if spec.kind == "adam":
-        return optax.adam(spec.rate, b1=spec.betas[0], b2=spec.betas[1], eps=spec.epsilon)
+        return optax.scale_by_adam(b1=spec.betas[0], b2=spec.betas[1], eps=spec.epsilon)
     raise Unsupported(f"JAX's folder has no optimiser {spec.kind!r}; it has sgd, momentum and adam.")

@@ -17,6 +17,7 @@ from steptime.core.case import Case
 from steptime.core.errors import Unsupported
 from steptime.core.program import DeviceTimer
 from steptime.frameworks.jax import settings
+from steptime.frameworks.jax.kernels import executed
 from steptime.frameworks.jax.layout import Layout
 from steptime.frameworks.jax.lowering import lower_graph
 from steptime.frameworks.jax.optimizer import optimizer_for
@@ -48,8 +49,7 @@ class JaxProgram:
         self.dtype = settings.computed_dtype(case)
         self.state = self._start()
         self.pending: Any = ()
-        self.host = self._arrays(work.batch) if case.data == "host" else ()
-        self.resident = () if self.host else self._put(self._arrays(work.batch))
+        self.feed(work.batch)
         self.steps = Steps(lower_graph(work.graph), self.layout, self.dtype, self.rule)
         self.infer, self.slopes = jax.jit(self.steps.infer), jax.jit(self.steps.slopes)
         self.run, self.launch = self._choose()
@@ -73,6 +73,16 @@ class JaxProgram:
     def facts(self) -> dict[str, Any]:
         own = {"optimizer": f"optax, {self.work.optimizer.kind}"} if self.rule else {}
         return {**settings.facts(self.case, self.device), **own, "loss_scaling": self.state.scaling is not None}
+
+    def feed(self, batch: dict[str, Any]) -> None:
+        arrays, far = self._arrays(batch), self.case.data == "host"
+        self.host: Any = arrays if far else ()
+        self.resident: Any = () if far else self._put(arrays)
+
+    def kernels(self) -> dict[str, int]:
+        """The program is the one that the steps run: JAX keeps what it compiled."""
+        settings.apply(self.case)
+        return executed(self.run.lower(*self._arguments()).compile().as_text())
 
     def weights(self) -> dict[str, Any]:
         own = {**self.state.weights, **self.state.moving.statistics}
@@ -109,18 +119,24 @@ class JaxProgram:
         train = self.steps.train if self.state.scaling is None else self.steps.train_scaled
         return jax.jit(train, donate_argnums=0), self._launch_training
 
+    def _arguments(self) -> tuple[Any, ...]:
+        """Of the phase's program."""
+        state, batch = self.state, self._batch()
+        if self.case.phase == "training":
+            return state, *batch
+        return state.weights, state.moving, *(batch[:1] if self.case.phase == "inference" else batch)
+
     def _launch_training(self) -> Array:
-        self.state, loss = self.pending = self.run(self.state, *self._batch())
+        self.state, loss = self.pending = self.run(*self._arguments())
         return loss
 
     def _launch_forward(self) -> Array:
-        state = self.state
-        moving, loss, _ = self.pending = self.run(state.weights, state.moving, *self._batch())
-        self.state = state._replace(moving=moving)
+        moving, loss, _ = self.pending = self.run(*self._arguments())
+        self.state = self.state._replace(moving=moving)
         return loss
 
     def _launch_inference(self) -> Array:
-        output = self.pending = self.run(self.state.weights, self.state.moving, self._batch()[0])
+        output = self.pending = self.run(*self._arguments())
         return output
 
     def _batch(self) -> tuple[Array, ...]:

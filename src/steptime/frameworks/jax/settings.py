@@ -19,6 +19,7 @@ DTYPES = {
     "bf16": jnp.bfloat16,
     "fp16": jnp.float16,
     "fp64": jnp.float64,
+    "fp8": jnp.bfloat16,  # of all but the products of dense layers
 }
 PRODUCTS = {"fp32": "highest", "fp64": "highest", "tf32": "tensorfloat32"}
 """JAX takes TF32 for products of fp32 numbers on a GPU unless it is told otherwise."""

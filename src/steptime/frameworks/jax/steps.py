@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from steptime.frameworks.jax.kinds import wide
 from steptime.frameworks.jax.layout import Layout
 from steptime.frameworks.jax.lowering import Lowered
 from steptime.frameworks.jax.scaling import Scaling, all_finite, choose, follow
-from steptime.frameworks.jax.walk import Array, Walk
+from steptime.frameworks.jax.walk import Array, Walk, wide
 
 
 class Moving(NamedTuple):

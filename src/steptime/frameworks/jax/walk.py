@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from steptime.frameworks.jax.layout import Layout
 
 Array = Any
+Weights = dict[str, Array]  # of one layer, by part
 
 
 @dataclass
@@ -26,3 +28,8 @@ class Walk:
         """A key of its own for every layer that needs one; the rest is for the next step."""
         self.key, own = jax.random.split(self.key)
         return own
+
+
+def wide(x: Array) -> Array:
+    """At least fp32: sums of many low-precision numbers would lose what is small."""
+    return x.astype(jnp.promote_types(x.dtype, jnp.float32))

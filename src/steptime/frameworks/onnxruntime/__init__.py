@@ -15,11 +15,13 @@ from steptime.core.program import Program
 from steptime.graph import Work
 
 INSTALL = "pip install 'steptime[onnxruntime]'"
+MODES = ("graph",)
 ONLY = {"phase": "inference", "mode": "graph", "layout": "nchw"}
 NOT_ON_CPU = {
     "tf32": "tf32 is a mode of NVIDIA's matrix units; use precision=fp32.",
     "fp16": "ONNX Runtime's CPU kernels compute a model in fp16 in fp32 between casts; use precision=fp32.",
     "bf16": "ONNX Runtime has no bf16 kernels of convolutions on the CPU; use precision=fp32.",
+    "fp8": "ONNX Runtime's CPU kernels have no fp8; use precision=int8.",
     "fp64": "ONNX Runtime has no fp64 kernels of convolutions and LSTMs; use precision=fp32.",
 }
 ON_CUDA = ("fp32", "tf32", "fp16")
@@ -52,6 +54,10 @@ def unsupported(case: Case) -> str | None:
 def lower(work: Work, case: Case) -> Program:
     if reason := unsupported(case):
         raise Unsupported(reason)
+    if case.precision == "int8":
+        from steptime.frameworks.onnxruntime.quantised import QuantisedProgram
+
+        return QuantisedProgram(work, case)
     from steptime.frameworks.onnxruntime.program import OnnxruntimeProgram
 
     return OnnxruntimeProgram(work, case)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +16,7 @@ from steptime.core.program import Program
 from steptime.graph import Work
 
 INSTALL = "pip install 'steptime[openvino]'"
+MODES = ("graph",)
 ONLY = {"phase": "inference", "mode": "graph", "layout": "nchw"}
 TELEMETRY = "openvino_telemetry"
 
@@ -40,8 +42,10 @@ def unsupported(case: Case) -> str | None:
             return f"{setting} {found}: OpenVINO runs a finished graph, with {setting}={word} only; use that."
     if case.device != "cpu":
         return f"OpenVINO has no CUDA devices, so not {case.device}; use device=cpu."
-    if case.precision in ("fp64", "tf32"):
+    if case.precision in ("fp64", "tf32", "fp8"):
         return f"OpenVINO's CPU kernels have no {case.precision}; use precision=fp32."
+    if case.precision == "int8" and not find_spec("nncf"):
+        raise NotInstalled("OpenVINO's quantiser NNCF is not installed; install it with: pip install 'steptime[int8]'")
     # Asked for what the CPU lacks, OpenVINO computes in fp32 without a word.
     known = openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     if case.precision.upper() not in known:
@@ -52,6 +56,10 @@ def unsupported(case: Case) -> str | None:
 def lower(work: Work, case: Case) -> Program:
     if reason := unsupported(case) or _beyond_its_kernels(work):
         raise Unsupported(reason)
+    if case.precision == "int8":
+        from steptime.frameworks.openvino.quantised import QuantisedProgram
+
+        return QuantisedProgram(work, case)
     from steptime.frameworks.openvino.program import OpenvinoProgram
 
     return OpenvinoProgram(work, case)
