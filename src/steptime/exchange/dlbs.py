@@ -1,0 +1,81 @@
+"""HPE DLBS: run logs (`__key__=value` lines), JSON of runs, and the text of a session."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from steptime.exchange import Found, Original, Row, Skipped
+from steptime.exchange._words import framework, number, parsed, precision, scaled, spelled, whole
+
+TITLE = "HPE DLBS logs and JSON"
+# Keys may hold double underscores themselves: pytorch.__master_addr.
+LINE = re.compile(r"^[ \t]*__([A-Za-z_][\w.-]*?\.[\w.-]+?)__[ \t]*=(.*)$", re.MULTILINE)
+DEVICE = re.compile(r"\bname: ([^\n]+?) (?:major|computeCapability)")
+FAMILIES = {"nvtfcnn": "tensorflow", "nvcnn": "tensorflow", "tensorflow": "tensorflow"}
+
+
+def recognises(name: str, head: bytes) -> bool:
+    if head.lstrip()[:1] == b"{":
+        return b'"data"' in head and (b'"exp.' in head or b'"results.' in head)
+    return b"\n__exp." in head or head.startswith(b"__exp.") or b"- DLBS benchmark session summary" in head
+
+
+def read(file: Original) -> Found:
+    if file.text.lstrip()[:1] == "{":
+        values = parsed(file.text)
+        runs = values.get("data") if isinstance(values, dict) else None
+        for i, run in enumerate(runs if isinstance(runs, list) else [], 1):
+            yield _run(file, f"data {i}", run) if isinstance(run, dict) else Skipped(f"data {i}", "no object")
+    elif "- DLBS benchmark session summary" in file.text and not LINE.search(file.text):
+        yield Skipped("file", "the summary of a session: its runs are in their own logs")
+    else:
+        yield _run(file, "log", logged(file.text), device=_device(file.text))
+
+
+def logged(text: str) -> dict[str, Any]:
+    """What is said twice counts as it was said last: a launcher corrects what the plan said."""
+    found = {}
+    for key, value in LINE.findall(text):
+        told = parsed(value.strip())
+        found[key] = value.strip() if told is None and value.strip() != "null" else told
+    return found
+
+
+def _device(text: str) -> str:
+    found = DEVICE.search(text)
+    return found[1].strip() if found else ""
+
+
+def _run(file: Original, place: str, values: dict[str, Any], device: str = "") -> Row:
+    used = spelled(values.get("exp.framework") or values.get("exp.framework_family"))
+    name = FAMILIES.get(used, framework(used))
+    if not used and "exp.model" not in values:
+        return Skipped(place, "names neither a model nor a framework")
+    speed, milliseconds = number(values.get("results.throughput")), number(values.get("results.time"))
+    devices = whole(values.get("exp.num_gpus")) or whole(values.get("exp.num_replicas"))
+    good = bool(speed and speed > 0) or bool(milliseconds and milliseconds > 0)  # DLBS does not trust its own status
+    message = spelled(values.get("exp.status_msg") or values.get("exp.status"))
+    return file.run(
+        place,
+        {
+            "model": spelled(values.get("exp.model")), "phase": spelled(values.get("exp.phase")), "framework": name,
+            "framework_version": spelled(values.get("exp.framework_ver")), "unit": "images", "suite": "HPE DLBS",
+            "precision": precision(values.get("exp.dtype")), "devices": devices,
+            "device": spelled(values.get("exp.device_title")) or device or spelled(values.get("exp.device_type")),
+            "nodes": whole(values.get("exp.num_nodes")), "replica_batch": whole(values.get("exp.replica_batch")),
+            "effective_batch": whole(values.get("exp.effective_batch")), "data": spelled(values.get("exp.data")),
+            "software": spelled(values.get("exp.framework_title") or values.get("exp.docker_image")),
+            "server": spelled(values.get("exp.node_title") or values.get("exp.node_id")),
+        },
+        {
+            "throughput": speed,
+            "throughput_per_device": speed / devices if speed and devices else None,
+            "step_time": scaled(milliseconds, 1e-3),
+            "jitter": number(values.get("results.throughput_jitter")),
+            "speed_uncertainty": number(values.get("results.throughput_stdm")),
+        },
+        failure="" if good else f"no result; the log says {message or 'nothing'}",
+        started=re.sub(r"^([\d-]+):([\d:]+):(\d+)$", r"\1T\2.\3", spelled(values.get("results.start_time"))),
+        more={"id": values.get("exp.id"), "keys": len(values), "docker_image": values.get("exp.docker_image")},
+    )  # fmt: skip
