@@ -1,8 +1,14 @@
 from __future__ import annotations
 
-import numpy as np
+from pathlib import Path
 
+import numpy as np
+import pytest
+
+from steptime import networks
 from steptime.core.case import Case
+from steptime.core.errors import SteptimeError
+from steptime.graph.weights import initial_weights, save
 from steptime.workloads import supervised
 
 
@@ -25,4 +31,76 @@ def test_training_does_more_arithmetic_than_inference() -> None:
 
 def test_a_language_model_counts_tokens() -> None:
     told = supervised.describe(Case(workload="ptb-lstm-small", batch_size=20))
-    assert (told["unit"], told["units_per_step"]) == ("tokens", 20 * 20)
+    assert (told["unit"], told["units_per_step"]) == ("tokens", {"tokens": 20 * 20})
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> Path:
+    path = tmp_path / "lenet5.safetensors"
+    save(path, dict(initial_weights(networks.load("lenet5").graph, 7)))
+    return path
+
+
+def test_weights_of_a_file_take_the_place_of_the_initial_ones(trained: Path) -> None:
+    own, given = (supervised.build(Case(workload="lenet5", weights=path)) for path in ("", str(trained)))
+    expected = supervised.build(Case(workload="lenet5", seed=7)).weights
+    assert np.array_equal(given.weights["dense1.weight"], expected["dense1.weight"])
+    assert not np.array_equal(given.weights["dense1.weight"], own.weights["dense1.weight"])
+
+
+def test_the_record_names_the_weights_by_their_content(trained: Path) -> None:
+    told = supervised.describe(Case(workload="lenet5", weights=str(trained)))
+    assert told["weights"] == supervised.digest(str(trained)) and len(told["weights"]) == 64
+    assert "weights" not in supervised.describe(Case(workload="lenet5"))
+
+
+def test_weights_of_another_network_are_refused(trained: Path) -> None:
+    with pytest.raises(SteptimeError, match="mnist-mlp"):
+        supervised.build(Case(workload="mnist-mlp", weights=str(trained)))
+
+
+def test_absent_weights_are_a_sentence() -> None:
+    with pytest.raises(SteptimeError, match=r"The weights 'none.safetensors' can not be read: No such file"):
+        supervised.describe(Case(workload="lenet5", weights="none.safetensors"))
+
+
+def test_the_test_set_comes_in_batches_of_the_case_s_size(tiny_mnist: Path) -> None:
+    batches = supervised.test_set(Case(workload="lenet5", batch_size=10))
+    assert batches is not None
+    assert [len(batch["input"]) for batch in batches] == [10, 10, 5]
+
+
+def test_there_is_no_test_set_where_the_files_are_absent_or_no_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPTIME_DATA", "/nowhere")
+    assert supervised.test_set(Case(workload="lenet5")) is None
+    assert supervised.test_set(Case(workload="resnet50")) is None
+
+
+def test_a_damaged_set_is_not_passed_over(tiny_mnist: Path) -> None:
+    (tiny_mnist / "MNIST" / "t10k-labels-idx1-ubyte.gz").write_bytes(b"damaged")
+    with pytest.raises(SteptimeError, match="is not MNIST's t10k-labels"):
+        supervised.test_set(Case(workload="lenet5"))
+
+
+def test_a_network_without_a_set_names_those_that_have_one() -> None:
+    with pytest.raises(SteptimeError, match=r"resnet50 names no data set.*mnist-mlp"):
+        supervised.samples(Case(workload="resnet50"), "train")
+
+
+def test_only_int8_is_calibrated_and_never_on_the_step_s_own_batch() -> None:
+    case = Case(workload="lenet5", phase="inference", precision="int8", batch_size=8)
+    work = supervised.build(case)
+    assert sum(len(batch["input"]) for batch in work.calibration) == 256
+    assert not any(np.array_equal(batch["input"], work.batch["input"]) for batch in work.calibration)
+    assert supervised.build(Case(workload="lenet5")).calibration == ()
+
+
+def test_large_networks_are_calibrated_on_fewer_samples() -> None:
+    case = Case(workload="resnet50", phase="inference", precision="int8", batch_size=8)
+    assert [len(batch["input"]) for batch in supervised.calibration(case)] == [8] * 4
+
+
+def test_trained_weights_are_calibrated_on_the_training_set(trained: Path, tiny_mnist: Path) -> None:
+    case = Case(workload="lenet5", precision="int8", batch_size=10, weights=str(trained))
+    first = next(iter(supervised.samples(case, "train").batches(10)))
+    np.testing.assert_array_equal(supervised.calibration(case)[0]["input"], first["input"])

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
-from steptime.executors.local.environment import PINNED, for_job
+from steptime.executors.local.environment import CACHES, PINNED, THREADS, for_job
 
 
 def job(name: str = "a", **settings: object) -> Job:
@@ -41,7 +43,35 @@ def test_the_allocator_profile_is_the_case_s_and_not_the_shell_s() -> None:
 
 
 def test_settings_of_libraries_are_told_and_secrets_are_not() -> None:
-    shell = {"CUDA_VISIBLE_DEVICES": "1", "OMP_WAIT_POLICY": "active", "WANDB_API_KEY": "secret", "HF_TOKEN": "secret"}
+    shell = {"CUDA_VISIBLE_DEVICES": "1", "TF_XLA_FLAGS": "x", "WANDB_API_KEY": "secret", "HF_TOKEN": "secret"}
     variables, told = for_job(job(), shell)
     assert variables["HF_TOKEN"] == "secret" and "secret" not in str(told)
-    assert (told["CUDA_VISIBLE_DEVICES"], told["wait_policy"]) == ("1", "active")
+    assert (told["CUDA_VISIBLE_DEVICES"], told["TF_XLA_FLAGS"]) == ("1", "x")
+
+
+@pytest.mark.parametrize(("policy", "variable"), [("default", None), ("active", "active"), ("passive", "passive")])
+def test_the_wait_policy_is_the_case_s_and_not_the_shell_s(policy: str, variable: str | None) -> None:
+    shell = {"OMP_WAIT_POLICY": "active", "KMP_BLOCKTIME": "0", "GOMP_SPINCOUNT": "9"}
+    variables, told = for_job(job(wait_policy=policy), shell)
+    assert variables.get("OMP_WAIT_POLICY") == variable == told.get("OMP_WAIT_POLICY")
+    assert told["wait_policy"] == policy and not {"KMP_BLOCKTIME", "GOMP_SPINCOUNT"} & {*variables, *told}
+
+
+def test_a_warm_cache_is_the_users_own() -> None:
+    shell = {"TORCHINDUCTOR_CACHE_DIR": "/mine", "JAX_COMPILATION_CACHE_DIR": "/mine"}
+    variables, told = for_job(job(), shell)
+    assert shell.items() <= variables.items() and shell.items() <= told.items()
+    assert told["compile_cache"] == "warm"
+
+
+def test_a_cold_cache_is_an_empty_folder_and_the_record_says_cold() -> None:
+    shell = {"TORCHINDUCTOR_CACHE_DIR": "/mine", "JAX_COMPILATION_CACHE_DIR": "/mine"}
+    variables, told = for_job(job(compile_cache="cold"), shell, "/fresh")
+    assert all(variables[name].startswith("/fresh/") for name in CACHES)
+    assert "JAX_COMPILATION_CACHE_DIR" not in variables
+    assert told["compile_cache"] == "cold" and "/mine" not in str(told) and "/fresh" not in str(told)
+
+
+def test_the_threads_of_every_library_are_told() -> None:
+    told = for_job(job(threads=3), {"OMP_NUM_THREADS": "7"})[1]
+    assert {told[name] for name in THREADS} == {"3"}

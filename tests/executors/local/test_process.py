@@ -60,6 +60,16 @@ def test_a_worker_has_the_environment_that_its_record_tells(store: FolderStore, 
     assert attempt.measurement.facts["OMP_NUM_THREADS"] == "1"
 
 
+def test_a_cold_cache_is_the_worker_s_own_and_gone_afterwards(
+    store: FolderStore, make_job: MakeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    attempts = [Executor().run(make_job(compile_cache="cold", trial=trial), store) for trial in range(2)]
+    used = {attempt.measurement.facts["TORCHINDUCTOR_CACHE_DIR"] for attempt in attempts if attempt.measurement}
+    assert len(used) == 2 and all(Path(folder).parents[1] == tmp_path for folder in used)
+    assert not list(tmp_path.glob("steptime-cold-*"))
+
+
 @pytest.mark.parametrize(
     "framework, cause, reason, output",
     [

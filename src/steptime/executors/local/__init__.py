@@ -3,32 +3,69 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 
+from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
-from steptime.core.record import Attempt
+from steptime.core.record import Attempt, Failure
+from steptime.executors.local.launch import Launch, machine_file
 from steptime.executors.local.process import WorkerProcess
+from steptime.store import journal, reader
 from steptime.store.folder import FolderStore
+
+__all__ = ["Executor", "Resident", "machine_file"]
 
 
 class Executor:
     def __init__(self, python: str = sys.executable) -> None:
-        self.python = python
+        self.python, self.machine = python, machine_file()
 
     def run(self, job: Job, store: FolderStore) -> Attempt:
         """Returns when the worker is gone and its journal is closed, whatever happened to it."""
-        worker = WorkerProcess(self.python, job, store)
+        launch = self._launch(job)
+        if launch.absence:
+            return _absent(job, launch.absence, store)
+        worker = WorkerProcess(launch, job, store)
         with worker.supervised():
+            worker.wait()
+        return worker.attempt()
+
+    def listen(self, job: Job, store: FolderStore, hear: Callable[[str], None]) -> Attempt:
+        """Like `run`, for a task that tells how far it is: every line that it says is heard."""
+        launch = self._launch(job)
+        if launch.absence:
+            return _absent(job, launch.absence, store)
+        worker = WorkerProcess(launch, replace(job, turns=True), store)
+        with worker.supervised():
+            for line in worker.lines():
+                hear(line)
             worker.wait()
         return worker.attempt()
 
     def resident(self, job: Job, store: FolderStore) -> Resident:
         """Returns when the worker is warm and waits for its first turn, or is gone."""
-        worker = WorkerProcess(self.python, replace(job, turns=True), store)
+        launch = self._launch(job)
+        if launch.absence:
+            raise SteptimeError(launch.absence)
+        worker = WorkerProcess(launch, replace(job, turns=True), store)
         resident = Resident(worker)
         with worker.supervised():
             resident.alive = worker.heard("ready")
         return resident
+
+    def _launch(self, job: Job) -> Launch:
+        command = self.machine.commands.get(job.case.framework)
+        return Launch(command, self.machine.path) if command else Launch((self.python,))
+
+
+def _absent(job: Job, reason: str, store: FolderStore) -> Attempt:
+    """An interpreter that the machine file names and that is absent is a case that can not run here, not a crash."""
+    path = store.journal(job.id)
+    journal.close_failed(path, job, Failure(cause="not_installed", reason=reason))
+    attempt = reader.read(path)
+    assert attempt is not None
+    return attempt
 
 
 class Resident:

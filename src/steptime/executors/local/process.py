@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.record import Attempt, Failure
 from steptime.executors.local.environment import for_job
+from steptime.executors.local.launch import Launch
 from steptime.store import journal, reader
 from steptime.store.folder import FolderStore
 
@@ -22,9 +24,11 @@ from steptime.store.folder import FolderStore
 class WorkerProcess:
     """One process with its journal, and beside that its orders and what it prints."""
 
-    def __init__(self, python: str, job: Job, store: FolderStore) -> None:
-        variables, told = for_job(job, os.environ)
-        self.job = replace(job, environment=told)
+    def __init__(self, launch: Launch, job: Job, store: FolderStore) -> None:
+        cold = job.case.compile_cache == "cold"
+        self.cache = tempfile.TemporaryDirectory(prefix="steptime-cold-", ignore_cleanup_errors=True) if cold else None
+        variables, told = for_job(job, os.environ, self.cache.name if self.cache else "")
+        self.job = replace(job, environment={**told, **launch.told()})
         self.path = store.journal(job.id)
         self.orders, self.log = self.path.with_suffix(".case.json"), self.path.with_suffix(".log")
         self.failure: Failure | None = None
@@ -34,16 +38,16 @@ class WorkerProcess:
             self.orders.write_text(json.dumps(self.job.to_dict()))
             with self.log.open("wb") as log:
                 self.process = subprocess.Popen(
-                    [python, "-P", "-m", "steptime.worker", str(self.orders), str(self.path)],
+                    [*launch.words, "-P", "-m", "steptime.worker", str(self.orders), str(self.path)],
                     stdin=subprocess.PIPE if job.turns else subprocess.DEVNULL,
                     stdout=subprocess.PIPE if job.turns else log,
                     stderr=log,
                     bufsize=0,
-                    env=variables,
+                    env=launch.variables(variables),
                     start_new_session=True,  # so that its own children can be ended with it
                 )
         except OSError as problem:
-            raise SteptimeError(f"A worker could not be started with {python}: {problem}.") from problem
+            raise SteptimeError(f"A worker could not be started with {launch.words[0]}: {problem}.") from problem
         self.ended = os.pidfd_open(self.process.pid)
 
     @contextlib.contextmanager
@@ -68,6 +72,16 @@ class WorkerProcess:
             self.end("timed_out", f"Not {word} after {self.job.protocol.limit_seconds:g} s: it was ended.")
             return False
         return self.process.stdout.readline().strip() == word.encode()
+
+    def lines(self) -> Iterator[str]:
+        """What it says until it ends; silent for too long, it hangs and is ended."""
+        assert self.process.stdout is not None
+        while self._readable(self.process.stdout.fileno()):
+            line = self.process.stdout.readline()
+            if not line:
+                return
+            yield line.decode(errors="replace").strip()
+        self.end("timed_out", f"Not a word for {self.job.protocol.limit_seconds:g} s: it was ended.")
 
     def tell(self, word: str) -> bool:
         assert self.process.stdin is not None
@@ -122,6 +136,8 @@ class WorkerProcess:
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 pipe.close()
+        if self.cache is not None:
+            self.cache.cleanup()
         self.orders.unlink(missing_ok=True)
         if not failed or not self.log.stat().st_size:
             self.log.unlink()

@@ -1,0 +1,72 @@
+"""Trained in one framework, used in any other: the same weights give the same answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steptime import shelf
+from steptime.core.case import Case
+from steptime.core.errors import NotInstalled
+from steptime.data.sets import Samples
+from steptime.frameworks import numpy as reference
+from steptime.graph.weights import save
+from steptime.tasks.train import Course
+from steptime.workloads import supervised
+
+IMAGES, BATCH = 2000, 500
+CASE = Case(workload="mnist-mlp", batch_size=100, threads=1)
+
+
+def part(samples: Samples, count: int) -> Samples:
+    return replace(samples, values=samples.values[:count], targets=samples.targets[:count])
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A perceptron that PyTorch taught with a fifth of MNIST."""
+    framework = pytest.importorskip("steptime.frameworks.pytorch", reason="needs PyTorch to train")
+    shared = Path(__file__).parents[2] / ".." / "shared" / "data"
+    if not (shared / "mnist").is_dir():
+        pytest.skip("needs the real data sets in ../shared/data")
+    path = tmp_path_factory.mktemp("weights") / "mlp.safetensors"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STEPTIME_DATA", str(shared.resolve()))
+        train, test = (supervised.samples(CASE, word) for word in ("train", "test"))
+    course = Course(framework.lower(supervised.build(CASE), CASE), CASE, 1, None)
+    assert course.epoch(0, part(train, 12_000), part(test, IMAGES), "accuracy")["test"]["value"] > 0.85
+    save(path, course.program.weights())
+    return path
+
+
+def outputs(framework: Any, case: Case, images: Samples) -> np.ndarray:
+    program = framework.lower(supervised.build(case), case)
+    return np.concatenate([program.predict(batch) for batch in images.batches(BATCH)])
+
+
+@pytest.fixture
+def images(real_data: Path) -> Samples:
+    return part(supervised.samples(CASE, "test"), IMAGES)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Inductor's, about other parts of PyTorch
+@pytest.mark.parametrize("name", shelf.names("frameworks"))
+def test_every_framework_predicts_the_same_classes(name: str, weights: Path, images: Samples) -> None:
+    try:
+        framework = shelf.load("frameworks", name)
+    except (ImportError, NotInstalled) as problem:
+        pytest.skip(f"{name} is not installed: {problem}")
+    own = replace(CASE, framework=name, phase="inference", batch_size=BATCH, weights=str(weights))
+    possible = [replace(own, mode=mode) for mode in ("eager", "compiled", "graph", "session")]
+    cases = [case for case in possible if framework.unsupported(case) is None]
+    exact_case = replace(own, framework="numpy", precision="fp64")
+    exact = outputs(reference, exact_case, images)
+    low, high = np.sort(exact, axis=1)[:, -2:].T
+    clear = high - low > 1e-4 * np.abs(exact).max()  # nearer than fp32 can tell, either class is right
+    assert clear.mean() > 0.999
+    for case in cases or [exact_case]:
+        assert (outputs(framework, case, images).argmax(1) == exact.argmax(1))[clear].all(), case.label

@@ -1,0 +1,85 @@
+"""What all sets share: found in oddly named folders, checked, framed, cut into batches."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steptime.core.errors import SteptimeError
+from steptime.data.sets import NoSet, Samples, folder, images, mnist
+from steptime.graph import Graph, Net
+
+FILE = "t10k-labels-idx1-ubyte.gz"
+
+
+def graph(*shape: int, classes: int = 10) -> Graph:
+    net = Net("tiny")
+    values = net.input(*shape)
+    return net.graph(net.dense(net.flatten(values) if len(shape) > 1 else values, classes))
+
+
+@pytest.mark.parametrize("place", ["mnist", "MNIST/raw", "Mnist-1998", "."])
+def test_a_file_is_found_however_its_folder_is_spelt(place: str, tmp_path: Path) -> None:
+    (tmp_path / place).mkdir(parents=True, exist_ok=True)
+    (tmp_path / place / FILE).touch()
+    assert mnist.SET.find(FILE, tmp_path) == tmp_path / place / FILE
+
+
+def test_a_file_of_another_set_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "fashion-mnist").mkdir()
+    (tmp_path / "fashion-mnist" / FILE).touch()
+    assert mnist.SET.find(FILE, tmp_path) is None
+
+
+def test_a_missing_file_is_told_with_place_address_and_sum(tmp_path: Path) -> None:
+    with pytest.raises(NoSet, match="MNIST is missing: no t10k-labels") as told:
+        mnist.SET.checked(FILE, tmp_path / "absent")
+    assert all(word in str(told.value) for word in (str(tmp_path / "absent"), "https://", mnist.SET.files[FILE][0]))
+
+
+def test_a_damaged_file_is_told_with_both_sums(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"not labels")
+    with pytest.raises(SteptimeError, match=rf"its SHA-256 is [0-9a-f]{{64}}, expected {mnist.SET.files[FILE][0]}"):
+        mnist.SET.checked(FILE, tmp_path)
+
+
+def test_the_folder_is_the_variable_s_or_data_in_the_working_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPTIME_DATA", "/sets")
+    assert folder() == Path("/sets")
+    monkeypatch.delenv("STEPTIME_DATA")
+    assert folder() == Path("data")
+
+
+def test_pictures_get_a_black_frame_where_the_network_reads_larger_ones() -> None:
+    pictures = np.full((2, 1, 28, 28), 255, np.uint8)
+    batch = images(pictures, np.array([3, 9], np.uint8), graph(1, 32, 32)).batch(slice(0, 2))
+    assert batch["input"].shape == (2, 1, 32, 32) and batch["input"].dtype == np.float32
+    assert batch["input"].sum() == 2 * 28 * 28 and batch["input"][0, 0, 2, 2] == 1 and batch["input"][0, 0, 1, 1] == 0
+    assert batch["target"].tolist() == [3, 9] and batch["target"].dtype == np.int64
+
+
+def test_a_network_may_read_the_pixels_in_a_row() -> None:
+    pictures = np.arange(784, dtype=np.uint8).reshape(1, 1, 28, 28)
+    batch = images(pictures, np.zeros(1, np.uint8), graph(784)).batch([0])
+    assert batch["input"].shape == (1, 784) and batch["input"][0, 51] == np.float32(51 / 255)
+
+
+@pytest.mark.parametrize("wanted", [graph(3, 28, 28), graph(1, 24, 24), graph(1, 28, 28, classes=5)])
+def test_a_network_that_does_not_fit_the_set_is_refused(wanted: Graph) -> None:
+    with pytest.raises(SteptimeError, match=r"tiny (reads samples of|ends in the) shape .*; the set has"):
+        images(np.zeros((1, 1, 28, 28), np.uint8), np.array([9], np.uint8), wanted)
+
+
+def test_batches_are_in_order_and_of_one_size() -> None:
+    samples = Samples(np.arange(7), np.arange(7) * 10)
+    assert [batch["input"].tolist() for batch in samples.batches(3)] == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_every_edition_s_sum_is_told(tmp_path: Path) -> None:
+    two = replace(mnist.SET, files={FILE: ("aa", "bb")})
+    with pytest.raises(NoSet, match=re.escape("SHA-256 aa or bb")):
+        two.checked(FILE, tmp_path)
