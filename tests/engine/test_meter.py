@@ -192,6 +192,18 @@ def test_blocks_in_turns_do_not_count_the_partners_time(fakes, cpu, protocol):
     assert [round(block.idle_ns / 1e9, 2) for block in result.blocks[-3:]] == [0.15] * 3
 
 
+def test_the_slow_step_behind_a_pause_is_not_stamped(fakes, cpu, protocol):
+    program = fakes.Host(MS)
+    meter = Meter(program, cpu, protocol, clock=program.clock)
+    meter.prepare()
+    for _ in range(3):
+        program.clock.now += 200 * MS
+        first = program.steps
+        program.work = lambda number, first=first: 2 * MS if number == first else MS
+        meter.block(0.01, least_steps=3)
+    assert max(meter.measurement({}).samples_ns) < 1.01 * MS
+
+
 def test_a_block_has_the_least_steps_even_if_they_are_slow(fakes, cpu, protocol):
     program = fakes.Host(400 * MS)
     meter = Meter(program, cpu, protocol, clock=program.clock)

@@ -55,7 +55,9 @@ class Meter:
         self._check_asynchrony()
 
     def block(self, seconds: float, *, least_steps: int = 1) -> Block:
-        """One block on its own: the clock stands still until the next is asked for."""
+        """One block on its own: the clock stands still until the next is asked for. A sample goes before it unstamped:
+        the first step behind a pause was seen to take twice as long, and a partner's turn is one."""
+        self._burst(self.group)
         self._run(seconds, least_steps)
         self._recorder.pause()
         return as_block(self._recorder.entries[-1])

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from steptime.core.protocol import Protocol
+from steptime.core.protocol import ROBUST, Protocol
 
-MAD_TO_SD = 1.4826
 LEAST_SPREAD = 1e-4
 """A clock may tell the same time for every step; clipping to a spread of zero would then hide the transient."""
 LEAST_BATCHES = 4
@@ -42,7 +41,7 @@ def _clipped_batches(series: NDArray[np.float64], protocol: Protocol) -> NDArray
     medians = np.median(logs.reshape(count, protocol.batch), axis=1)
     tail = medians[count // 2 :]
     centre = np.median(tail)
-    spread = max(MAD_TO_SD * float(np.median(np.abs(tail - centre))), LEAST_SPREAD)
+    spread = max(ROBUST * float(np.median(np.abs(tail - centre))), LEAST_SPREAD)
     clipped: NDArray[np.float64] = np.clip(medians, centre - protocol.clip * spread, centre + protocol.clip * spread)
     return clipped
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from steptime.core import accuracy
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.measurement import Measurement
@@ -42,9 +43,10 @@ class Journal:
     """The writer. Holds a lock on its file while it lives: that tells a running attempt from a dead one."""
 
     def __init__(self, path: Path, *, exists: bool = False) -> None:
-        with _clearly(path):
+        with written(f"The journal {path}"):
             self._file = os.open(path, os.O_WRONLY | (0 if exists else os.O_CREAT | os.O_EXCL), 0o644)
         self.path = path
+        self._precision = "fp32"
         os.lseek(self._file, 0, os.SEEK_END)
         if not exists:
             with contextlib.suppress(OSError):  # a file system without locks: a running attempt looks dead for a while
@@ -57,9 +59,10 @@ class Journal:
         os.close(self._file)
 
     def begin(self, job: Job) -> None:
+        self._precision = job.case.precision
         values = {name: value for name, value in job.to_dict().items() if name != "turns"}
         self._append([{"line": "begin", "schema": SCHEMA, **values, "started": now(), "pid": os.getpid()}])
-        with _clearly(self.path):
+        with written(f"The journal {self.path}"):
             folder = os.open(self.path.parent, os.O_RDONLY)
             os.fsync(folder)  # the name of the file, too, must survive
             os.close(folder)
@@ -68,7 +71,9 @@ class Journal:
         self._append([{"line": "context", "machine": machine, "software": software, "network": network}], sync=False)
 
     def measured(self, measurement: Measurement, findings: dict[str, Any] | None = None) -> None:
-        """When this returns the result is safe on the disk."""
+        """When this returns the result is safe on the disk. A low precision is only written down with its price."""
+        if lacking := accuracy.lacking(self._precision, findings or {}):
+            raise accuracy.NoAccuracy(lacking)
         rest = {k: v for k, v in measurement.to_dict().items() if k not in ("stamps", "device_ns", "blocks")}
         rest |= {"first": measurement.stamps[0], "samples": len(measurement.stamps) - 1}
         self._append([*_samples(measurement), _end(measurement=rest, findings=findings or {})])
@@ -83,13 +88,13 @@ class Journal:
 
     def new_line(self) -> None:
         """Ends a line that its writer could not finish."""
-        with _clearly(self.path):
+        with written(f"The journal {self.path}"):
             os.write(self._file, b"\n")
 
     def _append(self, lines: list[dict[str, Any]], *, sync: bool = True) -> None:
         text = "".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n" for line in lines)
         rest, size = text.encode(errors="replace"), os.fstat(self._file).st_size
-        with _clearly(self.path):
+        with written(f"The journal {self.path}"):
             try:
                 while rest:
                     rest = rest[os.write(self._file, rest) :]
@@ -142,12 +147,13 @@ def _samples(measurement: Measurement) -> Iterator[dict[str, Any]]:
     assert first == len(deltas), "blocks must tile the samples"
 
 
+SAFE = "Finished results are safe; make room or choose another folder with --store, and run again to continue."
+
+
 @contextlib.contextmanager
-def _clearly(path: Path) -> Iterator[None]:
+def written(what: str, advice: str = SAFE) -> Iterator[None]:
+    """A disk that refuses is told as a sentence."""
     try:
         yield
     except OSError as problem:
-        raise NotWritten(
-            f"The journal {path} can not be written: {problem.strerror}. Finished results are safe; "
-            "make room or choose another folder with --store, and run again to continue."
-        ) from problem
+        raise NotWritten(f"{what} can not be written: {problem.strerror}. {advice}") from problem

@@ -9,30 +9,42 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from steptime.core import accuracy
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
 from steptime.core.measurement import Block, Measurement
 from steptime.core.protocol import Protocol
-from steptime.core.record import Attempt, Failure
+from steptime.core.record import OUTPUT_LINES, Attempt, Failure
 from steptime.store.journal import SCHEMA, is_running
 
 NO_END = "No end line: the process was killed or the machine went down."
-OUTPUT_LINES, OUTPUT_BYTES = 40, 65_536
+OUTPUT_BYTES = 65_536
 
 
 def read(path: Path, problems: list[str] | None = None) -> Attempt | None:
     """None: nothing to keep yet, or nothing readable; then `problems` says which file and why."""
     problems = [] if problems is None else problems
     try:
-        lines = _lines(path, problems)
+        return parse(path.read_bytes(), path, problems)
+    except FileNotFoundError:
+        return None  # meanwhile a compactor moved it into a part
+    except OSError as problem:
+        problems.append(f"{path}: not readable ({problem.strerror}); it is left as it is.")
+        return None
+
+
+def parse(data: bytes, path: Path, problems: list[str]) -> Attempt | None:
+    """What a journal says, wherever its text is kept. Only one without an end has its file looked at."""
+    try:
+        lines = _lines(data, path, problems)
         return _attempt(path, lines, problems) if lines else None
-    except (SteptimeError, OSError, KeyError, TypeError, ValueError, AttributeError) as problem:
+    except (SteptimeError, KeyError, TypeError, ValueError, AttributeError) as problem:
         problems.append(f"{path}: not readable ({type(problem).__name__}: {problem}); it is left as it is.")
         return None
 
 
 def has_ended(path: Path) -> bool:
-    return path.exists() and any(line.get("line") == "end" for line in _lines(path, []))
+    return path.exists() and any(line.get("line") == "end" for line in _lines(path.read_bytes(), path, []))
 
 
 def last_output(log: Path) -> str:
@@ -45,10 +57,10 @@ def last_output(log: Path) -> str:
     return "\n".join(text.splitlines()[-OUTPUT_LINES:])
 
 
-def _lines(path: Path, problems: list[str]) -> list[dict[str, Any]]:
+def _lines(data: bytes, path: Path, problems: list[str]) -> list[dict[str, Any]]:
     """Whole lines only. A torn last one is how a killed writer ends, so it is no problem."""
     found = []
-    texts = path.read_bytes().split(b"\n")
+    texts = data.split(b"\n")
     for number, text in enumerate(texts, 1):
         try:
             value = json.loads(text) if text else None
@@ -72,14 +84,17 @@ def _attempt(path: Path, lines: list[dict[str, Any]], problems: list[str]) -> At
     if end is None and is_running(path):
         return None
     measurement, failure = _outcome(path, end, lines, problems)
+    case, findings = Case.from_dict(begin["case"]), end.get("findings", {}) if end else {}
+    if measurement and (lacking := accuracy.lacking(case.precision, findings)):
+        measurement, failure = None, Failure(cause="crashed", reason=lacking)
     return Attempt(
         **{name: begin[name] for name in ("id", "session", "plan", "process", "environment", "pair", "started")},
-        case=Case.from_dict(begin["case"]),
+        case=case,
         protocol=Protocol.from_dict(begin["protocol"]),
         **{name: context.get(name, {}) for name in ("machine", "software", "network")},
         task=begin.get("task", "measure"),
         ended=end["ended"] if end else "",
-        findings=end.get("findings", {}) if end else {},
+        findings=findings,
         measurement=measurement,
         failure=failure,
     )

@@ -1,29 +1,86 @@
-"""Times a case: warm-up, blocks, stamps."""
+"""Times a case: warm-up, blocks, stamps. Behind them a low precision is set against fp32, which is its price."""
 
 from __future__ import annotations
 
+import math
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from steptime import workloads
+from steptime.core.accuracy import is_low
+from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.measurement import Measurement
+from steptime.engine import accuracy
 from steptime.engine.meter import Meter
+from steptime.engine.task_metric import task_metric
+from steptime.graph import Work
+from steptime.graph.batches import Batch, of_size
 from steptime.tasks import Setting
 
 TURN_STEPS = 3
+COMPARED_SEED = 1000  # far from the seeds of the step's batch and of calibration
 
 
 def perform(setting: Setting) -> None:
     job, case = setting.job, setting.job.case
     begin = time.perf_counter()
-    program = setting.framework.lower(workloads.load(case.workload).build(case), case)
+    work = workloads.load(case.workload).build(case)
+    program = setting.framework.lower(work, case)
     starts = {"import": setting.import_seconds, "build": time.perf_counter() - begin}
     meter = Meter(program, case, job.protocol)
     measurement = in_turns(meter, job, setting.answers, starts) if setting.answers else straight(meter, starts)
-    setting.journal.measured(measurement)
+    measurement = with_kernels(measurement, program)
+    findings: dict[str, Any] = {}
+    if is_low(case.precision):
+        compared = Compared.chosen(case, work)
+        low = compared.outputs(program, None if case.phase == "inference" else work)
+        del meter, program  # two of them may be more than a device holds
+        findings = {"accuracy": compared.price(setting, work, low)}
+    setting.journal.measured(measurement, findings)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The samples on which a low precision is set against fp32."""
+
+    data: str  # test set, or synthetic
+    batches: list[tuple[Batch, int]]  # each with how many of its samples count
+
+    @classmethod
+    def chosen(cls, case: Case, work: Work) -> Compared:
+        """The test set where the weights are trained and the set is here; else what a seed draws."""
+        from steptime.data.synthetic import synthetic_batch
+
+        size, graph = case.batch_size, work.graph
+        known = getattr(workloads.load(case.workload), "test_set", lambda case: None)
+        real = known(case) if case.weights else None
+        data = "test set" if real is not None else "synthetic"
+        count = accuracy.sample_count(size, graph.forward_flops, 4 * math.prod(graph[graph.output].shape), data)
+        drawn = (synthetic_batch(graph, size, case.seed + COMPARED_SEED + k) for k in range(count // size))
+        return cls(data, list(of_size(drawn if real is None else real, size, count)))
+
+    def outputs(self, program: Any, trained: Work | None = None) -> list[Any]:
+        """`trained`: the steps have moved this work's weights, so they are put back first."""
+        if trained is not None:
+            program.load(trained.weights)
+        return [program.predict(batch)[:own] for batch, own in self.batches]
+
+    def price(self, setting: Setting, work: Work, low: list[Any]) -> dict[str, Any]:
+        case = replace(setting.job.case, precision="fp32", phase="inference")
+        exact = self.outputs(setting.framework.lower(work, case))
+        targets = [batch["target"][:own] for batch, own in self.batches]
+        absent = "no test set here" if case.weights else "the weights are initial ones"
+        known = self.data == "test set"
+        return {
+            "reference": f"fp32, {case.framework} {case.mode}",
+            "data": self.data,
+            **accuracy.compared(exact, low),
+            "task": task_metric(targets, exact, low) if known else None,
+            "task_absent": "" if known else absent,
+        }
 
 
 def straight(meter: Any, starts: dict[str, float]) -> Measurement:
@@ -46,3 +103,14 @@ def in_turns(meter: Any, job: Job, answers: IO[str], starts: dict[str, float]) -
         print("done", file=answers, flush=True)
     measurement: Measurement = meter.measurement(starts)
     return replace(measurement, cut=warm)
+
+
+def with_kernels(measurement: Measurement, program: Any) -> Measurement:
+    """The routines that a step really runs: asked behind the timed part, and never worth losing a measurement for."""
+    try:
+        found: dict[str, int] = getattr(program, "kernels", dict)()
+    except Exception as problem:
+        return replace(
+            measurement, facts={**measurement.facts, "kernels_problem": f"{type(problem).__name__}: {problem}"}
+        )
+    return replace(measurement, facts={**measurement.facts, "kernels": found}) if found else measurement
