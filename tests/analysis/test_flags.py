@@ -39,6 +39,7 @@ def test_clean_runs_raise_nothing(record_of: Make) -> None:
         ("clock_drift", {"clock": {"drift": -0.2}}),
         ("contended", {"queue_ns": 2_000_000}),
         ("contended", {"pressure": 0.5}),
+        ("idle_cpu", {"cpu_ns": 15_000_000}),
         ("stolen", {"steal_share": 0.05}),
         ("throttled", {"gpu": {"reasons": float(0x20)}}),
         ("power_capped", {"gpu": {"reasons": float(0x4)}}),

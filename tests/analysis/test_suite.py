@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from steptime.analysis.suite import discoveries, geometric_mean_ratio
+from steptime.analysis.compare import SESSION_SD
+from steptime.analysis.suite import discoveries, geometric_mean_ratio, matched, stored_suite
+from steptime.core.record import Failure, Record
 
 
 def test_discoveries_are_those_of_benjamini_and_hochberg() -> None:
@@ -31,3 +36,62 @@ def test_the_mean_over_a_suite_is_geometric_and_has_an_interval() -> None:
     assert found.centre == pytest.approx(1.21 ** (1 / 3), rel=0.01)
     assert found.low < 1.21 ** (1 / 3) < found.high
     assert found.half_width < 0.01
+
+
+def session_of(
+    make: Callable[..., Record], seed: int, mode: str, sizes: Sequence[int], slower: float = 1.0
+) -> list[Record]:
+    """A case for each batch size; those of 1 are slower by this factor."""
+    return [
+        make(seed + size, mode=mode, batch_size=size, centre_ns=1e6 * (slower if size == 1 else 1.0)) for size in sizes
+    ]
+
+
+@pytest.fixture
+def make(attempt_of: Callable[..., Any], times_of: Callable[..., Any]) -> Callable[..., Record]:
+    def record(seed: int, *, centre_ns: float, processes: int = 8, **settings: Any) -> Record:
+        times = (times_of(100 * seed + p, centre_ns=centre_ns) for p in range(processes))
+        return Record(attempts=tuple(attempt_of(row, process=p, id=str(p), **settings) for p, row in enumerate(times)))
+
+    return record
+
+
+def test_cases_are_matched_by_all_but_what_is_compared(make: Callable[..., Record]) -> None:
+    pairs = matched(session_of(make, 1, "eager", (1, 8, 32)), session_of(make, 50, "compiled", (8, 32, 64)))
+    assert [(a.case.batch_size, b.case.batch_size) for a, b in pairs] == [(8, 8), (32, 32)]
+
+
+def test_equal_plans_are_matched_case_by_case(make: Callable[..., Record]) -> None:
+    assert len(matched(session_of(make, 1, "eager", (1, 8)), session_of(make, 50, "eager", (1, 8)))) == 2
+
+
+def test_what_has_no_measurement_has_no_partner(make: Callable[..., Record]) -> None:
+    first, second = session_of(make, 1, "eager", (1, 8)), session_of(make, 50, "eager", (1, 8))
+    failed = replace(second[0].last, measurement=None, failure=Failure(cause="crashed", reason="x"))
+    assert len(matched(first, [Record(attempts=(failed,)), second[1]])) == 1
+
+
+def test_a_suite_has_a_verdict_for_each_row_and_a_mean(make: Callable[..., Record]) -> None:
+    sizes = (1, 8, 32, 64)
+    found = stored_suite(matched(session_of(make, 1, "eager", sizes), session_of(make, 90, "compiled", sizes, 1.5)))
+    assert [row.verdict.word for row in found.rows] == ["likely slower", *["inconclusive"] * 3]
+    assert found.mean.ratio == pytest.approx(1.5**0.25, rel=0.01) and found.mean.low < 1.5**0.25 < found.mean.high
+
+
+def test_the_change_between_sessions_is_not_averaged_out(make: Callable[..., Record]) -> None:
+    sizes = (2, 4, 8, 16, 32, 64)
+    mean = stored_suite(matched(session_of(make, 1, "eager", sizes), session_of(make, 90, "eager", sizes))).mean
+    assert math.log(mean.high / mean.low) > 2 * 1.96 * math.sqrt(2) * SESSION_SD
+
+
+def test_few_processes_give_no_interval_of_the_mean(make: Callable[..., Record]) -> None:
+    few = [make(seed, centre_ns=1e6, processes=3) for seed in (1, 2)]
+    found = stored_suite([(few[0], few[1])])
+    assert found.mean.low is None and found.rows[0].verdict.word == "inconclusive"
+
+
+def test_a_difference_that_is_believed_alone_may_be_doubted_among_many(make: Callable[..., Record]) -> None:
+    sizes = (1, *range(2, 30))
+    pairs = matched(session_of(make, 1, "eager", sizes), session_of(make, 90, "compiled", sizes, 1.105))
+    assert stored_suite(pairs[:1]).rows[0].verdict.word == "likely slower"
+    assert stored_suite(pairs).rows[0].verdict.word == "inconclusive"

@@ -1,14 +1,31 @@
+"""Numbers as people read them."""
+
 from __future__ import annotations
 
 import pytest
 
-from steptime.analysis.wording import duration, percent
+from steptime.analysis.wording import digits, duration, percent
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(2.5, "2.5 s"), (0.0123, "12.3 ms"), (64e-6, "64 µs"), (5e-8, "50 ns")])
-def test_a_duration_is_given_in_its_own_unit(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (1.5, "1.5 s"),
+        (0.0123456, "12.35 ms"),
+        (64.2e-6, "64.2 µs"),
+        (999.96e-6, "1,000 µs"),
+        (40e-9, "40 ns"),
+        (0, "0 ns"),
+    ],
+)
+def test_a_duration_has_four_digits_and_the_fitting_unit(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
 
 
-def test_percent_has_as_many_digits_as_asked() -> None:
-    assert (percent(0.056), percent(0.0561, 1)) == ("6 %", "5.6 %")
+@pytest.mark.parametrize(("value", "words"), [(5193.4, "5,193"), (12.3456, "12.35"), (0.012345, "0.01235"), (0.0, "0")])
+def test_numbers_have_four_digits_and_no_exponent(value: float, words: str) -> None:
+    assert digits(value) == words
+
+
+def test_small_shares_keep_two_digits() -> None:
+    assert [percent(share) for share in (0.0123, 0.00057, 0.42)] == ["1.2 %", "0.057 %", "42 %"]

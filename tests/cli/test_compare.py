@@ -47,6 +47,17 @@ def test_stored_results_are_compared_by_id_and_stay_weak(steptime: Command, shor
     assert "measured at different times" in done.stdout
 
 
+def test_two_sessions_are_compared_case_by_case(steptime: Command, short_flags: list[str]) -> None:
+    run = ["run", "--workload", "mnist-mlp", "--set", "framework=calm", "--batch-size", "1,8", *short_flags, "--json"]
+    first, second = (json.loads(steptime(*run, *more).stdout)["session"] for more in ([], ["--set", "seed=1"]))
+    done = steptime("compare", first, second[-8:])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("B over A, 2 cases: ×") and "0 → 1" in done.stdout
+    found = json.loads(steptime("compare", first, second, "--json").stdout)
+    assert [row["a"]["case"]["batch_size"] for row in found["rows"]] == [1, 8]
+    assert found["geometric_mean"]["ratio"] > 0 and found["without_partner"] == 0
+
+
 @pytest.mark.parametrize(
     ("a", "b", "message"),
     [

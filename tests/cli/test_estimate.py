@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steptime.cli.estimate import estimate
+from steptime.cli.estimate import SHARE_OF_ROOF, estimate, speed, step_seconds
 from steptime.core.case import Case
 from steptime.core.protocol import profile
 
@@ -28,3 +28,22 @@ def test_compiling_and_a_gpu_take_longer_to_start() -> None:
         for words in ({}, {"mode": "compiled"}, {"device": "cuda:0"})
     )
     assert plain < gpu < compiled
+
+
+def test_a_large_network_is_guessed_by_its_arithmetic() -> None:
+    small, large = (step_seconds(Case(workload=name, threads=2), {}) for name in ("lenet5", "resnet50"))
+    assert large > 100 * small
+    guess = estimate(Case(workload="resnet50", threads=2), profile("quick"), {})
+    assert guess.least_seconds > 3 * 30 * large
+
+
+def test_a_measured_roof_is_believed_more_than_a_usual_speed() -> None:
+    slow, fast = (speed(CASE, {"cpu": {"fp32": roof}}) for roof in (1e10, 1e12))
+    assert fast == 100 * slow == SHARE_OF_ROOF * 1e12
+    assert speed(CASE, {"cpu": {"bf16": 1e15}}) == speed(CASE, {})
+
+
+def test_the_reference_is_slow_and_a_gpu_is_fast() -> None:
+    reference, cpu, gpu = {"framework": "numpy"}, {"threads": 4}, {"device": "cuda:0"}
+    speeds = [speed(Case(workload="lenet5", **words), {}) for words in (reference, cpu, gpu)]  # type: ignore[arg-type]
+    assert speeds == sorted(speeds) and len(set(speeds)) == 3

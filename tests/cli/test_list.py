@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from steptime import networks, shelf
 from steptime.cli.list import SECTIONS, list_command
+from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
+from steptime.core.job import Job
+from steptime.core.protocol import Protocol
+from steptime.core.record import Failure
+from steptime.store.folder import FolderStore
+from steptime.store.journal import Journal, uuid7
 
 
 def test_networks_come_with_their_parameters(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,3 +65,22 @@ def test_listing_imports_no_framework_and_no_numpy() -> None:
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     loaded = shown.splitlines()[-1]
     assert "'rich'" in loaded and "'numpy'" not in loaded and "'torch'" not in loaded
+
+
+def test_results_are_listed_with_the_ids_that_compare_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STEPTIME_STORE", str(tmp_path))
+    store = FolderStore(tmp_path)
+    case = Case(workload="lenet5", layout="nhwc")
+    job = Job(id=uuid7(), session=uuid7(), plan="p", process=0, case=case, protocol=Protocol())
+    with Journal(store.journal(job.id)) as journal:
+        journal.begin(job)
+        journal.failed(Failure(cause="out_of_memory", reason="64 GiB wanted."))
+    list_command("results", json=True)
+    (found,) = json.loads(capsys.readouterr().out)["results"]
+    assert (found["id"], found["session"]) == (job.id[-8:], job.session[-8:])
+    assert found["case"] == "lenet5 training pytorch eager cpu fp32 batch 32 layout=nhwc"
+    assert (found["status"], found["processes"], found["typical_step_seconds"]) == ("out_of_memory", 0, None)
+    list_command("results")
+    assert "out_of_memory" in capsys.readouterr().out

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from steptime.cli.machine import kept_roof, lines
+from steptime.cli.machine import kept_roof, lines, newest_roofs
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -60,3 +61,26 @@ def test_roofs_are_shown_and_kept_by_the_machines_fingerprint(steptime: Command,
     found = json.loads(kept.read_text())
     assert found["machine"]["fingerprint"] == kept.stem
     assert found["roofs"]["cpu"]["roofs"]["fp32"]["flops_per_second"] > 0
+
+
+def test_the_newest_roofs_are_those_of_the_machine_measured_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPTIME_STORE", str(tmp_path))
+    assert newest_roofs() == {}
+    (tmp_path / "machines").mkdir()
+    for age, rate in ((2, 1e12), (1, 3e12)):
+        path = tmp_path / "machines" / f"{age}.json"
+        roofs = {"fp32": {"flops_per_second": rate}, "copy": {"bytes_per_second": 1e9}}
+        path.write_text(json.dumps({"roofs": {"cpu": {"roofs": roofs}}}))
+        os.utime(path, (1000 - age, 1000 - age))
+    assert newest_roofs() == {"cpu": {"fp32": 3e12}}
+
+
+@pytest.mark.live
+def test_what_the_machine_file_says_is_shown(steptime: Command, tmp_path: Path) -> None:
+    (tmp_path / "machine.toml").write_text('[frameworks.jax]\nlaunch = ["podman", "run", "python"]\n')
+    assert "jax" in (shown := steptime("machine", "--no-roofs").stdout) and "podman run python" in shown
+    (tmp_path / "machine.toml").write_text('[frameworks.jacks]\npython = "python3"\n')
+    done = steptime("machine", "--no-roofs")
+    assert done.returncode == 1 and "machine.toml: line 1: No framework 'jacks'. Did you mean 'jax'?" in done.stderr

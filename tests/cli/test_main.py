@@ -106,6 +106,5 @@ def test_a_terminal_without_the_letters_gets_question_marks(tmp_path: Path) -> N
     assert (done.returncode, done.stderr) == (0, b"") and b"16 ? 10 ? 10" in done.stdout
 
 
-def test_only_an_interrupted_run_promises_to_continue() -> None:
-    promising = [name for name, words in AFTER_INTERRUPT.items() if "the same command continues" in words]
-    assert promising == ["run"] and "starts anew" in AFTER_INTERRUPT["compare"]
+def test_what_measures_promises_to_continue_after_an_interrupt() -> None:
+    assert all("the same command continues" in AFTER_INTERRUPT[name] for name in ("run", "compare"))

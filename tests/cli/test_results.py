@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import accumulate
 
 import pytest
@@ -27,7 +28,14 @@ def measurement(step_ns: int) -> Measurement:
     clock = {"cost_ns": 50, "resolution_ns": 40, "source": "tsc", "drift": 0.0}
     stamps = tuple(accumulate(steps, initial=0))
     return Measurement(
-        group=1, stamps=stamps, device_ns=None, blocks=(block,), cut=0, steady=True, clock=clock, starts={"import": 1.0}
+        group=1,
+        stamps=stamps,
+        device_ns=None,
+        blocks=(block,),
+        cut=0,
+        steady=True,
+        clock=clock,
+        starts={"import": 1.0, "first_step": 8.5},
     )
 
 
@@ -63,7 +71,8 @@ def test_a_single_case_shows_its_numbers_in_full(capsys: pytest.CaptureFixture[s
     assert text.startswith(
         "lenet5 training pytorch eager cpu fp32 batch 8: 4.041 ms a step (3 within 2 %), 1,980 images/s"
     )
-    assert "mean speed            1,980 images/s, jitter" in text and "3 processes, 300 steps" in text
+    assert "typical speed         1,980 images/s, per device and aggregate: it is 1 device\n" in text
+    assert "mean speed            1,980 images/s aggregate, jitter" in text and "3 processes, 300 steps" in text
 
 
 def test_failures_stand_below_with_cause_and_reason(capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,3 +129,42 @@ def test_on_a_narrow_terminal_each_case_is_a_block(
     lines = capsys.readouterr().out.splitlines()
     assert lines[2:5] == ["lenet5 batch size 8", "  typical step  4.041 ms", "  how sure      3 within 2 %"]
     assert lines[7:11] == ["  id            00000000", "  doubts        few processes", "", "lenet5 batch size 1"]
+
+
+def with_network(record: Record, **told: object) -> Record:
+    return Record(attempts=tuple(replace(attempt, network=told) for attempt in record.attempts))
+
+
+def test_a_translation_is_told_in_sentences_and_in_tokens_of_both_languages(capsys: pytest.CaptureFixture[str]) -> None:
+    counts = {"sentences": 8, "source_tokens": 80, "target_tokens": 160}
+    results.show([with_network(measured(4), unit="sentences", units_per_step=counts)])
+    assert "1,980 sentences/s, 19,800 source tokens/s, 39,599 target tokens/s" in capsys.readouterr().out
+
+
+def test_the_document_labels_every_rate_with_unit_and_devices() -> None:
+    found = results.as_document([measured(4, batch_size=8)])["records"][0]["result"]["throughput"]
+    assert (found["unit"], found["devices"]) == ("images", 1)
+    assert found["per_device"] == found["aggregate"]
+    assert found["aggregate"]["images"]["value"] == pytest.approx(8 / 0.00404, rel=0.01)
+
+
+def test_compiled_modes_tell_their_first_step(capsys: pytest.CaptureFixture[str]) -> None:
+    results.show([measured(4, batch_size=8, mode="compiled"), measured(2, batch_size=1, mode="compiled")])
+    lines = capsys.readouterr().out.splitlines()
+    assert "first step" in lines[2] and " 8.5 s " in lines[4]
+
+
+def test_a_single_case_tells_how_it_started_and_on_which_cache(capsys: pytest.CaptureFixture[str]) -> None:
+    results.show([measured(4, compile_cache="cold")])
+    assert "start-up              first step 8.5 s, import 1 s, compile cache cold\n" in capsys.readouterr().out
+
+
+def test_a_low_precision_shows_its_price_in_json_and_in_its_row(capsys: pytest.CaptureFixture[str]) -> None:
+    low, full = measured(4, precision="bf16"), measured(8)
+    errors = {"largest_logit_error": 0.25, "largest_relative_error": 0.5, "broken_positions": 0}
+    found = {**errors, "top1_agreement": 0.75, "task": None}
+    low = Record(attempts=tuple(replace(one, findings={"accuracy": found}) for one in low.attempts))
+    entries = results.as_document([low, full])["records"]
+    assert (entries[0]["accuracy"], entries[1]["accuracy"]) == (found, None)
+    results.show([low, full])
+    assert "75.00 %" in capsys.readouterr().out

@@ -35,6 +35,16 @@ def test_a_sample_of_a_language_model_is_its_tokens(capsys: pytest.CaptureFixtur
     ]
 
 
+def test_a_sample_of_a_translation_is_told_in_both_languages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = "from steptime.graph import network\n@network('mine', title='', source='', unit='sentences')\n"
+    (tmp_path / "own.py").write_text(
+        own + "def f(net):\n    return net.embedding(net.slice(net.tokens(7, 9), 4, 7), 9, 9)\n"
+    )
+    assert f"{'one sample':30}1 sentence, 4 source tokens, 3 target tokens" in shown(capsys, f"{tmp_path}/own.py:mine")
+
+
 def test_the_source_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Zaremba" in shown(capsys, "ptb-lstm-small")[0]
 
@@ -46,6 +56,25 @@ def test_the_document_sums_up(capsys: pytest.CaptureFixture[str]) -> None:
     assert sum(layer["parameters"] for layer in layers) == document["trainable_parameters"] == 25_557_032
     assert sum(layer["forward_flops"] for layer in layers) == document["forward_flops"]
     assert sum(layer["backward_flops"] for layer in layers) == document["backward_flops"]
+
+
+def test_a_lent_weight_stands_in_its_owners_row_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    show_command("transformer-base", json=True)
+    document = json.loads(capsys.readouterr().out)
+    rows = {layer["name"]: layer["parameters"] for layer in document["layers"]}
+    assert rows["embedding1"] == 37_000 * 512 and rows["tied_embedding1"] == rows["tied_dense1"] == 0
+    assert sum(rows.values()) == document["trainable_parameters"]
+
+
+@pytest.mark.parametrize(
+    ("network", "rule"),
+    [
+        ("resnet18", "momentum, rate 0.1, momentum 0.9, weight decay 0.0001"),
+        ("gpt2", "adam, rate 0.0006, decoupled weight decay 0.1"),
+    ],
+)
+def test_the_optimizer_says_how_weights_decay(capsys: pytest.CaptureFixture[str], network: str, rule: str) -> None:
+    assert any(line.startswith("optimizer") and line.endswith(rule) for line in shown(capsys, network))
 
 
 def test_a_network_of_ones_own_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

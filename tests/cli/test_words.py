@@ -4,29 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from steptime.cli.words import byte_count, clock, differing, digits, duration, percent, scaled, settings
+from steptime.cli.words import byte_count, clock, differing, scaled, settings
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (1.5, "1.5 s"),
-        (0.0123456, "12.35 ms"),
-        (64.2e-6, "64.2 µs"),
-        (999.96e-6, "1,000 µs"),
-        (40e-9, "40 ns"),
-        (0, "0 ns"),
-    ],
-)
-def test_a_duration_has_four_digits_and_the_fitting_unit(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
-
-
-@pytest.mark.parametrize(("value", "words"), [(5193.4, "5,193"), (12.3456, "12.35"), (0.012345, "0.01235"), (0.0, "0")])
-def test_numbers_have_four_digits_and_no_exponent(value: float, words: str) -> None:
-    assert digits(value) == words
 
 
 def test_rates_and_sizes_carry_prefix_and_unit() -> None:
@@ -37,10 +17,6 @@ def test_rates_and_sizes_carry_prefix_and_unit() -> None:
 
 def test_waiting_times_are_rounded() -> None:
     assert [clock(s) for s in (0.2, 59.6, 120, 7200)] == ["1 s", "60 s", "2 min", "2.0 h"]
-
-
-def test_small_shares_keep_two_digits() -> None:
-    assert [percent(share) for share in (0.0123, 0.00057, 0.42)] == ["1.2 %", "0.057 %", "42 %"]
 
 
 def test_only_the_settings_that_differ_are_named() -> None:

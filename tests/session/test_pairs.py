@@ -8,7 +8,11 @@ import pytest
 from steptime import session
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
+from steptime.core.job import Job
 from steptime.core.protocol import Protocol
+from steptime.core.record import Attempt
+from steptime.session.pairs import duel_of
+from steptime.session.rounds import plan_of
 from steptime.store.folder import FolderStore
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("misbehaving", "no_orphans")]
@@ -69,3 +73,40 @@ def test_two_that_do_not_fit_together_alternate(store: FolderStore, three_pairs:
     compared = session.compare((make_case(framework="selfish"), make_case(framework="selfish")), three_pairs, store)
     order = [attempt.process % 2 for attempt in sorted(store.attempts(), key=lambda one: one.started)[2:]]
     assert order == [0, 1, 1, 0, 0, 1] and compared.comparison.units == 3
+
+
+class Impatient:
+    """Interrupts when the first worker of the given pair is about to start."""
+
+    def __init__(self, process: int) -> None:
+        self.process = process
+
+    def started(self, job: Job, done: int, expected: int) -> None:
+        if job.process // 2 == self.process // 2:
+            raise KeyboardInterrupt
+
+    def finished(self, attempt: Attempt) -> None: ...
+
+
+def test_an_interrupted_comparison_goes_on_with_the_pairs_it_has(
+    store: FolderStore, three_pairs: Protocol, make_case: MakeCase
+) -> None:
+    cases = (make_case(), make_case(trial=1))
+    with pytest.raises(KeyboardInterrupt):
+        session.compare(cases, three_pairs, store, watch=Impatient(4))
+    before = {attempt.id for attempt in store.attempts()}
+    compared = session.compare(cases, three_pairs, store)
+    assert len(before) == 4 < len(store.attempts()) == 6
+    assert before < {one.id for pair in compared.pairs for one in pair}
+    assert len({one.session for pair in compared.pairs for one in pair}) == 1 and compared.comparison.units == 3
+
+
+def test_a_finished_comparison_is_measured_anew(store: FolderStore, three_pairs: Protocol, make_case: MakeCase) -> None:
+    once = replace(three_pairs, pair_looks=(1,))
+    first, second = (session.compare((make_case(), make_case(trial=1)), once, store) for _ in range(2))
+    assert first.pairs[0][0].session != second.pairs[0][0].session
+
+
+def test_the_other_way_round_is_another_comparison(short: Protocol, make_case: MakeCase) -> None:
+    a, b = make_case(), make_case(trial=1)
+    assert len({duel_of((a, b), short), duel_of((b, a), short), plan_of((a, b), short)}) == 3

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from steptime.analysis import intervals
+from steptime.analysis.certificates import Certificate, remark, uncertified
 from steptime.analysis.flags import invalid
-from steptime.analysis.intervals import Interval
+from steptime.analysis.intervals import NORMAL_95, Interval
 from steptime.analysis.machine_rules import contended
 from steptime.analysis.process import Process, processes
 from steptime.analysis.quantiles import Numbers
@@ -24,7 +25,6 @@ Pair = tuple[Attempt, Attempt]
 SAME_SETTINGS = ("phase", "batch_size", "data", "precision", "allocator", "timing")
 STORED_ALPHA = 0.05
 SESSION_SD = 0.03  # how much a machine differs from session to session, where nobody has measured it
-NORMAL_95 = 1.96
 
 
 @dataclass(frozen=True)
@@ -50,20 +50,27 @@ class Comparison:
         return asdict(self)
 
 
-def different_work(a: Attempt, b: Attempt) -> list[str]:
-    """Why these two must not be compared; empty when they may."""
+def different_work(a: Attempt, b: Attempt, known: Sequence[Certificate] = ()) -> list[str]:
+    """Why these two must not be compared; empty when they may. Certificates tell which frameworks compute the same."""
     reasons = [
         f"{name} differs: {_setting(a, name)} and {_setting(b, name)}"
         for name in (*SAME_SETTINGS, "threads", "optimizer", "fingerprint")
         if _setting(a, name) != _setting(b, name)
     ]
-    if a.case.framework != b.case.framework:
-        words = f"{a.case.framework} and {b.case.framework}"
-        reasons.append(f"{words} are different frameworks, and no certificate shows that they compute the same")
+    if a.case.framework != b.case.framework and (why := uncertified(a, b, known)):
+        reasons.append(why)
     for attempt in (a, b):
         found = invalid(processes([attempt]))
         reasons += [f"{attempt.case.label} is invalid: {flag.name}, {flag.evidence}" for flag in found]
     return reasons
+
+
+def noted(comparison: Comparison, sides: Pair, known: Sequence[Certificate]) -> Comparison:
+    """With a remark where two frameworks were compared by right of their certificates."""
+    a, b = sides
+    if a.case.framework == b.case.framework or uncertified(a, b, known):
+        return comparison
+    return replace(comparison, remarks=(*comparison.remarks, remark(a, b, known)))
 
 
 def _setting(attempt: Attempt, name: str) -> Any:
@@ -169,26 +176,29 @@ def undecided(log_ratios: Numbers, protocol: Protocol) -> bool:
 
 def stored(a: Record, b: Record, session_sd: float = SESSION_SD) -> Comparison:
     """Two sessions: the machine's own change from one to the other is added, and the verdict is at most "likely"."""
-    first, second = _logs(a), _logs(b)
-    centre = intervals.shift(first, second)
+    first, second = process_logs(a), process_logs(b)
     interval = intervals.mann_whitney(first, second, STORED_ALPHA)
     units, remarks = min(len(first), len(second)), ("not_interleaved",)
     if interval is None:
-        verdict = Verdict("inconclusive", math.exp(centre), None, None, None)
+        verdict = Verdict("inconclusive", math.exp(intervals.shift(first, second)), None, None, None)
         return Comparison(verdict=verdict, units=units, remarks=remarks)
+    verdict = between_sessions(interval, a.last.protocol.same_within, session_sd)
+    least = 2 * float(intervals.mann_whitney_law(len(first), len(second))[0])  # so few processes can not say more
+    return Comparison(verdict=replace(verdict, p=max(verdict.p or 0.0, least)), units=units, remarks=remarks)
+
+
+def between_sessions(interval: Interval, same_within: float, session_sd: float = SESSION_SD) -> Verdict:
+    """Of log ratios. The chance is a normal law's with the widened interval: below 5 % where that excludes 0."""
     wide = _widened(interval, NORMAL_95 * math.sqrt(2) * session_sd)
-    word = _word(wide, a.last.protocol.same_within)
-    verdict = Verdict(
-        word if word == "inconclusive" else f"likely {word}",
-        math.exp(centre),
-        math.exp(wide.low),
-        math.exp(wide.high),
-        None,
-    )
-    return Comparison(verdict=verdict, units=units, remarks=remarks)
+    word = _word(wide, same_within)
+    reach = wide.centre - wide.low if wide.centre > 0 else wide.high - wide.centre
+    p = math.erfc(NORMAL_95 * abs(wide.centre) / reach / math.sqrt(2))
+    word = word if word == "inconclusive" else f"likely {word}"
+    return Verdict(word, math.exp(wide.centre), math.exp(wide.low), math.exp(wide.high), p)
 
 
-def _logs(record: Record) -> Numbers:
+def process_logs(record: Record) -> Numbers:
+    """Each process's typical time, in the order in which they ran."""
     parts = processes(record.attempts)
     aside = set_aside(parts)
     return np.log([part.typical for part in parts if part.attempt.id not in aside])

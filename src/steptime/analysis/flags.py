@@ -25,6 +25,7 @@ RULES: tuple[tuple[str, str, Rule], ...] = (
     ("clock_drift", "invalid", timing.clock_wrong),
     ("clock_drift", "noisy", timing.clock_drift),
     ("contended", "noisy", machine.contended),
+    ("idle_cpu", "note", machine.idle_cpu),
     ("stolen", "noisy", machine.stolen),
     ("throttled", "noisy", machine.throttled),
     ("power_capped", "note", machine.power_capped),

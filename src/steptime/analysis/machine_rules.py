@@ -17,6 +17,7 @@ Parts = Sequence[Process]
 
 QUEUE = 0.05
 PRESSURE, PRESSED_BLOCKS = 0.10, 0.25
+BUSY = 0.95
 STEAL = 0.01
 HOT_BLOCKS = 0.01
 SLOW_CLOCK, SLOW_BLOCKS = 0.95, 0.10
@@ -41,10 +42,18 @@ def contended(parts: Parts) -> str | None:
     return None
 
 
+def idle_cpu(parts: Parts) -> str | None:
+    """One thread that only computes has as much CPU time as time: the rest it waited, or was kept waiting."""
+    cases = [(part.attempt.case, part.measurement.facts) for part in parts]
+    single = all(case.device == "cpu" and facts.get("threads", case.threads) == 1 for case, facts in cases)
+    share = sum(block.cpu_ns for block in _blocks(parts)) / max(1, sum(block.host_ns for block in _blocks(parts)))
+    return f"the one thread computed for {percent(share)} of the time" if single and share < BUSY else None
+
+
 def stolen(parts: Parts) -> str | None:
     shares = [s for part in parts if (s := part.measurement.steal_share) is not None]
     share = float(np.mean(shares)) if shares else 0.0
-    return f"the hypervisor took {percent(share, 1)} of the CPU time" if share > STEAL else None
+    return f"the hypervisor took {percent(share)} of the CPU time" if share > STEAL else None
 
 
 def _gpu(parts: Parts, name: str) -> list[float]:
@@ -83,7 +92,7 @@ def allocator_churn(parts: Parts) -> str | None:
 
 def gc_in_step(parts: Parts) -> str | None:
     share = sum(block.gc_ns for block in _blocks(parts)) / max(1, sum(block.host_ns for block in _blocks(parts)))
-    return f"Python's garbage collection took {percent(share, 1)} of the time" if share > GC else None
+    return f"Python's garbage collection took {percent(share)} of the time" if share > GC else None
 
 
 def swap(parts: Parts) -> str | None:

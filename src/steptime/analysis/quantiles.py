@@ -12,7 +12,6 @@ from scipy.special import bdtr
 
 Numbers = NDArray[np.float64]
 
-ROBUST = 1.4826  # makes the median absolute deviation of a normal law its standard deviation
 PERCENTILES = (0.0, 5.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 100.0)
 CONFIDENCE = 0.95
 

@@ -11,12 +11,14 @@ import numpy as np
 from steptime.analysis import intervals, statistics
 from steptime.analysis.flags import OWN_METRIC, Flag, flags, grade
 from steptime.analysis.process import Process, processes
-from steptime.analysis.quantiles import ROBUST, Numbers, deviation
+from steptime.analysis.quantiles import Numbers, deviation
 from steptime.analysis.series import lag_one
 from steptime.analysis.statistics import Percentile, SpeedNumbers
 from steptime.analysis.stopping import elapsed_seconds, set_aside
+from steptime.analysis.throughput import Estimate, Throughput, throughput, units_per_step
 from steptime.analysis.wording import duration
 from steptime.core.errors import SteptimeError
+from steptime.core.protocol import ROBUST
 from steptime.core.record import Attempt, Record
 
 SCHEMA = "steptime-result/1"
@@ -24,27 +26,6 @@ DISTURBED = 5.0
 OPTIMISTIC = "disturbed: may be optimistic"
 WITHIN = "within this run"
 ACROSS = "95 % across processes"
-NORMAL_95 = 1.96
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A value with its interval, and what the interval claims."""
-
-    value: float
-    low: float | None
-    high: float | None
-    claim: str
-
-    @property
-    def half_width(self) -> float | None:
-        return None if self.low is None or self.high is None else (self.high - self.low) / 2 / self.value
-
-    def inverted(self, units: float) -> Estimate:
-        """A time per step as a speed."""
-        low = None if self.high is None else units / self.high
-        high = units / self.low if self.low is not None and self.low > 0 else None  # Student's may reach below zero
-        return Estimate(units / self.value, low, high, self.claim)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +39,11 @@ class Result:
     typical_time_seconds: Estimate
     typical_time_seconds_all_processes: Estimate | None  # with those set aside, where there are such
     mean_time_seconds: Estimate
-    typical_speed_per_second: Estimate
-    mean_speed_per_second: Estimate
-    speed_numbers: SpeedNumbers
+    throughput: Throughput  # at the typical time
+    mean_throughput: Throughput
+    speed_numbers: SpeedNumbers  # aggregate, in the throughput's unit
     uncertainty_ratio: float | None  # how many times too small the speed uncertainty is as an error of this result
-    unit: str
-    units_per_step: float
+    units_per_step: dict[str, float]
     percentiles_seconds: tuple[Percentile, ...]
     processes: int
     steps: int
@@ -82,9 +62,11 @@ class Result:
     run_queue_share: float | None
     faults_per_step: float
     switches_per_step: float
-    start_seconds: dict[str, float]
+    start_seconds: dict[str, float]  # import, build, first_step (tracing and compiling are in it)
     elapsed_seconds: float
     memory_bytes: dict[str, int]
+    facts: dict[str, Any]  # of the latest process: threads, flags, the kernels of a step
+    environment: dict[str, Any]
     model_flops_per_second: float | None
     async_gain: float | None
     flags: tuple[Flag, ...]
@@ -112,10 +94,11 @@ def result(record: Record) -> Result:
         raise SteptimeError(f"{record.case.label} has no measurement ({record.status}); look at its failure instead.")
     aside = set_aside(everyone)
     parts = tuple(part for part in everyone if part.attempt.id not in aside)
-    units = float(record.last.network.get("units_per_step", record.case.batch_size))
+    units = units_per_step(parts[-1].attempt)
     typical, mean = typical_time(parts), mean_time(parts)
+    mean_speed = throughput(mean, units)
     pooled = np.concatenate([part.step_seconds for part in parts])
-    numbers = statistics.speed_numbers(pooled, units)
+    numbers = statistics.speed_numbers(pooled, units[mean_speed.unit])
     doubts = flags(parts)
     return Result(
         **_identity(parts[-1].attempt),
@@ -125,11 +108,10 @@ def result(record: Record) -> Result:
         typical_time_seconds=typical,
         typical_time_seconds_all_processes=typical_time(everyone) if aside else None,
         mean_time_seconds=mean,
-        typical_speed_per_second=typical.inverted(units),
-        mean_speed_per_second=mean.inverted(units),
+        throughput=throughput(typical, units),
+        mean_throughput=mean_speed,
         speed_numbers=numbers,
-        uncertainty_ratio=uncertainty_ratio(mean.inverted(units), numbers),
-        unit=str(record.last.network.get("unit", "samples")),
+        uncertainty_ratio=uncertainty_ratio(mean_speed.aggregate[mean_speed.unit], numbers),
         units_per_step=units,
         percentiles_seconds=statistics.percentiles(parts, pooled),
         each_process=tuple(_process(part) for part in everyone),
@@ -176,7 +158,7 @@ def disturbed(means: Numbers) -> bool:
 def uncertainty_ratio(speed: Estimate, numbers: SpeedNumbers) -> float | None:
     if speed.claim == WITHIN or speed.low is None or speed.high is None or numbers.speed_uncertainty == 0:
         return None
-    return (speed.high - speed.low) / 2 / NORMAL_95 / numbers.speed_uncertainty
+    return (speed.high - speed.low) / 2 / intervals.NORMAL_95 / numbers.speed_uncertainty
 
 
 def _identity(attempt: Attempt) -> dict[str, Any]:
@@ -187,6 +169,8 @@ def _identity(attempt: Attempt) -> dict[str, Any]:
         "software": attempt.software,
         "protocol": attempt.protocol.to_dict(),
         "protocol_changes": attempt.protocol.changed(),
+        "environment": attempt.environment,
+        "facts": attempt.measurement.facts if attempt.measurement else {},
     }
 
 
@@ -220,7 +204,7 @@ def _side_channels(parts: Sequence[Process]) -> dict[str, Any]:
 def _costs(record: Record, parts: Sequence[Process], mean_seconds: float) -> dict[str, Any]:
     starts = {name for part in parts for name in part.measurement.starts}
     memory = {name for part in parts for name in part.measurement.memory}
-    flops = record.last.network.get("flops_per_step")
+    flops = parts[-1].attempt.network.get("flops_per_step")
     return {
         "start_seconds": {
             name: float(np.median([s[name] for part in parts if name in (s := part.measurement.starts)]))

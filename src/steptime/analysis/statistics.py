@@ -11,7 +11,8 @@ import numpy as np
 from steptime.analysis import intervals, quantiles
 from steptime.analysis.intervals import Interval
 from steptime.analysis.process import Process, Span
-from steptime.analysis.quantiles import PERCENTILES, ROBUST, Numbers, steps_needed
+from steptime.analysis.quantiles import PERCENTILES, Numbers, steps_needed
+from steptime.core.protocol import ROBUST
 
 OUTLIER = 5.0
 BATCHES = 20

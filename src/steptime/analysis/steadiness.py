@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steptime.analysis import intervals
-from steptime.analysis.quantiles import ROBUST, Numbers, deviation
+from steptime.analysis.quantiles import Numbers, deviation
+from steptime.core.protocol import ROBUST
 
 PERMUTATIONS = 4_999
 LEAST_POINTS = 6

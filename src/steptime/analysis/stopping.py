@@ -128,5 +128,5 @@ def _disqualified(part: Process) -> str | None:
     if swapped := sum(block.swap_ins or 0 for block in part.blocks):
         return f"{swapped} pages were read back from swap"
     if abs(drift := part.measurement.clock.get("drift") or 0.0) > CLOCK_JUMP:
-        return f"its clock and the system's moved apart by {percent(drift, 1)}"
+        return f"its clock and the system's moved apart by {percent(drift)}"
     return None

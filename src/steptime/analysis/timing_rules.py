@@ -39,7 +39,7 @@ def unsynchronised(parts: Parts) -> str | None:
     for part in parts:
         checks, where = part.measurement.checks, f"in process {part.attempt.process}"
         if (share := checks.get("closure_violations", 0.0)) > VIOLATIONS:
-            middle = percent(checks.get("closure_median", 0.0), 1)
+            middle = percent(checks.get("closure_median", 0.0))
             return f"host and device disagree in {percent(share)} of the blocks {where}, by {middle} in the middle"
         if (share := checks.get("drain_share_violations", 0.0)) > VIOLATIONS:
             return f"steps return before they are done: {percent(share)} of the blocks {where} end in a long wait"
@@ -120,7 +120,7 @@ def session_drift(parts: Parts) -> str | None:
 
 def unstable(parts: Parts) -> str | None:
     spread = relative_spread(np.array([part.typical for part in parts])) or 0.0
-    return f"processes differ by {percent(spread, 1)} (CV of {len(parts)} medians)" if spread > UNSTABLE else None
+    return f"processes differ by {percent(spread)} (CV of {len(parts)} medians)" if spread > UNSTABLE else None
 
 
 def bimodal(parts: Parts) -> str | None:
@@ -150,7 +150,7 @@ def target_missed(parts: Parts) -> str | None:
     interval = intervals.signed_rank(np.array([part.typical for part in parts]), protocol.look_alpha)
     if interval is None or interval.half_width <= protocol.target:
         return None
-    return f"±{percent(interval.half_width, 1)} after {len(parts)} processes, asked for ±{percent(protocol.target, 1)}"
+    return f"±{percent(interval.half_width)} after {len(parts)} processes, asked for ±{percent(protocol.target)}"
 
 
 def _sample_ns(part: Process) -> float:
@@ -176,12 +176,12 @@ def _worst_drift(parts: Parts) -> float:
 
 def clock_drift(parts: Parts) -> str | None:
     worst = _worst_drift(parts)
-    return f"clock and system clock moved apart by {percent(worst, 2)}" if CLOCK_DRIFT < worst <= CLOCK_JUMP else None
+    return f"clock and system clock moved apart by {percent(worst)}" if CLOCK_DRIFT < worst <= CLOCK_JUMP else None
 
 
 def clock_wrong(parts: Parts) -> str | None:
     worst = _worst_drift(parts)
-    return f"clock and system clock moved apart by {percent(worst, 2)}" if worst > CLOCK_JUMP else None
+    return f"clock and system clock moved apart by {percent(worst)}" if worst > CLOCK_JUMP else None
 
 
 def harness_share(parts: Parts) -> str | None:
@@ -192,7 +192,7 @@ def harness_share(parts: Parts) -> str | None:
         clock = part.measurement.clock
         shares.append((float(clock.get("stamp_ns") or clock.get("cost_ns") or 0.0) + event) / _sample_ns(part))
     worst = max(shares)
-    return f"stamping takes {percent(worst, 2)} of a sample" if worst > STAMP_SHARE else None
+    return f"stamping takes {percent(worst)} of a sample" if worst > STAMP_SHARE else None
 
 
 def host_bound(parts: Parts) -> str | None:

@@ -1,14 +1,21 @@
-"""Numbers as people read them, for the sentences that results carry."""
+"""Numbers as people read them, in the sentences that results carry and in what commands print."""
 
 from __future__ import annotations
 
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
-def percent(share: float, digits: int = 0) -> str:
-    return f"{100 * share:.{digits}f} %"
+
+def digits(value: float) -> str:
+    """Four significant digits, thousands apart: 12.34, 5,193, 0.01234."""
+    if value == 0:
+        return "0"
+    return f"{value:,.0f}" if abs(value) >= 999.95 else f"{value:.4g}"
 
 
 def duration(seconds: float) -> str:
-    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
+    size, unit = next(((size, unit) for size, unit in UNITS if abs(seconds) >= size), UNITS[-1])
+    return f"{digits(seconds / size)} {unit}"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if abs(share) < 0.1 else f"{100 * share:.0f} %"

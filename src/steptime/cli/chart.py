@@ -24,17 +24,16 @@ def chart_command(
     json: Annotated[bool, typer.Option("--json", help="Print the rows that were drawn as one JSON document.")] = False,
 ) -> None:
     """Draws stored results."""
-    from steptime.cli.request import store_folder, warn_of_problems
+    from steptime.cli.request import reading_store, warn_of_problems
     from steptime.guide.chart import spec
     from steptime.guide.index import Index
     from steptime.guide.query import from_url
     from steptime.guide.rows import rows
-    from steptime.store.folder import FolderStore
 
     asked = from_url(query)
     if output.suffix not in KINDS:
         raise SteptimeError(f"A picture is {', '.join(KINDS)}; found {output.name!r}.")
-    store, index = FolderStore(store_folder()), Index()
+    store, index = reading_store(), Index()
     index.add(rows(store.records()))
     warn_of_problems(store)
     points = index.points(asked)

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from steptime.cli import output
-from steptime.cli.request import read_plan, store_folder, warn_of_problems
+from steptime.cli.compare_sessions import compare_sessions, latest
+from steptime.cli.request import read_plan, reading_store, store_folder, warn_of_problems
 from steptime.cli.words import processes, settings
 from steptime.core.case import SETTINGS, Case
 from steptime.core.errors import SteptimeError
-from steptime.core.plan import Plan
 
 if TYPE_CHECKING:
     from steptime.analysis.compare import Comparison, Verdict
+    from steptime.core.plan import Plan
     from steptime.core.record import Attempt, Record
-    from steptime.store.folder import FolderStore
+    from steptime.store.reading import ReadingStore
 
 REFUSED = 5
+LISTED = "`steptime list results` shows what is there."
 WORDS = {
     "same": "B and A take the same time",
     "likely same": "B and A likely take the same time",
@@ -31,7 +33,7 @@ Answer = tuple["Comparison", "Attempt", "Attempt"]
 
 
 def compare_command(
-    a: Annotated[str, typer.Argument(help="key=value,… to measure now, or the id of a stored result.")],
+    a: Annotated[str, typer.Argument(help="key=value,… to measure now, or the id of a result or a session.")],
     b: Annotated[str, typer.Argument(help="The same; live, only what differs from A.")],
     profile: Annotated[str, typer.Option(help="quick, standard, gold or single.")] = "standard",
     despite: Annotated[str, typer.Option(help="Why to compare though the work differs.", show_default=False)] = "",
@@ -40,15 +42,22 @@ def compare_command(
     """Is B faster than A?
 
     The answer is faster, slower, same or inconclusive, with the ratio and its interval. Live, A is for example
-    workload=lenet5,batch_size=64 and B mode=compiled; stored, A and B are ids of results."""
+    workload=lenet5,batch_size=64 and B mode=compiled; stored, A and B are ids of results, or of sessions, whose cases
+    are compared one by one."""
     from steptime.session import Refused
-    from steptime.store.folder import FolderStore
 
     if ("=" in a) != ("=" in b):
         raise SteptimeError("Compare two cases (key=value,…) or two stored results (ids), not one of each.")
-    store = FolderStore(store_folder())
     try:
-        answer = _live(*_plans(a, b, profile), store, despite) if "=" in a else _stored(a, b, store, despite)
+        if "=" in a:
+            answer = _live(*_plans(a, b, profile), despite)
+        else:
+            store = reading_store()
+            first, second = _named(a, b, store)
+            if len(first) + len(second) > 2:
+                compare_sessions(first, second, store, despite=despite, json=json)
+                return
+            answer = _stored(first[0], second[0], store, despite)
     except Refused as refusal:
         _refuse(refusal, json=json)
     else:
@@ -61,44 +70,53 @@ def _plans(a: str, b: str, profile: str) -> tuple[Plan, Plan]:
     return read_plan("", first, profile), read_plan("", {**first, **settings(b.split(","))}, profile)
 
 
-def _live(a: Plan, b: Plan, store: FolderStore, despite: str) -> Answer:
+def _live(a: Plan, b: Plan, despite: str) -> Answer:
     from steptime import session
     from steptime.cli.watch import SessionWatch
+    from steptime.store.folder import FolderStore
 
+    store = FolderStore(store_folder())
     with SessionWatch() as watch:
         cases = (a.cases[0], b.cases[0])
         compared = session.compare(cases, b.protocol, store, despite=despite, watch=watch)
     return (compared.comparison, *compared.pairs[-1])
 
 
-def _stored(a: str, b: str, store: FolderStore, despite: str) -> Answer:
-    from steptime.analysis.compare import different_work, stored
+def _stored(first: Record, second: Record, store: ReadingStore, despite: str) -> Answer:
+    from steptime.analysis.certificates import TASK, certificates
+    from steptime.analysis.compare import different_work, noted, stored
     from steptime.session import Refused
 
-    try:
-        first, second = _record(a, store), _record(b, store)
-    finally:
-        warn_of_problems(store)  # the result that was not found may be one of them
-    one, other = (next(x for x in reversed(record.attempts) if x.measurement) for record in (first, second))
-    reasons = different_work(one, other)
+    one, other = latest(first), latest(second)
+    known = certificates(store.attempts(TASK))
+    reasons = different_work(one, other, known)
     if reasons and not despite:
         raise Refused(reasons)
-    comparison = stored(first, second)
+    comparison = noted(stored(first, second), (one, other), known)
     if reasons:
         comparison = replace(comparison, remarks=(*comparison.remarks, f"despite ({despite}): {'; '.join(reasons)}"))
     return comparison, one, other
 
 
-def _record(word: str, store: FolderStore) -> Record:
+def _named(a: str, b: str, store: ReadingStore) -> tuple[list[Record], list[Record]]:
+    try:
+        return _records(a, store), _records(b, store)
+    finally:
+        warn_of_problems(store)  # the result that was not found may be one of them
+
+
+def _records(word: str, store: ReadingStore) -> list[Record]:
+    """One result, or all of one session."""
     found = store.find(word)
     if not found:
-        raise SteptimeError(f"Nothing in {store.path} has an id that begins or ends with {word!r}.")
-    if len(found) > 1:
+        raise SteptimeError(f"Nothing in {store.path} has an id that begins or ends with {word!r}. {LISTED}")
+    if len({record.session for record in found}) > 1:
         names = ", ".join(f"{record.attempts[0].id[-8:]} ({record.case.label})" for record in found[:4])
         raise SteptimeError(f"{word!r} names {len(found)} results; say which: {names}{' …' if len(found) > 4 else ''}.")
-    if not found[0].measurements:
+    measured = [record for record in found if record.measurements]
+    if not measured:
         raise SteptimeError(f"{found[0].case.label} ({word}) has no measurement: {found[0].status}.")
-    return found[0]
+    return measured
 
 
 def _refuse(refusal: Any, *, json: bool) -> None:

@@ -7,11 +7,15 @@ from typing import Any
 
 from steptime.cli import output
 from steptime.cli.estimate import Estimate, estimate, history
+from steptime.cli.machine import newest_roofs
 from steptime.cli.request import NOTHING_LEFT, store_folder, warn_of_problems
 from steptime.cli.words import clock, differing
 from steptime.core.case import Case
 from steptime.core.plan import Plan
 from steptime.store.folder import FolderStore
+
+GUESSED = "Times of cases that never ran are rough guesses, from the network's arithmetic and the device's usual speed."
+NO_ROOFS = "`steptime machine` measures what this machine can do, and makes them better."
 
 
 def list_cases(plan: Plan, *, json: bool, quiet: bool) -> None:
@@ -19,7 +23,8 @@ def list_cases(plan: Plan, *, json: bool, quiet: bool) -> None:
     store = FolderStore(store_folder())
     past = history(store.attempts())
     warn_of_problems(store)
-    estimates = [estimate(case, plan.protocol, past) for case in plan.cases]
+    roofs = newest_roofs()
+    estimates = [estimate(case, plan.protocol, past, roofs) for case in plan.cases]
     if json:
         output.document(_document(plan, estimates))
         return
@@ -31,6 +36,8 @@ def list_cases(plan: Plan, *, json: bool, quiet: bool) -> None:
     count = "1 case" if len(plan.cases) == 1 else f"{len(plan.cases)} cases"
     output.say(f"{plan.title or plan.name}: {count}, {_range(least, most)} ({plan.protocol.profile}).")
     _table(plan, estimates)
+    if not all(guess.from_history for guess in estimates):
+        output.say(GUESSED if roofs else f"{GUESSED} {NO_ROOFS}")
     for line in () if quiet else plan.notes:
         output.say(f"note: {line}")
 
@@ -48,7 +55,12 @@ def _document(plan: Plan, estimates: Sequence[Estimate]) -> dict[str, Any]:
         "name": plan.name,
         "protocol": plan.protocol.to_dict(),
         "cases": [
-            {"case": case.to_dict(), "key": case.key, "seconds": [guess.least_seconds, guess.most_seconds]}
+            {
+                "case": case.to_dict(),
+                "key": case.key,
+                "seconds": [guess.least_seconds, guess.most_seconds],
+                "from_history": guess.from_history,
+            }
             for case, guess in zip(plan.cases, estimates, strict=True)
         ],
         "excluded": [{"case": gone.case.to_dict(), "reason": gone.reason} for gone in plan.excluded],
@@ -72,4 +84,4 @@ def _table(plan: Plan, estimates: Sequence[Estimate]) -> None:
 
 def _range(least: float, most: float) -> str:
     low, high = clock(least), clock(most)
-    return f"about {low}" if low == high else f"{low} to {high}"
+    return f"about {low}" if low == high else f"about {low} to {high}"

@@ -12,17 +12,19 @@ Entry = dict[str, Any]
 
 def list_command(
     what: Annotated[
-        str, typer.Argument(help="networks, workloads, frameworks, profiles or plans; all if left out.")
+        str,
+        typer.Argument(help="networks, workloads, frameworks, profiles or plans; all these if left out; or results."),
     ] = "",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """What there is: networks, workloads, frameworks, profiles, plans."""
+    """What there is: networks, workloads, frameworks, profiles, plans; and what was measured: results."""
     from steptime.cli.output import document, say
     from steptime.core.errors import unknown
 
-    if what and what not in SECTIONS:
-        raise unknown("list of", what, SECTIONS)
-    found = {name: section() for name, section in SECTIONS.items() if what in ("", name)}
+    known = {**SECTIONS, "results": _results}
+    if what and what not in known:
+        raise unknown("list of", what, known)
+    found = {name: section() for name, section in (known if what else SECTIONS).items() if what in ("", name)}
     if json:
         document(found)
         return
@@ -79,6 +81,13 @@ def _plans() -> list[Entry]:
     ]
 
 
+def _results() -> list[Entry]:
+    """Not in the list of everything: reading a store takes its time, and NumPy."""
+    from steptime.cli.stored import entries
+
+    return entries()
+
+
 SECTIONS: dict[str, Callable[[], list[Entry]]] = {
     "networks": _networks,
     "workloads": _workloads,
@@ -92,11 +101,15 @@ def _show(entries: list[Entry]) -> None:
     from steptime.cli.output import table
 
     columns = list(entries[0]) if entries else ["name"]
-    numbers = [name for name in columns if entries and not isinstance(entries[0][name], str)]
-    heads = {name: name.replace("_", " ") for name in columns}
-    rows = [[_text(entry[name]) for name in columns] for entry in entries]
+    numbers = [name for name in columns if any(not isinstance(entry[name], str) for entry in entries)]
+    heads = {name: name.removesuffix("_seconds").replace("_", " ") for name in columns}
+    rows = [[_text(name, entry[name]) for name in columns] for entry in entries]
     table(list(heads.values()), rows, right=[heads[name] for name in numbers])
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else f"{value:,}"
+def _text(name: str, value: Any) -> str:
+    from steptime.analysis.wording import duration
+
+    if value is None or isinstance(value, str):
+        return value or ""
+    return duration(value) if name.endswith("_seconds") else f"{value:,}"

@@ -12,10 +12,12 @@ from typing import Annotated, Any
 
 import typer
 
+from steptime import shelf
+from steptime.analysis.wording import digits
 from steptime.cli import output
 from steptime.cli.request import store_folder
 from steptime.cli.watch import Progress
-from steptime.cli.words import byte_count, clock, digits, scaled
+from steptime.cli.words import byte_count, clock, scaled
 from steptime.core.errors import SteptimeError
 
 REPEATED = ("memory_gib", "clock_source", "python")  # said elsewhere
@@ -29,11 +31,14 @@ def machine_command(
 
     Roofs are the best matrix products per data type and the best copy. They are kept in the store, so that results
     can be set against them."""
+    told = shelf.load("executors", "local").machine_file()  # a wrong one is told before anything is asked
     with Progress() as progress:
         progress.show("asking the machine …")
         found = _ask(progress, ["--no-roofs"] if no_roofs else [])
     if found["roofs"]:
         found["stored"] = str(_keep(found))
+    if told.path:
+        found["machine_file"] = told.to_dict()
     if json:
         output.document(found)
     else:
@@ -75,6 +80,20 @@ def kept_roof(machine: dict[str, Any], device: str, precision: str) -> float | N
         return None
 
 
+def newest_roofs() -> dict[str, dict[str, float]]:
+    """FLOP/s by device and precision, of the machine that was measured last; empty: none was."""
+    kept = sorted((store_folder() / "machines").glob("*.json"), key=lambda path: path.stat().st_mtime)
+    try:
+        found = json_text.loads(kept[-1].read_text())["roofs"] if kept else {}
+        return {device: _rates(part["roofs"]) for device, part in found.items()}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _rates(roofs: dict[str, Any]) -> dict[str, float]:
+    return {name: roof["flops_per_second"] for name, roof in roofs.items() if "flops_per_second" in roof}
+
+
 def _place(machine: dict[str, Any]) -> Path:
     return store_folder() / "machines" / f"{machine.get('fingerprint')}.json"
 
@@ -101,6 +120,11 @@ def _show(found: dict[str, Any]) -> None:
         output.say(f"{name}:")
         for label, text in lines(part):
             output.say(f"  {label:<28} {text}")
+        output.say()
+    if told := found.get("machine_file"):
+        output.say(f"machine file {told['path']}:")
+        for name, words in told["frameworks"].items():
+            output.say(f"  {name:<28} is started with {' '.join(words)}")
         output.say()
     rows = [row for device, part in found["roofs"].items() for row in _roof_rows(device, part)]
     if rows:

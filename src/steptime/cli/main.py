@@ -8,25 +8,30 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from steptime import __version__
+from steptime.cli.certify import certify_command
+from steptime.cli.chart import chart_command
 from steptime.cli.compare import compare_command
+from steptime.cli.guide import guide_command
+from steptime.cli.import_ import import_command
 from steptime.cli.list import list_command
 from steptime.cli.machine import machine_command
 from steptime.cli.run import run_command
 from steptime.cli.show import show_command
+from steptime.cli.store import COMMANDS as STORE_COMMANDS
+from steptime.cli.train import train_command
 from steptime.core.errors import SteptimeError
 
 INTERRUPTED = 130
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-AFTER_INTERRUPT = {
-    "run": "interrupted: what was measured is kept; the same command continues.",
-    "compare": "interrupted: what was measured is kept; a comparison starts anew when it is asked for again.",
-}
+AFTER_INTERRUPT = dict.fromkeys(
+    ("run", "compare"), "interrupted: what was measured is kept; the same command continues."
+)
+AFTER_INTERRUPT["train"] = "interrupted: no weights were written."
 EXIT_CODES = """Exit codes: 0 fine, 1 a mistake in what was asked, 2 wrong usage, 3 every case failed,
 4 some cases failed, 5 comparison refused, 130 interrupted."""
 
@@ -49,14 +54,14 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def everywhere(
     store: Annotated[
-        Path | None, typer.Option(help="Folder of the results. Default: $STEPTIME_STORE, else ./results.")
-    ] = None,
+        str, typer.Option(help="Folder of the results, or postgresql://… to read. Default: $STEPTIME_STORE, ./results.")
+    ] = "",
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    if store is not None:
-        os.environ["STEPTIME_STORE"] = str(store)
+    if store:
+        os.environ["STEPTIME_STORE"] = store
 
 
 def spoken(command: Callable[..., None], interrupted: str = "interrupted.") -> Callable[..., None]:
@@ -93,9 +98,18 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "show": show_command,
     "compare": compare_command,
     "machine": machine_command,
+    "certify": certify_command,
+    "chart": chart_command,
+    "train": train_command,
+    "import": import_command,
+    "guide": guide_command,
 }
 for name, function in COMMANDS.items():
     app.command(name)(spoken(function, AFTER_INTERRUPT.get(name, "interrupted.")))
+store_app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Checks, compacts, sends and merges stores.")
+for name, function in STORE_COMMANDS.items():
+    store_app.command(name)(spoken(function))
+app.add_typer(store_app, name="store")
 
 
 def main() -> None:

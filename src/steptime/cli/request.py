@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steptime.cli import output
 from steptime.core.errors import SteptimeError, unknown
-from steptime.core.plan import Plan, Request, expand
-from steptime.core.reference import Outside
 
 if TYPE_CHECKING:
+    from steptime.core.plan import Plan, Request
     from steptime.store.folder import FolderStore
+    from steptime.store.postgres import PostgresStore
+    from steptime.store.reading import ReadingStore
 
 NOTHING_LEFT = "every case is excluded, nothing is left to run."
 TOUR = "tour"
@@ -23,16 +23,38 @@ PROTOCOL = "protocol."  # `--set protocol.target=0.01`: how to measure, not what
 
 def shipped() -> dict[str, str]:
     """The plans that come with the package, by name."""
+    from importlib.resources import files
+
     found = files("steptime").joinpath("plans").iterdir()
     texts = {entry.name.removesuffix(".toml"): entry for entry in found if entry.name.endswith(".toml")}
     return {name: texts[name].read_text(encoding="utf-8") for name in sorted(texts)}
 
 
 def store_folder() -> Path:
-    return Path(os.environ.get("STEPTIME_STORE") or "results")
+    from steptime.store.postgres import is_database, named
+
+    if is_database(word := _store_word()):
+        raise SteptimeError(
+            f"Only stored results are read from {named(word)}. "
+            "Everything else needs a folder (--store DIR); `steptime store push` sends it to a database."
+        )
+    return Path(word)
 
 
-def warn_of_problems(store: FolderStore) -> None:
+def reading_store() -> FolderStore | PostgresStore:
+    """For commands that only read."""
+    from steptime.store.folder import FolderStore
+    from steptime.store.postgres import PostgresStore, is_database
+
+    word = _store_word()
+    return PostgresStore(word) if is_database(word) else FolderStore(word)
+
+
+def _store_word() -> str:
+    return os.environ.get("STEPTIME_STORE") or "results"
+
+
+def warn_of_problems(store: ReadingStore) -> None:
     """Journals that the latest reading had to pass over."""
     for problem in store.problems:
         output.warn(f"note: {problem}")
@@ -40,6 +62,8 @@ def warn_of_problems(store: FolderStore) -> None:
 
 def read_plan(name: str, settings: Mapping[str, Any], profile: str = "") -> Plan:
     """A file, the name of a shipped plan, or nothing: then the settings alone are the plan."""
+    from steptime.core.plan import expand
+
     text = _text(name) if name else 'name = "command line"'
     try:
         return expand(text, _request(settings, profile))
@@ -49,6 +73,8 @@ def read_plan(name: str, settings: Mapping[str, Any], profile: str = "") -> Plan
 
 def _request(settings: Mapping[str, Any], profile: str) -> Request:
     from steptime import shelf, workloads
+    from steptime.core.plan import Request
+    from steptime.core.reference import Outside
 
     device = "cuda:0" if Path("/dev/nvidia0").exists() else "cpu"
     return Request(

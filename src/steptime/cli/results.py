@@ -5,28 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from steptime.analysis.certificates import Certificate, certified
 from steptime.analysis.flags import OWN_METRIC, Flag
-from steptime.analysis.result import Estimate, Result, result
-from steptime.cli import output
+from steptime.analysis.result import Result, result
+from steptime.analysis.throughput import Estimate, Throughput
+from steptime.analysis.wording import digits, duration, percent
+from steptime.cli import output, price
 from steptime.cli.machine import kept_roof
-from steptime.cli.words import described, differing, digits, duration, percent, processes, scaled
+from steptime.cli.words import described, differing, processes, scaled
 from steptime.core.record import Record
 
 Measured = tuple[Record, Result]
+Known = Sequence[Certificate]
 NARROW_COLUMNS = 100  # below it a table folds every cell
+FIRST = "first step"  # tracing and compiling are in it
 GRADES = "Grades: A sure, B good, C noisy or limited, X not valid."
 
 
-def as_document(records: Sequence[Record]) -> dict[str, Any]:
-    return {"session": records[0].session if records else None, "records": [_entry(record) for record in records]}
+def as_document(records: Sequence[Record], known: Known = ()) -> dict[str, Any]:
+    return {
+        "session": records[0].session if records else None,
+        "records": [_entry(record, known) for record in records],
+    }
 
 
-def _entry(record: Record) -> dict[str, Any]:
+def _entry(record: Record, known: Known) -> dict[str, Any]:
     outcome: dict[str, Any] = (
         {"failure": vars(record.failures[-1])}
         if not record.measurements
         else {
             "result": result(record).to_dict(),
+            "accuracy": record.accuracy,
+            "accuracy_differs": record.accuracy_differs,
             "failures": [{"cause": failure.cause, "reason": failure.reason} for failure in record.failures],
         }
     )
@@ -38,17 +48,19 @@ def _entry(record: Record) -> dict[str, Any]:
         "attempts": [attempt.id for attempt in record.attempts],
         "machine": record.last.machine,
         "software": record.last.software,
+        "certified": certified(record.last, known),
     }
 
 
-def show(records: Sequence[Record]) -> None:
+def show(records: Sequence[Record], known: Known = ()) -> None:
+    """Rows of several frameworks say whether a certificate proves that they did the same work."""
     measured = [(record, result(record)) for record in records if record.measurements]
     failed = [record for record in records if not record.measurements]
     names = differing([record.case for record in records])
     output.say(_sentence(measured, len(records)))
     if measured:
         output.say()
-        _details(*measured[0]) if len(records) == 1 else _rows(measured, names)
+        _details(*measured[0]) if len(records) == 1 else _rows(measured, names, known)
         _doubts(measured)
     for record, _ in measured:
         _losses(record, names)
@@ -82,14 +94,17 @@ def _losses(record: Record, names: Sequence[str]) -> None:
 
 
 def _details(record: Record, found: Result) -> None:
-    numbers, unit = found.speed_numbers, f"{found.unit}/s"
+    numbers, unit = found.speed_numbers, f"{_word(found.throughput.unit)}/s"
     lines = {
         "typical step": _interval(found.typical_time_seconds),
         "mean step": _interval(found.mean_time_seconds),
-        "mean speed": f"{digits(numbers.mean_speed)} {unit}, jitter {digits(numbers.speed_jitter)}, "
+        "typical speed": _both(found.throughput),
+        "mean speed": f"{digits(numbers.mean_speed)} {unit} aggregate, jitter {digits(numbers.speed_jitter)}, "
         f"uncertainty {digits(numbers.speed_uncertainty)} as if steps were independent",
         "CPU time per step": duration(found.cpu_seconds_per_step),
+        "start-up": _start(record, found),
         "network's arithmetic": _arithmetic(record, found.model_flops_per_second),
+        **price.lines(record),
         "measured": f"{processes(found.processes)}, {found.steps:,} steps; id {_id(record)}",
         "protocol": ", ".join([found.protocol["profile"], *(f"{k} = {v}" for k, v in found.protocol_changes.items())]),
     }
@@ -112,25 +127,30 @@ def _interval(found: Estimate) -> str:
     return f"{duration(found.value)} ({duration(found.low)} … {duration(found.high)}, {found.claim})"
 
 
-def _rows(measured: Sequence[Measured], names: Sequence[str]) -> None:
-    _blocks(measured, names) if output.width() < NARROW_COLUMNS else _table(measured, names)
+def _rows(measured: Sequence[Measured], names: Sequence[str], known: Known) -> None:
+    cells = [_columns(record, found) for record, found in measured]
+    if "framework" in names:
+        for (record, _), row in zip(measured, cells, strict=True):
+            row["certified"] = "yes" if certified(record.last, known) else "no"
+    (_blocks if output.width() < NARROW_COLUMNS else _table)(measured, names, cells)
 
 
-def _table(measured: Sequence[Measured], names: Sequence[str]) -> None:
+def _table(measured: Sequence[Measured], names: Sequence[str], cells: Sequence[dict[str, str]]) -> None:
+    told = [name for name in cells[0] if any(row[name] for row in cells)]
     rows = [
-        [*(str(getattr(record.case, name)) for name in names), *_columns(record, found).values()]
-        for record, found in measured
+        [*(str(getattr(record.case, name)) for name in names), *(row[name] for name in told)]
+        for (record, _), row in zip(measured, cells, strict=True)
     ]
-    heads = [*(name.replace("_", " ") for name in names), *_columns(*measured[0])]
-    output.table(heads, rows, right=("typical step", "speed"))
+    heads = [*(name.replace("_", " ") for name in names), *told]
+    output.table(heads, rows, right=("typical step", "speed", FIRST))
 
 
-def _blocks(measured: Sequence[Measured], names: Sequence[str]) -> None:
-    for number, (record, found) in enumerate(measured):
+def _blocks(measured: Sequence[Measured], names: Sequence[str], cells: Sequence[dict[str, str]]) -> None:
+    for number, ((record, _), row) in enumerate(zip(measured, cells, strict=True)):
         if number:
             output.say()
         output.say(described(record.case, names))
-        for name, text in _columns(record, found).items():
+        for name, text in row.items():
             if text:
                 output.say(f"  {name:<14}{text}")
 
@@ -140,7 +160,10 @@ def _columns(record: Record, found: Result) -> dict[str, str]:
         "typical step": duration(_time(found)),
         "how sure": _sure(found),
         "speed": _speed(found),
+        FIRST: "" if record.case.mode == "eager" else duration(found.start_seconds.get("first_step", 0.0)),
+        **price.columns(record),
         "grade": found.grade,
+        "certified": "",  # said where frameworks differ
         "id": _id(record),
         "doubts": ", ".join(dict.fromkeys(flag.name.replace("_", " ") for flag in _said(found))),
     }
@@ -185,4 +208,25 @@ def _said(found: Result) -> list[Flag]:
 
 
 def _speed(found: Result) -> str:
-    return f"{digits(found.typical_speed_per_second.value)} {found.unit}/s"
+    """Of all devices together."""
+    return _rates(found.throughput.aggregate)
+
+
+def _both(speed: Throughput) -> str:
+    if speed.devices == 1:
+        return f"{_rates(speed.per_device)}, per device and aggregate: it is 1 device"
+    return f"{_rates(speed.per_device)} per device, {_rates(speed.aggregate)} aggregate over {speed.devices} devices"
+
+
+def _rates(speeds: dict[str, Estimate]) -> str:
+    return ", ".join(f"{digits(speed.value)} {_word(unit)}/s" for unit, speed in speeds.items())
+
+
+def _word(unit: str) -> str:
+    return unit.replace("_", " ")
+
+
+def _start(record: Record, found: Result) -> str:
+    """What compiling costs is in the first step, unless a compiler kept it from an earlier run."""
+    parts = [f"{name.replace('_', ' ')} {duration(seconds)}" for name, seconds in found.start_seconds.items()]
+    return ", ".join([*parts, f"compile cache {record.case.compile_cache}"])

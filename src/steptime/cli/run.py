@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from steptime.cli import output
 from steptime.cli.request import NOTHING_LEFT, TOUR, read_plan, store_folder, warn_of_problems
 from steptime.cli.words import settings
-from steptime.core.plan import Plan
+
+if TYPE_CHECKING:
+    from steptime.core.plan import Plan
 
 ALL_FAILED, SOME_FAILED = 3, 4
 NEXT = """
@@ -60,6 +62,7 @@ def _say_nothing_is_left(plan: Plan, *, json: bool) -> None:
 
 def _measure(plan: Plan, *, again: bool, json: bool, touring: bool) -> None:
     from steptime import session
+    from steptime.analysis.certificates import TASK, certificates
     from steptime.cli import results
     from steptime.cli.watch import SessionWatch
     from steptime.store.folder import FolderStore
@@ -70,10 +73,11 @@ def _measure(plan: Plan, *, again: bool, json: bool, touring: bool) -> None:
     with SessionWatch() as watch:
         records = session.run(plan.cases, plan.protocol, store, again=again, watch=watch)
     warn_of_problems(store)
+    known = certificates(store.attempts(TASK))
     if json:
-        output.document(results.as_document(records))
+        output.document(results.as_document(records, known))
     else:
-        results.show(records)
+        results.show(records, known)
         fresh = "Stored" if watch.finished_processes else "Measured before (--again measures anew), stored"
         output.say(f"\n{fresh} in {store.path}.")
         if touring:

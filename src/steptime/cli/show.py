@@ -59,10 +59,17 @@ def _layer(graph: Graph, layer: Layer) -> dict[str, Any]:
         "kind": layer.kind.name,
         "inputs": layer.inputs,
         "shape": layer.shape,
-        "parameters": sum(weight.size for weight in layer.weights.values() if weight.trainable),
+        "parameters": _own_parameters(layer),
         "forward_flops": forward,
         "backward_flops": backward,
     }
+
+
+def _own_parameters(layer: Layer) -> int:
+    """Lent weights stand in their owner's row, so that the column adds up."""
+    if layer.kind.borrows is not None:
+        return 0
+    return sum(weight.size for weight in layer.weights.values() if weight.trainable)
 
 
 def _print(network: Network) -> None:
@@ -90,12 +97,18 @@ def _print(network: Network) -> None:
     width = max(map(len, totals.values()))
     for name, value in totals.items():
         say(f"{name:30}{value:>{width}}")
-    if facts["units_per_sample"] > 1:
-        say(f"{'one sample':30}{facts['units_per_sample']} {facts['unit']}")
+    say(f"{'one sample':30}{_counted(facts['units_per_sample'])}")
     say(f"{'optimizer':30}{facts['optimizer']}")
     say(f"{'fingerprint':30}{facts['fingerprint']}")
 
 
+def _counted(units: dict[str, int]) -> str:
+    words = {unit: unit.replace("_", " ").removesuffix("s" if count == 1 else "") for unit, count in units.items()}
+    return ", ".join(f"{count} {words[unit]}" for unit, count in units.items())
+
+
 def _rule(optimizer: Optimizer) -> str:
     inertia = f", momentum {optimizer.momentum}" if optimizer.kind == "momentum" else ""
-    return f"{optimizer.kind}, rate {optimizer.rate}{inertia}"
+    how = "decoupled " if optimizer.decoupled else ""
+    decay = f", {how}weight decay {optimizer.weight_decay}" if optimizer.weight_decay else ""
+    return f"{optimizer.kind}, rate {optimizer.rate}{inertia}{decay}"

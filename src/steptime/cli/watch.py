@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from steptime.cli.estimate import estimate
 from steptime.cli.words import clock
-from steptime.core.job import Job
-from steptime.core.record import Attempt
+
+if TYPE_CHECKING:
+    from steptime.core.job import Job
+    from steptime.core.record import Attempt
 
 
 class Progress:
@@ -50,4 +51,6 @@ class SessionWatch(Progress):
     def _each(self, job: Job) -> float:
         if self.finished_processes:
             return self._seconds / self.finished_processes
+        from steptime.cli.estimate import estimate
+
         return estimate(job.case, job.protocol, {}).least_seconds / job.protocol.processes_least

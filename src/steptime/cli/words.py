@@ -5,24 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from steptime.analysis.wording import digits
 from steptime.core.case import SETTINGS, Case
 from steptime.core.errors import SteptimeError
-from steptime.core.reference import typed
 
-UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-
-
-def digits(value: float) -> str:
-    """Four significant digits, thousands apart: 12.34, 5,193, 0.01234."""
-    if value == 0:
-        return "0"
-    return f"{value:,.0f}" if abs(value) >= 999.95 else f"{value:.4g}"
-
-
-def duration(seconds: float) -> str:
-    size, unit = next(((size, unit) for size, unit in UNITS if abs(seconds) >= size), UNITS[-1])
-    return f"{digits(seconds / size)} {unit}"
 
 
 def clock(seconds: float) -> str:
@@ -42,10 +29,6 @@ def byte_count(value: int) -> str:
     """Memory comes in powers of two."""
     size, unit = next(((1 << s, u) for s, u in ((30, "GiB"), (20, "MiB"), (10, "KiB")) if value >= 1 << s), (1, "B"))
     return f"{digits(value / size)} {unit}"
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if abs(share) < 0.1 else f"{100 * share:.0f} %"
 
 
 def processes(count: int) -> str:
@@ -70,6 +53,8 @@ def settings(texts: Iterable[str]) -> dict[str, Any]:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:
             raise SteptimeError(f"Settings are written key=value, for example batch_size=64; found {text!r}.")
+        from steptime.core.reference import typed  # slow to import, and help does not need it
+
         words = [typed(word) for word in value.split(",")]
         found[name.strip()] = words[0] if len(words) == 1 else words
     return found

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from steptime import shelf, workloads
-from steptime.analysis.compare import Comparison, Pair, block_pairs, different_work, live, wants_more_pairs
+from steptime.analysis.certificates import TASK, certificates
+from steptime.analysis.compare import Comparison, Pair, block_pairs, different_work, live, noted, wants_more_pairs
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
-from steptime.session.rounds import MAY_PASS, TRIES, plan_of
+from steptime.session.rounds import MAY_PASS, TRIES, newest, plan_of
 from steptime.session.watch import Nobody, Watch
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
@@ -42,17 +45,32 @@ class Compared:
 def compare(
     cases: tuple[Case, Case], protocol: Protocol, store: FolderStore, *, despite: str = "", watch: Watch | None = None
 ) -> Compared:
-    """B, the second, against A. Raises Refused, or SteptimeError when one of the two can not be measured."""
-    reasons = different_work(*(_planned(case) for case in cases))
+    """B, the second, against A; what an interrupted comparison of the same has measured is used.
+
+    Raises Refused, or SteptimeError when one of the two can not be measured."""
+    known = certificates(store.attempts(TASK))
+    first, second = (_planned(case) for case in cases)
+    reasons = different_work(first, second, known)
     if reasons and not despite:
         raise Refused(reasons)
-    duel = Duel(cases, protocol, store, watch or Nobody())
-    while wants_more_pairs(duel.pairs):
-        duel.next_pair()
-    comparison = live(duel.pairs)
+    with store.hold(plan := duel_of(cases, protocol)):
+        duel = Duel(cases, protocol, store, watch or Nobody(), plan=plan)
+        duel.remember()
+        while wants_more_pairs(duel.pairs):
+            duel.next_pair()
+    reasons = reasons or different_work(*duel.pairs[-1], known)  # versions and devices are known only now
+    if reasons and not despite:
+        raise Refused(reasons)
+    comparison = noted(live(duel.pairs), duel.pairs[-1], known)
     if reasons:
         comparison = replace(comparison, remarks=(*comparison.remarks, f"despite ({despite}): {'; '.join(reasons)}"))
     return Compared(comparison, tuple(duel.pairs))
+
+
+def duel_of(cases: tuple[Case, Case], protocol: Protocol) -> str:
+    """A plan of its own: pairs are not measured as cases by themselves are, and B against A is not A against B."""
+    words = ["pairs", plan_of(cases, protocol), *(case.key for case in cases)]
+    return hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
 
 
 def _planned(case: Case) -> Attempt:
@@ -70,15 +88,27 @@ class Duel:
     protocol: Protocol
     store: FolderStore
     watch: Watch
+    plan: str
+    session: str = field(default_factory=uuid7)
     executor: Any = field(default_factory=lambda: shelf.load("executors", "local").Executor())
     pairs: list[Pair] = field(default_factory=list)
     together: bool = True  # False: both at once do not fit in memory
     tried: int = 0
     failures: int = 0
 
-    def __post_init__(self) -> None:
-        self.session, self.plan = uuid7(), plan_of(self.cases, self.protocol)
-        self.dice = random.Random(self.session)
+    def remember(self) -> None:
+        """Goes on with the newest session of this plan, unless that one has its verdict."""
+        session = newest(self.store, self.plan)
+        known = [attempt for attempt in self.store.attempts() if attempt.session == session]
+        pairs = whole_pairs(known)
+        if session is not None and wants_more_pairs(pairs):
+            self.session, self.pairs = session, pairs
+            self.tried = max(attempt.process for attempt in known) // 2 + 1
+
+    @cached_property
+    def dice(self) -> random.Random:
+        """Other throws for the pairs that follow than for those before an interruption."""
+        return random.Random(f"{self.session} {self.tried}")
 
     def next_pair(self) -> None:
         """Adds one, or takes note of why not."""
@@ -148,3 +178,12 @@ class Duel:
     def _tell(self, job: Job) -> None:
         looks = [look for look in self.protocol.pair_looks if look > len(self.pairs)]
         self.watch.started(job, job.process, 2 * (self.tried + looks[0] - len(self.pairs)))
+
+
+def whole_pairs(attempts: Sequence[Attempt]) -> list[Pair]:
+    """A and B, where both were measured, in the order in which they ran."""
+    sides: dict[str, list[Attempt]] = {}
+    for attempt in sorted(attempts, key=lambda attempt: attempt.process):
+        if attempt.measurement is not None:
+            sides.setdefault(attempt.pair, []).append(attempt)
+    return [(pair[0], pair[1]) for pair in sides.values() if len(pair) == 2]

@@ -1,0 +1,67 @@
+"""Proves that a framework's lowering of a network is the network: compares what it computes with the reference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from steptime import shelf, workloads
+from steptime.core.errors import Unsupported
+from steptime.graph import Work
+from steptime.tasks import Setting
+from steptime.tasks.certify.evidence import RULE, Lowering, dropout_losses, gather, widened
+from steptime.tasks.certify.judge import judge, judge_dropout
+from steptime.tasks.certify.reference import Shelved, write_deviations, write_exact
+
+INT8 = "int8 is another network; its price is its accuracy part."
+
+
+def perform(setting: Setting) -> None:
+    """Options: `references`, a folder; `reference`, the framework that is right; `precision` and `draws` of the bounds;
+    `write`: to compute the reference instead of comparing with it."""
+    job, options = setting.job, setting.job.options
+    if options["precision"] == "int8":
+        raise Unsupported(INT8)
+    work = workloads.load(job.case.workload).build(job.case)
+    shelved = Shelved(Path(options["references"]), work, options["reference"])
+    lower = Lowering(setting.framework, job.case)
+    if options.get("write"):
+        write(lower, work, shelved, options)
+        setting.journal.found({"reference": shelved.name})
+    else:
+        items = examine(lower, work, shelved, options)
+        facts = certified(setting, items)
+        setting.journal.found({"certificate": {**facts, "reference": shelved.name, "draws": options["draws"]}})
+
+
+def write(lower: Lowering, work: Work, shelved: Shelved, options: dict[str, Any]) -> None:
+    """What is there already is not computed again."""
+    precision, draws = options["precision"], options["draws"]
+    if not shelved.exact.exists():
+        write_exact(shelved.exact, lower, work)
+    if not shelved.deviations(precision, draws).exists():
+        runs = [replace(lower, draw=draw, precision=precision) for draw in range(draws)]
+        write_deviations(shelved.deviations(precision, draws), runs, work, shelved.read_exact())
+
+
+def examine(lower: Lowering, work: Work, shelved: Shelved, options: dict[str, Any]) -> list[dict[str, Any]]:
+    covers = "inference" if lower.case.phase == "inference" else "training"
+    size, precision = shelf.load("frameworks", options["reference"]).rounding_size, lower.case.precision
+    found, exact = gather(lower, work, covers=covers), shelved.read_exact()
+    units = {item: size(widened(precision) if item == RULE else precision) for item in found}
+    items = judge(found, exact, shelved.read_deviations(options["precision"], options["draws"]), units)
+    if covers == "training" and (losses := dropout_losses(lower, work)):
+        items.append(judge_dropout(losses, exact["dropout"], size(precision)))
+    return items
+
+
+def certified(setting: Setting, items: list[dict[str, Any]]) -> dict[str, Any]:
+    case = setting.job.case
+    return {
+        "passed": all(item["passed"] for item in items),
+        "covers": "inference" if case.phase == "inference" else "training",
+        "version": setting.framework.versions()[case.framework],
+        "batch_size": case.batch_size,
+        "items": items,
+    }

@@ -1,0 +1,66 @@
+"""A framework that computes with fp32's errors and, where a test says so, something else than it should."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steptime.core.case import Case
+from steptime.data.synthetic import synthetic_batch
+from steptime.frameworks import numpy as reference
+from steptime.graph import Net, Optimizer, Tensor, Work, adam
+from steptime.graph.weights import initial_weights
+from steptime.tasks.certify import examine, write
+from steptime.tasks.certify.evidence import Lowering
+from steptime.tasks.certify.reference import Shelved
+
+EXACT = Case(workload="tiny", framework="numpy", precision="fp64", batch_size=4)
+OPTIONS = {"reference": "numpy", "precision": "fp32", "draws": 3}
+Items = dict[str, dict[str, Any]]
+
+
+def build(network: Callable[[Net], Tensor], optimizer: Optimizer | None = None) -> Work:
+    net = Net("tiny")
+    graph = net.graph(network(net))
+    return Work(graph, dict(initial_weights(graph, 0)), synthetic_batch(graph, 4, 0), optimizer or adam(1e-3))
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The reference, rounded; `change` is what it mistakes every work for."""
+
+    change: Callable[[Work], Work] = lambda work: work
+
+    def lower(self, work: Work, case: Case) -> Any:
+        exact = replace(case, precision="fp64")
+        return reference.lower_rounded(self.change(work), exact, precision="fp32", draw=99)
+
+
+class Bench:
+    """One work with its reference on the disk."""
+
+    def __init__(self, folder: Path, work: Work) -> None:
+        self.work, self.shelved = work, Shelved(folder, work, "numpy")
+        write(Lowering(reference, EXACT), work, self.shelved, OPTIONS)
+
+    def items(self, candidate: Any = None, **settings: Any) -> Items:
+        case = replace(EXACT, precision="fp32", **settings)
+        found = examine(Lowering(candidate or Candidate(), case), self.work, self.shelved, OPTIONS)
+        return {item["item"]: item for item in found}
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Callable[..., Bench]:
+    def make(network: Callable[[Net], Tensor], optimizer: Optimizer | None = None) -> Bench:
+        return Bench(tmp_path / "references", build(network, optimizer))
+
+    return make
+
+
+@pytest.fixture
+def mistaking() -> Callable[[Callable[[Work], Work]], Candidate]:
+    return Candidate

@@ -1,0 +1,90 @@
+"""What is gathered from a program, and that steps left out by loss scaling are not taken for steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steptime.core.case import Case
+from steptime.frameworks import numpy as reference
+from steptime.graph import Net, Tensor, Work
+from steptime.tasks.certify.evidence import RULE, STEPS, Lowering, dropout_losses, gather, widened
+
+EXACT = Case(workload="tiny", framework="numpy", precision="fp64", batch_size=4)
+
+
+def network(net: Net) -> Tensor:
+    return net.dense(net.dropout(net.relu(net.batch_norm(net.dense(net.input(6), 8))), 0.5), 4)
+
+
+@pytest.fixture
+def work(bench: Callable[..., Any]) -> Work:
+    found: Work = bench(network).work
+    return found
+
+
+def test_training_shows_every_item_and_every_weight(work: Work) -> None:
+    found = gather(Lowering(reference, EXACT), work, covers="training")
+    assert list(found) == ["outputs", "loss", "gradients", "optimizer step", "trajectory", RULE]
+    assert found["gradients"].keys() == {name for name, weight in work.graph.weights.items() if weight.trainable}
+    assert found["optimizer step"].keys() == work.graph.weights.keys()
+    assert len(found["trajectory"]) == STEPS
+
+
+def test_inference_shows_outputs_alone(work: Work) -> None:
+    assert list(gather(Lowering(reference, EXACT), work, covers="inference")) == ["outputs"]
+
+
+def test_the_trajectory_is_the_steps_own_with_dropout_at_zero(work: Work) -> None:
+    found = gather(Lowering(reference, EXACT), work, covers="training")
+    assert found["trajectory"]["step 1"] == found["loss"]["loss"]
+    assert found["trajectory"]["step 20"] < found["loss"]["loss"]
+
+
+def test_dropout_is_drawn_for_every_rate(work: Work) -> None:
+    losses = dropout_losses(Lowering(reference, EXACT), work, 3)
+    assert list(losses) == ["rate 0.5"] and len(set(losses["rate 0.5"])) == 3
+
+
+class Skipping:
+    """Loss scaling that starts too high: the first steps move statistics and nothing else."""
+
+    def __init__(self, program: Any, skips: int) -> None:
+        self.program, self.skips = program, skips
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.program, name)
+
+    def facts(self) -> dict[str, Any]:
+        return {"loss_scaling": True}
+
+    def step(self) -> float:
+        if not self.skips:
+            return float(self.program.step())
+        self.skips -= 1
+        before = self.program.weights()
+        loss, _ = self.program.gradients(self.program.batch)
+        self.program.load({**before, "batch_norm1.running_mean": before["batch_norm1.running_mean"] + 1})
+        return float(loss)
+
+
+def test_steps_that_loss_scaling_leaves_out_do_not_count(work: Work) -> None:
+    class Framework:
+        def lower(self, work: Work, case: Case) -> Any:
+            program = reference.lower(work, case)
+            return (
+                Skipping(program, 3) if "batch_norm1.weight" in work.weights and case.phase == "training" else program
+            )
+
+    plain = gather(Lowering(reference, EXACT), work, covers="training")
+    scaled = gather(Lowering(Framework(), EXACT), work, covers="training")
+    for item in ("optimizer step", "trajectory"):
+        for name, value in plain[item].items():
+            np.testing.assert_allclose(scaled[item][name], value, rtol=1e-12, atol=1e-15, err_msg=name)
+
+
+def test_the_rule_is_shown_in_fp32_or_better() -> None:
+    assert [widened(word) for word in ("fp64", "fp32", "bf16", "fp8")] == ["fp64", "fp32", "fp32", "fp32"]

@@ -1,0 +1,117 @@
+"""Errors against bounds: relative, by item, with the place, and safe against lucky draws and broken numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steptime.tasks.certify.judge import FLOOR, SLACK, deviation, judge, judge_dropout
+
+EXACT = {"outputs": {"outputs": np.array([[1.0, -2.0], [0.5, 1.0]])}}
+UNIT = 1e-6
+
+
+def judged(found: Any, allowed: float = 1e-5, exact: Any = EXACT) -> dict[str, Any]:
+    item = next(iter(exact))
+    deviations = {item: {name: [allowed, allowed] for name in exact[item]}}
+    return judge({item: found}, exact, deviations, {item: UNIT})[0]
+
+
+def off(by: float) -> dict[str, Any]:
+    values = EXACT["outputs"]["outputs"].copy()
+    values[1, 0] += by
+    return {"outputs": values}
+
+
+def test_an_error_within_the_bound_passes_with_its_share_and_place() -> None:
+    found = judged(off(2e-5))
+    bound = SLACK * 1e-5 + FLOOR * UNIT * 2.0
+    assert found["passed"] and found["where"] == "outputs[1, 0]"
+    assert found["share"] == pytest.approx(2e-5 / bound)
+    assert found["error"] == pytest.approx(1e-5) and found["bound"] == pytest.approx(bound / 2.0)
+
+
+def test_an_error_beyond_it_fails() -> None:
+    assert not judged(off(1e-4))["passed"]
+
+
+def test_many_small_errors_fail_where_each_would_pass() -> None:
+    exact = {"outputs": {"outputs": np.linspace(0.0, 1.0, 10_000)}}
+    deviations = {"outputs": {"outputs": [1e-3, 1e-5]}}
+    found = judge({"outputs": {"outputs": exact["outputs"]["outputs"] + 1e-4}}, exact, deviations, {"outputs": UNIT})
+    assert not found[0]["passed"]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_a_number_fails(value: float) -> None:
+    found = judged(off(value))
+    assert not found["passed"] and found["share"] is None
+
+
+def test_a_weight_that_is_absent_misshapen_or_unknown_fails() -> None:
+    right = EXACT["outputs"]["outputs"]
+    assert judged({})["where"] == "outputs: absent"
+    assert "shape (4,)" in judged({"outputs": right.ravel()})["where"]
+    assert "extra" in judged({"outputs": right, "extra": right})["where"]
+
+
+def test_a_gradient_that_is_exactly_zero_may_only_be_zero_or_small_beside_the_others() -> None:
+    exact = {"gradients": {"a": np.array([1.0]), "b": np.array([0.0])}}
+    assert judged({"a": np.array([1.0]), "b": np.array([0.0])}, 0.0, exact)["share"] == 0.0
+    assert not judged({"a": np.array([1.0]), "b": np.array([1e-3])}, 0.0, exact)["passed"]
+
+
+def test_no_weight_must_be_better_than_half_of_them_are() -> None:
+    exact = {"gradients": {name: np.array([1.0]) for name in "abc"}}
+    deviations = {"gradients": {"a": [1e-4, 1e-4], "b": [1e-4, 1e-4], "c": [0.0, 0.0]}}  # c had a lucky draw
+    found = {"gradients": {"a": np.array([1.0]), "b": np.array([1.0]), "c": np.array([1.0 + 1e-4])}}
+    assert judge(found, exact, deviations, {"gradients": UNIT})[0]["passed"]
+
+
+def test_one_turned_sign_in_a_small_weight_is_no_bias_of_all() -> None:
+    exact = {"optimizer step": {name: np.ones(32 if name == "small" else 3200) for name in ("a", "b", "small")}}
+    deviations = {"optimizer step": {"a": [2.0, 0.05], "b": [2.0, 0.05], "small": [1e-3, 1e-3]}}
+    found = {name: value.copy() for name, value in exact["optimizer step"].items()}
+    found["small"][7] = -1.0
+    assert judge({"optimizer step": found}, exact, deviations, {"optimizer step": UNIT})[0]["passed"]
+    found["a"][:100] = -1.0
+    assert not judge({"optimizer step": found}, exact, deviations, {"optimizer step": UNIT})[0]["passed"]
+
+
+def test_a_loss_may_be_off_by_what_the_outputs_are_and_by_what_it_was_before() -> None:
+    steps = {f"step {number}": np.float64(2.0) for number in range(1, 5)}
+    exact = {**EXACT, "loss": {"loss": np.float64(2.0)}, "trajectory": steps}
+    small = [1e-9, 1e-9]
+    deviations = {"outputs": {"outputs": [1e-4, 1e-4]}, "loss": {"loss": small}}
+    deviations["trajectory"] = {name: small for name in steps} | {"step 3": [1e-2, 1e-2]}
+    found = {"loss": {"loss": 2.0 + 2e-4}, "trajectory": {**steps, "step 4": np.float64(2.02)}}
+    loss, trajectory = judge(found, exact, deviations, {"loss": UNIT, "trajectory": UNIT})
+    assert loss["passed"] and trajectory["passed"] and trajectory["where"] == "step 4"
+    late = {"loss": {"loss": 2.0}, "trajectory": {**steps, "step 2": np.float64(2.02)}}
+    assert not judge(late, exact, deviations, {"loss": UNIT, "trajectory": UNIT})[1]["passed"]
+
+
+def test_a_step_whose_reference_is_beyond_numbers_proves_nothing() -> None:
+    exact = {"outputs": {"a": np.array([1.0]), "b": np.array([np.inf])}}
+    deviations = {"outputs": {"a": [0.0, 0.0], "b": [np.inf, np.inf]}}
+    assert judge({"outputs": {"a": np.array([1.0]), "b": np.array([5.0])}}, exact, deviations, {"outputs": UNIT})[0][
+        "passed"
+    ]
+
+
+def test_a_bound_as_wide_as_the_value_is_called_weak() -> None:
+    assert judged(off(1e-5), 1.0)["weak"] and not judged(off(1e-5), 1e-3)["weak"]
+
+
+def test_deviations_are_the_largest_and_the_root_mean_square() -> None:
+    assert deviation(np.array([3.0, -4.0]), np.zeros(2)) == [4.0, pytest.approx(np.sqrt(12.5))]
+    assert deviation(np.array([np.nan]), np.zeros(1)) == [np.inf, np.inf]
+
+
+def test_losses_under_dropout_agree_within_their_noise() -> None:
+    dice = np.random.default_rng(0)
+    right = {"rate 0.5": 4.0 + 0.01 * dice.standard_normal(64)}
+    assert judge_dropout({"rate 0.5": 4.0 + 0.01 * dice.standard_normal(16)}, right, UNIT)["passed"]
+    assert not judge_dropout({"rate 0.5": 4.05 + 0.01 * dice.standard_normal(16)}, right, UNIT)["passed"]

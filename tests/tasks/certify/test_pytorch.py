@@ -1,0 +1,45 @@
+"""The certificate on a real framework: its lowering passes, and fails where a line of it is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from steptime import shelf
+from steptime.frameworks.pytorch.kinds import KINDS
+from steptime.graph import Net, Tensor, momentum
+
+
+def network(net: Net) -> Tensor:
+    x = net.relu(net.batch_norm(net.conv(net.input(2, 8, 8), 4, 3, stride=2, padding="same", bias=False)))
+    return net.dense(net.dropout(net.flatten(x), 0.5), 5)
+
+
+@pytest.fixture
+def pytorch(bench: Any) -> Any:
+    ready, framework = bench(network, momentum(0.1)), shelf.load("frameworks", "pytorch")
+    return lambda **settings: ready.items(framework, framework="pytorch", **settings)
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_its_lowering_passes(layout: str, pytorch: Any) -> None:
+    items = pytorch(layout=layout)
+    assert len(items) == 7 and all(item["passed"] for item in items.values())
+
+
+def test_in_inference_the_outputs_alone_are_proved(pytorch: Any) -> None:
+    items = pytorch(phase="inference")
+    assert list(items) == ["outputs"] and items["outputs"]["passed"]
+
+
+def test_symmetric_padding_is_seen(pytorch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def conv(site: Any) -> str:
+        return f"conv2d({site.inputs[0]}, {site.weights['weight']}, None, (2, 2), (1, 1), (1, 1), 1)"
+
+    monkeypatch.setitem(KINDS, "conv", conv)
+    items = pytorch()
+    assert not items["outputs"]["passed"] and items["outputs"]["share"] > 10
+    assert items["dropout"]["passed"] and items["optimizer rule"]["passed"]

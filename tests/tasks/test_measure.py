@@ -1,0 +1,137 @@
+"""What a measurement gets beside its samples."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steptime import networks, workloads
+from steptime.core.accuracy import lacking
+from steptime.core.case import Case
+from steptime.core.job import Job
+from steptime.core.measurement import Measurement
+from steptime.core.protocol import Protocol
+from steptime.graph.weights import initial_weights, save
+from steptime.store.journal import Journal, uuid7
+from steptime.store.reader import read
+from steptime.tasks import Setting
+from steptime.tasks.measure import Compared, perform, with_kernels
+
+
+@pytest.fixture
+def measurement() -> Measurement:
+    shape = {"stamps": (0, 5), "device_ns": None, "blocks": (), "cut": 0, "steady": True, "clock": {}, "starts": {}}
+    return Measurement(group=1, facts={"threads": 2}, **shape)  # type: ignore[arg-type]
+
+
+class Told:
+    def kernels(self) -> dict[str, int]:
+        return {"gemm_avx512": 3}
+
+
+class Broken:
+    def kernels(self) -> dict[str, int]:
+        raise RuntimeError("the profiler is taken")
+
+
+def test_kernels_become_a_fact(measurement: Measurement) -> None:
+    assert with_kernels(measurement, Told()).facts == {"threads": 2, "kernels": {"gemm_avx512": 3}}
+
+
+def test_a_program_that_can_not_tell_its_kernels_says_nothing_of_them(measurement: Measurement) -> None:
+    assert with_kernels(measurement, object()) is measurement
+
+
+def test_a_profiler_that_fails_does_not_cost_the_measurement(measurement: Measurement) -> None:
+    facts = with_kernels(measurement, Broken()).facts
+    assert facts == {"threads": 2, "kernels_problem": "RuntimeError: the profiler is taken"}
+
+
+class Rounding:
+    """A framework whose low precisions keep so many digits, and whose training spoils the weights."""
+
+    timer = None
+
+    def __init__(self, work: Any, case: Case) -> None:
+        self.case, self.weights, self.sizes = case, dict(work.weights), list[int]()
+
+    def step(self) -> None:
+        if self.case.phase == "training":
+            self.weights = {}
+
+    def load(self, weights: dict[str, Any]) -> None:
+        self.weights = weights
+
+    def predict(self, batch: dict[str, Any]) -> Any:
+        self.sizes.append(len(batch["input"]))
+        logits = batch["input"].reshape(len(batch["input"]), -1) @ self.weights["dense1.weight"][:10].T
+        return logits if self.case.precision == "fp32" else np.round(logits, 1)
+
+    def wait(self) -> None: ...
+
+    def compilations(self) -> int:
+        return 0
+
+    def memory(self) -> dict[str, int]:
+        return {}
+
+    facts = memory
+
+
+def measured(path: Path, short: Protocol, answers: Any = None, **settings: Any) -> Any:
+    case = Case(workload="mnist-mlp", **{"batch_size": 5, **settings})
+    job = Job(id=uuid7(), session="s", plan="p", process=0, case=case, protocol=short)
+    with Journal(path) as journal:
+        journal.begin(job)
+        perform(Setting(job, journal, SimpleNamespace(lower=Rounding), 0.0, answers))  # type: ignore[arg-type]
+    return read(path)
+
+
+@pytest.mark.parametrize("phase", ["inference", "training"])
+def test_a_low_precision_is_stored_with_its_price(phase: str, tmp_path: Path, short: Protocol) -> None:
+    attempt = measured(tmp_path / "a.jsonl", short, precision="bf16", phase=phase)
+    assert attempt.failure is None and lacking("bf16", attempt.findings) == ""
+    found = attempt.findings["accuracy"]
+    assert 0 < found["largest_logit_error"] < 0.051 and found["samples"] == 65
+    assert (found["data"], found["task"], found["task_absent"]) == ("synthetic", None, "the weights are initial ones")
+
+
+def test_a_partner_of_a_pair_tells_its_price_behind_its_turns(
+    tmp_path: Path, short: Protocol, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = StringIO()
+    monkeypatch.setattr("sys.stdin", StringIO("turn\nturn\nend\n"))
+    attempt = measured(tmp_path / "a.jsonl", short, answers, precision="bf16", phase="inference")
+    assert answers.getvalue().split() == ["ready", "done", "done"]
+    assert lacking("bf16", attempt.findings) == ""
+
+
+def test_full_precision_owes_nothing(tmp_path: Path, short: Protocol) -> None:
+    assert measured(tmp_path / "a.jsonl", short, precision="fp32").findings == {}
+
+
+def test_the_price_is_the_same_in_every_process(tmp_path: Path, short: Protocol) -> None:
+    one, two = (measured(tmp_path / name, short, precision="bf16") for name in ("a.jsonl", "b.jsonl"))
+    assert one.findings == two.findings
+
+
+def test_trained_weights_are_judged_on_the_test_set(tmp_path: Path, short: Protocol, tiny_mnist: Path) -> None:
+    path = tmp_path / "weights.safetensors"
+    save(path, dict(initial_weights(networks.load("mnist-mlp").graph, 7)))
+    attempt = measured(tmp_path / "a.jsonl", short, precision="bf16", weights=str(path), batch_size=10)
+    found = attempt.findings["accuracy"]
+    assert (found["data"], found["samples"], found["task"]["metric"]) == ("test set", 25, "top-1 accuracy")
+    assert found["task"]["before_interval"][0] <= found["task"]["before"] <= found["task"]["before_interval"][1]
+
+
+def test_everything_is_compared_in_batches_of_the_case_s_size() -> None:
+    case = Case(workload="mnist-mlp", batch_size=7, phase="inference", precision="fp16")
+    work = workloads.load(case.workload).build(case)
+    program = Rounding(work, case)
+    outputs = Compared.chosen(case, work).outputs(program)
+    assert set(program.sizes) == {7} and sum(map(len, outputs)) == 70

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steptime.core.case import Case
+from steptime.core.errors import SteptimeError
+from steptime.core.job import Job
+from steptime.core.protocol import Protocol
+from steptime.data.sets import NoSet, Samples
+from steptime.frameworks import numpy as framework
+from steptime.graph.weights import load
+from steptime.store import reader
+from steptime.store.journal import Journal
+from steptime.tasks import Setting
+from steptime.tasks.train import Course, evaluate, order, perform
+from steptime.workloads import supervised
+
+CASE = Case(workload="mnist-mlp", framework="numpy", precision="fp64", batch_size=20)
+
+
+def train(folder: Path, *, epochs: int = 2, case: Case = CASE) -> tuple[dict[str, Any], str]:
+    """What the journal says at the end, and what was told meanwhile."""
+    options = {"epochs": epochs, "save": str(folder / "trained.safetensors")}
+    job = Job(id="a", session="s", plan="p", process=0, case=case, protocol=Protocol(), task="train", options=options)
+    listener = io.StringIO()
+    with Journal(folder / "a.jsonl") as journal:
+        journal.begin(job)
+        perform(Setting(job, journal, framework, 0.0, listener))
+    attempt = reader.read(folder / "a.jsonl")
+    assert attempt is not None and attempt.task == "train" and attempt.failure is None
+    return attempt.findings["training"], listener.getvalue()
+
+
+def test_a_network_learns_and_its_weights_predict_what_was_told(tiny_mnist: Path, tmp_path: Path) -> None:
+    told, _ = train(tmp_path, epochs=8)
+    losses = [epoch["loss"] for epoch in told["epochs"]]
+    assert len(losses) == 8 and losses[-1] < 0.7 * losses[0]
+    case = Case(workload="mnist-mlp", framework="numpy", precision="fp64", weights=told["weights"]["path"])
+    program = framework.lower(supervised.build(case), case)
+    again = evaluate(program, supervised.samples(case, "test"), 10).to_dict("accuracy")
+    assert again["correct"] == told["test"]["correct"] and again["predictions"] == 25
+    assert again["loss"] == pytest.approx(told["test"]["loss"], rel=1e-5)
+
+
+def test_the_file_says_what_its_weights_are(tiny_mnist: Path, tmp_path: Path) -> None:
+    told, _ = train(tmp_path)
+    safetensors = pytest.importorskip("safetensors")
+    with safetensors.safe_open(told["weights"]["path"], "numpy") as file:
+        facts = file.metadata()
+    assert (facts["network"], facts["set"], facts["epochs"]) == ("mnist-mlp", "mnist", "2")
+    assert json.loads(facts["test"]) == told["test"]
+    assert supervised.digest(told["weights"]["path"]) == told["weights"]["sha256"]
+
+
+def test_whoever_listens_hears_every_epoch(tiny_mnist: Path, tmp_path: Path) -> None:
+    told, heard = train(tmp_path)
+    ends = [line for line in map(json.loads, heard.splitlines()) if "test" in line]
+    assert [line["epoch"] for line in ends] == [1, 2] and ends[1]["test"] == told["test"]
+
+
+def test_equal_seeds_give_equal_weights_and_others_do_not(tiny_mnist: Path, tmp_path: Path) -> None:
+    found = []
+    for number, seed in enumerate((1, 1, 2)):
+        (folder := tmp_path / str(number)).mkdir()
+        case = Case(workload="lenet5", framework="numpy", precision="fp64", batch_size=20, seed=seed)
+        found.append(load(train(folder, epochs=1, case=case)[0]["weights"]["path"]))
+    assert all(np.array_equal(found[0][name], found[1][name]) for name in found[0])
+    assert not np.array_equal(found[0]["dense1.bias"], found[2]["dense1.bias"])
+
+
+def test_an_absent_set_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPTIME_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(NoSet, match="MNIST is missing"):
+        train(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+def test_a_batch_larger_than_the_set_is_refused(tiny_mnist: Path, tmp_path: Path) -> None:
+    with pytest.raises(SteptimeError, match="A batch of 61 is more than the 60 samples"):
+        train(tmp_path, case=Case(workload="mnist-mlp", framework="numpy", precision="fp64", batch_size=61))
+
+
+class Diverging:
+    def feed(self, batch: dict[str, Any]) -> None: ...
+
+    def step(self) -> float:
+        return float("nan")
+
+    def wait(self) -> None: ...
+
+
+def test_a_loss_that_is_no_number_ends_the_training() -> None:
+    course = Course(Diverging(), CASE, 1, None)
+    with pytest.raises(SteptimeError, match="no number any more in step 2 of epoch 1"):
+        course.epoch(0, Samples(np.zeros((40, 1)), np.zeros(40)), Samples(np.zeros((1, 1)), np.zeros(1)), "accuracy")
+
+
+def test_every_sample_is_drawn_at_most_once_and_in_another_order_each_time() -> None:
+    first, second = order(10, 3, [0, 1]), order(10, 3, [0, 2])
+    assert first.shape == (3, 3) and len(set(first.ravel())) == 9
+    assert not np.array_equal(first, second) and np.array_equal(first, order(10, 3, [0, 1]))
+
+
+def test_a_rest_that_fills_no_batch_is_evaluated_too() -> None:
+    class Echo:
+        def predict(self, batch: dict[str, Any]) -> Any:
+            assert len(batch["input"]) == 4
+            return np.eye(10)[batch["input"]]
+
+    values = np.arange(10)
+    score = evaluate(Echo(), Samples(values, values), 4)
+    assert (score.correct, score.count) == (10, 10)
