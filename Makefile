@@ -1,6 +1,7 @@
 # Two commands on a fresh machine: `make tour` shows a first result, `make test` proves the tree.
 PYTHON ?= python3
 BIN := .venv/bin
+EVERYTHING := pytorch,jax,tensorflow,onnxruntime,openvino,int8,data,guide,postgres,dev
 
 .PHONY: tour test clean
 
@@ -15,12 +16,19 @@ test: .venv/test.done
 
 # An interrupted install leaves no stamp, so the next call goes on with it.
 .venv/tour.done: pyproject.toml | .venv/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[pytorch]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[pytorch,onnxruntime]'
 	touch $@
 
-.venv/test.done: pyproject.toml | .venv/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[pytorch,jax,onnxruntime,openvino,dev]'
+.venv/test.done: pyproject.toml | .venv/bin/python .venv/system.done
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$(EVERYTHING)]'
 	touch $@ .venv/tour.done
+
+# What is no Python package. Where apt is missing or forbidden the tests that need these skip and say so.
+.venv/system.done: | .venv/bin/python
+	(command -v chromium && ls /usr/lib/postgresql/*/bin/initdb) >/dev/null || (apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium postgresql) \
+	    || echo 'chromium or postgresql could not be installed'
+	touch $@
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "steptime needs Python 3.11 or newer; set PYTHON=")'

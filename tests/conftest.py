@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import os
 import select
 import signal
@@ -15,10 +17,15 @@ import numpy as np
 import pytest
 
 from steptime.core.case import Case
+from steptime.core.job import Job
 from steptime.core.measurement import Block, Measurement
 from steptime.core.protocol import Protocol, profile
 from steptime.core.record import Attempt, Record
+from steptime.data.sets import mnist
+from steptime.store.folder import FolderStore
+from steptime.store.journal import Journal, uuid7
 
+SHARED = Path(__file__).parents[1] / ".." / "shared"
 PLUGINS = Path(__file__).parent / "plugins"
 MISBEHAVING = [
     "calm",
@@ -185,6 +192,27 @@ def make_record(seed: int = 0, *, processes: int = 8, **changes: Any) -> Record:
     )
 
 
+def write_journal(store: FolderStore, attempt: Attempt) -> str:
+    """The attempt as its worker would have written it, under a new id."""
+    names = ("session", "plan", "process", "case", "protocol", "environment", "task")
+    job = Job(id=uuid7(), **{name: getattr(attempt, name) for name in names})
+    with Journal(store.journal(job.id)) as journal:
+        journal.begin(job)
+        journal.context(machine=attempt.machine, software=attempt.software, network=attempt.network)
+        if attempt.failure is not None:
+            journal.failed(attempt.failure)
+        elif attempt.measurement is not None and attempt.task == "measure":
+            journal.measured(attempt.measurement, attempt.findings)
+        else:
+            journal.found(attempt.findings)
+    return job.id
+
+
+@pytest.fixture(scope="session")
+def write() -> Callable[[FolderStore, Attempt], str]:
+    return write_journal
+
+
 @pytest.fixture(scope="session")
 def attempt_of() -> Callable[..., Attempt]:
     return make_attempt
@@ -198,3 +226,32 @@ def times_of() -> Callable[..., np.ndarray]:
 @pytest.fixture(scope="session")
 def record_of() -> Callable[..., Record]:
     return make_record
+
+
+@pytest.fixture
+def real_data(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The complete sets, where they lie beside the project."""
+    folder = (SHARED / "data").resolve()
+    if not (folder / "mnist").is_dir():
+        pytest.skip("needs the real data sets in ../shared/data")
+    monkeypatch.setenv("STEPTIME_DATA", str(folder))
+    return folder
+
+
+@pytest.fixture
+def tiny_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a set with MNIST's files, of 60 and 25 pictures that a network can tell apart at once."""
+    folder, sums = tmp_path / "sets", {}
+    (folder / "MNIST").mkdir(parents=True)
+    for prefix, count in (("train", 60), ("t10k", 25)):
+        labels = (np.arange(count) % 10).astype(np.uint8)
+        pictures = np.zeros((count, 28, 28), np.uint8)
+        pictures[np.arange(count), labels] = 255
+        for name, values in ((f"{prefix}-images-idx3-ubyte.gz", pictures), (f"{prefix}-labels-idx1-ubyte.gz", labels)):
+            header = bytes((0, 0, 8, values.ndim)) + np.array(values.shape, ">u4").tobytes()
+            content = gzip.compress(header + values.tobytes())
+            (folder / "MNIST" / name).write_bytes(content)
+            sums[name] = (hashlib.sha256(content).hexdigest(),)
+    monkeypatch.setattr(mnist, "SET", replace(mnist.SET, files=sums))
+    monkeypatch.setenv("STEPTIME_DATA", str(folder))
+    return folder

@@ -26,17 +26,24 @@ MAY_IMPORT: dict[str, set[str]] = {
     "networks": {"core", "graph", "shelf"},
     "workloads": {"core", "graph", "networks", "data", "shelf", "numpy"},
     "frameworks": {"core", "graph", "frameworks", "numpy", "safetensors"},
-    "data": {"core", "graph", "numpy"},
+    "data": {"core", "graph", "data", "numpy", "PIL"},
     "engine": {"core", "engine", "numpy", "psutil", "pynvml"},
     "tasks": {"core", "shelf", "graph", "workloads", "data", "engine", "store", "tasks", "numpy"},
     "worker": {"core", "shelf", "workloads", "engine", "store", "tasks"},
     "roofs": {"core", "shelf", "engine"},
     "store": {"core", "store"},
-    "executors": {"core", "store", "executors"},
+    "executors": {"core", "shelf", "store", "executors"},
     "analysis": {"core", "graph", "store", "analysis", "numpy", "scipy"},
     "session": {"core", "shelf", "store", "analysis", "workloads", "executors", "session"},
-    "cli": {"core", "shelf", "graph", "networks", "workloads", "store", "analysis", "session", "cli", "typer", "rich"},
-}
+    "exchange": {"core", "shelf", "analysis", "exchange"},
+    "guide": {
+        "core", "store", "analysis", "guide", "duckdb", "fastapi", "jinja2", "markupsafe", "starlette", "vl_convert",
+    },
+    "cli": {
+        "core", "shelf", "graph", "networks", "workloads", "store", "analysis", "session", "exchange", "guide", "cli",
+        "typer", "rich", "uvicorn",
+    },
+}  # fmt: skip
 FRAMEWORK_OF = {
     "pytorch": {"torch", "torchao"},
     "jax": {"jax", "jaxlib", "optax"},
@@ -48,7 +55,8 @@ FRAMEWORK_OF = {
 
 LONGEST_FUNCTION, LONGEST_FILE, MOST_PARAMETERS, DEEPEST_NESTING = 50, 300, 5, 3
 # The builder's methods mirror a layer's settings: a table in the shape of signatures.
-MANY_PARAMETERS = {"graph/net.py:conv", "graph/net.py:max_pool", "graph/net.py:average_pool", "graph/net.py:dense"}
+MANY_PARAMETERS = {f"graph/net.py:{kind}" for kind in ("conv", "max_pool", "average_pool", "dense", "lrn", "attention")}
+MANY_PARAMETERS.add("graph/network.py:network")  # a network's facts, each by its name
 
 
 def part(path: Path) -> str:

@@ -9,18 +9,22 @@ import importlib
 import importlib.util
 import pkgutil
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from steptime.core.errors import unknown
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 def names(shelf: str) -> list[str]:
     """Everything on the shelf, read from the folder and the entry points: nothing is imported."""
     spec = importlib.util.find_spec(f"steptime.{shelf}")
     assert spec is not None and spec.submodule_search_locations is not None, shelf
-    own = {module.name for module in pkgutil.iter_modules(spec.submodule_search_locations)}
+    modules = pkgutil.iter_modules(spec.submodule_search_locations)
+    own = {module.name for module in modules if not module.name.startswith("_")}
     return sorted(own | set(_foreign(shelf)))
 
 
@@ -52,4 +56,6 @@ def constant(shelf: str, name: str, word: str) -> str:
 
 @cache  # reading what all installed packages offer takes tens of milliseconds
 def _foreign(shelf: str) -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points
+
     return {point.name: point for point in entry_points(group=f"steptime.{shelf}")}

@@ -15,13 +15,13 @@ from types import ModuleType
 from typing import IO
 
 from steptime import __version__, shelf, tasks, workloads
+from steptime.core.accuracy import NoAccuracy
 from steptime.core.errors import NotInstalled, SteptimeError, Unsupported
 from steptime.core.job import Job
-from steptime.core.record import Failure
+from steptime.core.record import OUTPUT_LINES, Failure
 from steptime.store.journal import Journal, NotWritten
 
 PR_SET_PDEATHSIG = 1
-OUTPUT_LINES = 40
 
 
 def main() -> int:
@@ -44,7 +44,7 @@ def attempt(job: Job, journal: Journal, answers: IO[str] | None) -> None:
     """Ends the journal with what was found, or with why not."""
     try:
         perform(job, journal, answers)
-    except NotWritten as problem:
+    except (NotWritten, NoAccuracy) as problem:
         journal.failed(Failure(cause="crashed", reason=str(problem)))
     except Unsupported as problem:
         journal.failed(Failure(cause="unsupported", reason=str(problem)))

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import random
 import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from steptime.core.foreign import ForeignRun
+from steptime.core.record import Attempt, Failure
+from steptime.store.folder import FolderStore
+from steptime.store.imports import Imports
+
 sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install '.[dev]'")
 uvicorn = pytest.importorskip("uvicorn", reason="the guide is not installed: pip install '.[guide]'")
+
+pytest.importorskip("fastapi", reason="the guide is not installed: pip install '.[guide]'")
+
+from steptime.guide.server import app  # noqa: E402
+from steptime.guide.source import Source  # noqa: E402
 
 QUIET = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -43,14 +57,8 @@ def rows() -> list[dict[str, Any]]:
     return made_rows()
 
 
-@pytest.fixture(scope="session")
-def address(rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    from steptime.guide.server import app
-    from steptime.guide.source import Source
-    from steptime.store.folder import FolderStore
-
-    source = Source(FolderStore(tmp_path_factory.mktemp("store")))
-    source.index.add(rows)
+@contextlib.contextmanager
+def served(source: Source) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(app(source), port=0, log_level="warning"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -59,6 +67,100 @@ def address(rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
     yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     server.should_exit = True
     thread.join()
+
+
+@pytest.fixture(scope="session")
+def address(rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    source = Source(FolderStore(tmp_path_factory.mktemp("store")))
+    source.index.add(rows)
+    with served(source) as found:
+        yield found
+
+
+class Filled:
+    """A store with journals: a history that slows down by 30 %, another framework, a failure, certificates, a machine,
+    and somebody else's result that can not be true."""
+
+    def __init__(
+        self, path: Path, attempt_of: Callable[..., Attempt], times_of: Callable[..., Any], write: Any
+    ) -> None:
+        self.store, self.attempt_of, self.times_of, self.write = FolderStore(path), attempt_of, times_of, write
+        self.ids: dict[str, str] = {}
+        self.seed = 0
+        for number, step_ns in enumerate((1.0e6, 1.0e6, 1.0e6, 1.3e6, 1.3e6, 1.3e6)):
+            self.record(f"pytorch {number}", step_ns, framework="pytorch")
+        for framework, step_ns in (("jax", 0.7e6), ("onnxruntime", 0.5e6)):
+            self.record(framework, step_ns, framework=framework)
+        for framework, step_ns in (("pytorch", 0.2e6), ("jax", 0.4e6)):
+            self.record(f"{framework} small", step_ns, framework=framework, batch_size=1)
+        self.record("lonely", 1e6, framework="pytorch", batch_size=64)
+        for framework in ("pytorch", "jax"):
+            self.certificate(framework)
+        self.failure()
+        self.machine()
+        self.foreign()
+
+    def attempt(self, times: Any, **changes: Any) -> Attempt:
+        """Of the machine whose roofs are known."""
+        case = {"phase": "inference", "mode": "eager", **changes}
+        made = self.attempt_of(times, cut=20, **case)
+        version = {made.case.framework: "2.13.0"}
+        return replace(made, machine={**made.machine, "fingerprint": "abc123", "hostname": "node"}, software=version)
+
+    def record(self, name: str, step_ns: float, **case: Any) -> None:
+        self.seed += 1
+        for process in range(6):
+            times = self.times_of(100 * self.seed + process, centre_ns=step_ns, noise=0.01)
+            made = self.attempt(times, process=process, session=f"session {self.seed}", **case)
+            identifier = self.write(self.store, made)
+            self.ids.setdefault(name, identifier)
+
+    def certificate(self, framework: str) -> None:
+        item = {"item": "outputs", "where": "outputs[0]", "share": 0.5, "passed": True, "error": 1.0, "bound": 2.0}
+        found = {"version": "2.13.0", "covers": "training", "passed": True, "items": [item]}
+        made = self.attempt([1] * 40, blocks=1, framework=framework)
+        self.write(self.store, replace(made, task="certify", measurement=None, findings={"certificate": found}))
+
+    def failure(self) -> None:
+        made = self.attempt([1] * 40, blocks=1, framework="openvino", session="failed")
+        failure = Failure(cause="unsupported", reason="OpenVINO does not train.", output="<script>alert(1)</script>")
+        self.ids["failed"] = self.write(self.store, replace(made, measurement=None, failure=failure))
+
+    def machine(self) -> None:
+        roof = {"flops_per_second": 4e9, "median_flops_per_second": 3e9, "shape": [512, 512, 512], "n": 9}
+        found = {"machine": {"fingerprint": "abc123", "cpu": "A processor"}, "software": {}}
+        found["roofs"] = {"cpu": {"framework": "pytorch", "roofs": {"fp32": roof}}}
+        path = self.store.path / "machines" / "abc123.json"
+        path.parent.mkdir()
+        path.write_text(json.dumps(found))
+
+    def foreign(self) -> None:
+        common = {"source": "lambda", "original": "ab" * 32, "file": "lambda.csv", "started": "2026-01-01T00:00:00"}
+        dimensions = {"model": "bert-base", "framework": "tensorflow", "devices": 8}
+        run = ForeignRun(
+            **common, place="row 7", dimensions=dimensions, metrics={"throughput": 1e6}, quarantine="19.6× on 8 GPUs"
+        )
+        self.ids["foreign"] = run.id
+        with Imports(self.store.path) as imports:
+            imports.keep("ab" * 32, b"x", [run])
+
+
+@pytest.fixture(scope="session")
+def filled(
+    tmp_path_factory: pytest.TempPathFactory,
+    attempt_of: Callable[..., Attempt],
+    times_of: Callable[..., Any],
+    write: Any,
+) -> Filled:
+    return Filled(tmp_path_factory.mktemp("filled"), attempt_of, times_of, write)
+
+
+@pytest.fixture(scope="session")
+def filled_address(filled: Filled) -> Iterator[str]:
+    source = Source(filled.store)
+    source.refresh()
+    with served(source) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
@@ -72,8 +174,8 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
-@pytest.fixture
-def open_page(chromium: Any, address: str) -> Iterator[Callable[..., Any]]:
+@contextlib.contextmanager
+def opener(chromium: Any, address: str) -> Iterator[Callable[..., Any]]:
     """Opens a view; at the end nothing may have gone wrong in it, and nothing may have been asked of another host."""
     contexts, troubles = [], []
 
@@ -81,7 +183,7 @@ def open_page(chromium: Any, address: str) -> Iterator[Callable[..., Any]]:
         context = chromium.new_context(**{"viewport": {"width": 1200, "height": 900}, **settings})
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda said: troubles.append(said.text) if said.type == "error" else None)
+        page.on("console", lambda said: troubles.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda problem: troubles.append(str(problem)))
         page.on("request", lambda sent: troubles.append(sent.url) if not _own(sent.url, address) else None)
         page.goto(address + path)
@@ -91,6 +193,26 @@ def open_page(chromium: Any, address: str) -> Iterator[Callable[..., Any]]:
     for context in contexts:
         context.close()
     assert troubles == []
+
+
+@pytest.fixture
+def open_page(chromium: Any, address: str) -> Iterator[Callable[..., Any]]:
+    with opener(chromium, address) as open_view:
+        yield open_view
+
+
+@pytest.fixture
+def open_filled(chromium: Any, filled_address: str) -> Iterator[Callable[..., Any]]:
+    """The same with real journals behind the pages."""
+    with opener(chromium, filled_address) as open_view:
+        yield open_view
+
+
+@pytest.fixture
+def barriers() -> Callable[[Any], list[Any]]:
+    """What axe-core finds in a page."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is not installed")
+    return lambda page: axe.Axe().run(page).response["violations"]
 
 
 def _own(url: str, address: str) -> bool:

@@ -141,3 +141,49 @@ def test_a_slash_leads_to_the_filters(open_page: Opener) -> None:
     page = open_page("/")
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.closest('.facets') !== null")
+
+
+def test_t_turns_the_theme_and_it_stays_turned(open_page: Opener) -> None:
+    page = open_page("/", color_scheme="light")
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    page.keyboard.press("t")
+    dark = page.evaluate(background)
+    page.reload()
+    assert dark != light and page.evaluate(background) == dark
+    page.click("#theme")
+    assert page.evaluate(background) == light
+
+
+def test_t_in_a_field_is_a_letter(open_page: Opener) -> None:
+    page = open_page("/")
+    page.focus("#rel")
+    page.keyboard.press("t")
+    assert page.input_value("#rel") == "t" and page.evaluate("document.documentElement.dataset.theme") is None
+
+
+def test_a_named_series_is_added_and_removed(open_page: Opener) -> None:
+    page = open_page("/?s=fast|precision%3Dint8")
+    page.fill("#series", "slow|precision=fp32")
+    page.keyboard.press("Tab")
+    page.wait_for_selector("a.series >> nth=1")
+    assert page.locator("tbody td:text-is('fast')").count() and page.locator("tbody td:text-is('slow')").count()
+    page.click("a.series:has-text('fast')")
+    assert page.locator("a.series").all_inner_texts() == ["series slow ×"]
+
+
+def test_two_points_are_ticked_and_compared(open_filled: Opener) -> None:
+    page = open_filled("/?by=framework&replica_batch=32")
+    for place in (0, 1):
+        page.locator("tbody input[name=run]").nth(place).check()
+    assert "run=" not in page.url
+    page.click("text=Compare the two")
+    page.wait_for_selector("#ratios")
+
+
+def test_people_are_told_the_known_words(chromium: Any, address: str) -> None:
+    page = chromium.new_page()
+    answer = page.goto(f"{address}/?by=framewrk")
+    assert answer.status == 422 and "Did you mean 'framework'?" in page.inner_text(".notice")
+    assert "replica_batch" in page.inner_text("main") and page.locator("nav").count() == 1
+    page.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steptime.guide.chart import spec
+from steptime.guide.chart import MOST_NAMES, over_time, spec
 from steptime.guide.index import Point
 from steptime.guide.query import from_url
 
@@ -30,7 +30,7 @@ def test_every_point_has_both_ends_of_its_interval() -> None:
 
 
 def test_a_value_keeps_its_colour_whatever_is_shown_beside_it() -> None:
-    assert marks("by=framework", "color")["pytorch"] == marks("by=framework", "color", POINTS[:1])["pytorch"]
+    assert marks("by=framework", "color")["pytorch"] == marks("by=framework", "color", POINTS[-1:])["pytorch"]
 
 
 def test_values_of_one_chart_have_different_colours_and_shapes() -> None:
@@ -59,3 +59,23 @@ def test_the_title_says_what_is_fixed() -> None:
 
 def test_the_axis_says_how_runs_were_joined() -> None:
     assert drawn("agg=median")["layer"][-1]["encoding"]["y"]["title"] == "Throughput, units/s (median)"
+
+
+def test_the_legend_names_only_what_is_there() -> None:
+    assert list(marks("by=framework", "color", POINTS[-1:])) == ["pytorch"]
+
+
+def test_an_axis_shows_no_more_names_than_can_be_read() -> None:
+    points = [Point({"model": f"m{number}"}, 1.0, None, None, number, "id") for number in range(100)]
+    shown = [value["x"] for value in drawn("", points)["data"]["values"]]
+    assert len(shown) == MOST_NAMES and "m99" in shown and "m0" not in shown
+
+
+def test_without_intervals_there_are_no_lines_for_them() -> None:
+    assert len(drawn("", [Point({"model": "m"}, 1.0, None, None, 1, "id")])["layer"]) == 1
+
+
+def test_a_change_of_level_is_drawn_as_a_dashed_line() -> None:
+    rows = [{"id": "a", "started": "2026-01-01", "throughput": 1.0}]
+    query = from_url("")
+    assert [len(over_time(query, rows, changed)["layer"]) for changed in ((), ("a",))] == [1, 2]

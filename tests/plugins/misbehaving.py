@@ -16,6 +16,7 @@ from typing import Any
 
 INSTALL = "pip install misbehaving"
 STEPS_BEFORE = 5
+TOLD = ("PYTHONHASHSEED", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "TORCHINDUCTOR_CACHE_DIR")
 
 
 class Program:
@@ -39,7 +40,7 @@ class Program:
         return {}
 
     def facts(self) -> dict[str, Any]:
-        return {variable: os.environ.get(variable, "") for variable in ("PYTHONHASHSEED", "OMP_NUM_THREADS")}
+        return {variable: os.environ.get(variable, "") for variable in TOLD}
 
 
 class Framework:

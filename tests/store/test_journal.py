@@ -5,9 +5,12 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from steptime.core.accuracy import NoAccuracy
+from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.measurement import Measurement
 from steptime.core.record import Failure
@@ -114,3 +117,26 @@ def test_a_disk_without_any_room_is_a_sentence_for_the_parent_too(
     disk_of(10)
     with pytest.raises(NotWritten, match="Finished results are safe"):
         close_failed(tmp_path / "a.jsonl", make_job(), CRASH)
+
+
+def test_a_low_precision_without_its_price_can_not_be_written(
+    tmp_path: Path, make_job: Callable[..., Job], measurement: Measurement
+) -> None:
+    path = tmp_path / "a.jsonl"
+    with Journal(path) as journal:
+        journal.begin(make_job(case=Case(workload="mnist-mlp", precision="bf16")))
+        begun = path.read_bytes()
+        with pytest.raises(NoAccuracy, match="needs its accuracy part"):
+            journal.measured(measurement, {"accuracy": {"samples": 8}})
+        assert path.read_bytes() == begun
+
+
+def test_a_low_precision_is_kept_with_its_price(
+    tmp_path: Path, make_job: Callable[..., Job], measurement: Measurement, price: dict[str, Any]
+) -> None:
+    path = tmp_path / "a.jsonl"
+    with Journal(path) as journal:
+        journal.begin(make_job(case=Case(workload="mnist-mlp", precision="bf16")))
+        journal.measured(measurement, {"accuracy": price})
+    attempt = read(path)
+    assert attempt is not None and attempt.measurement == measurement and attempt.findings["accuracy"] == price

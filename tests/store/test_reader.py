@@ -87,3 +87,10 @@ def test_only_the_end_of_a_long_log_is_kept(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("".join(f"line {number}\n" for number in range(100_000)))
     assert last_output(log).splitlines() == [f"line {number}" for number in range(99_960, 100_000)]
+
+
+def test_a_low_precision_without_its_price_is_read_as_a_failure(path: Path) -> None:
+    path.write_text(path.read_text().replace('"precision":"fp32"', '"precision":"int8"'))
+    attempt = read(path)
+    assert attempt is not None and attempt.measurement is None and attempt.failure is not None
+    assert (attempt.failure.cause, "int8 needs its accuracy part" in attempt.failure.reason) == ("crashed", True)

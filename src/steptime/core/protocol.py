@@ -8,6 +8,8 @@ from typing import Any
 
 from steptime.core.errors import SteptimeError, unknown
 
+ROBUST = 1.4826  # makes the median absolute deviation of a normal law its standard deviation
+
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:

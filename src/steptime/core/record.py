@@ -12,6 +12,8 @@ from steptime.core.protocol import Protocol
 SETTLED = ("unsupported", "out_of_memory")
 """Causes that another try would only repeat. The rest is run again when the plan is."""
 
+OUTPUT_LINES = 40  # of a failed process are kept
+
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
@@ -68,6 +70,20 @@ class Record:
     @property
     def failures(self) -> tuple[Failure, ...]:
         return tuple(a.failure for a in self.attempts if a.failure is not None)
+
+    @property
+    def accuracy(self) -> dict[str, Any] | None:
+        """What the case's precision cost, by the first process that tells: nothing in it is left to chance."""
+        return next(iter(self._accuracies()), None)
+
+    @property
+    def accuracy_differs(self) -> bool:
+        """Processes that do not tell the same are worth a note: something in them does depend on chance."""
+        told = self._accuracies()
+        return any(other != told[0] for other in told[1:])
+
+    def _accuracies(self) -> list[dict[str, Any]]:
+        return [a.findings["accuracy"] for a in self.attempts if a.measurement and "accuracy" in a.findings]
 
     @property
     def status(self) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection
 from typing import Any
 
 from steptime.guide.catalogue import DIMENSIONS, METRICS
@@ -13,15 +14,16 @@ from steptime.guide.query import Query
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 # Okabe and Ito's colours, which people who see colours differently can tell apart.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#000000", "#B8A000", "#7B4FA3")
+MOST_NAMES = 40  # that can be read below an axis
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left", "triangle-right")
 
 
 def spec(query: Query, points: list[Point], known: Callable[[str], list[str]]) -> dict[str, Any]:
     """Points, never bars: a bar on a log axis has no base. Thin lines are the intervals. `known`: all values that a
     dimension has anywhere, so that one keeps its colour whatever is shown beside it."""
-    by = ("series", *query.by) if query.series else query.by
+    by, points = ("series", *query.by) if query.series else query.by, readable(query, points)
     colour, shape = (
-        _channel(names, [name for name, _ in query.series] if names == ("series",) else _all(names, known), *marks)
+        _channel(names, [n for n, _ in query.series] if names == ("series",) else _all(names, known), points, marks)
         for names, marks in ((by[:1], ("color", PALETTE)), (by[1:], ("shape", SHAPES)))
     )
     tips = [{"field": name} for name in ("x", "value", "n", *by, "run")]
@@ -32,7 +34,8 @@ def spec(query: Query, points: list[Point], known: Callable[[str], list[str]]) -
     if by and query.x in DIMENSIONS and not DIMENSIONS[query.x].number:  # side by side, not on top of each other
         colour = {**colour, "xOffset": {"field": _field(by[:1]), "type": "nominal"}}
         marks["encoding"] = {**marks["encoding"], **colour}
-    ends = ["y", *(["x"] if query.x in METRICS else [])]
+    told = {"y": any(p.low is not None for p in points), "x": any(p.x_low is not None for p in points)}
+    ends = [end for end in ("y", *(["x"] if query.x in METRICS else [])) if told[end]]
     picture: dict[str, Any] = {"layer": [*(_interval(query, end, colour) for end in ends), marks]}
     picture |= {"width": 560, "height": 340}
     if query.split:
@@ -53,14 +56,32 @@ def _all(names: tuple[str, ...], known: Callable[[str], list[str]]) -> list[str]
     return known(names[0]) if len(names) == 1 else []
 
 
-def _channel(names: tuple[str, ...], values: list[str], channel: str, marks: tuple[str, ...]) -> dict[str, Any]:
-    """Each value has its own mark, found from its name; of two that want the same one, the later by name moves on."""
+def readable(query: Query, points: list[Point]) -> list[Point]:
+    """Of an axis with too many names, those that most runs speak of; the table has all."""
+    if query.x in METRICS or DIMENSIONS[query.x].number:
+        return points
+    counts: Counter[str] = Counter()
+    for point in points:
+        counts[str(point.groups[query.x])] += point.n
+    kept = dict(counts.most_common(MOST_NAMES))
+    return [point for point in points if str(point.groups[query.x]) in kept]
+
+
+def _channel(
+    names: tuple[str, ...], values: list[str], points: list[Point], marks: tuple[str, tuple[str, ...]]
+) -> dict[str, Any]:
+    """Each value has its own mark, found from its name; of two that want the same one, the later by name moves on.
+    The legend names those that are there."""
     if not names:
         return {}
+    channel, known = marks
+    there = {str(point.groups.get(names[0])) for point in points}
     title = ", ".join(DIMENSIONS[name].label for name in names if name in DIMENSIONS)
     field: dict[str, Any] = {"field": _field(names), "type": "nominal", "title": title or None}
     if values:
-        field["scale"] = _scale(sorted(values), marks)
+        scale = _scale(sorted(values), known)
+        kept = [pair for pair in zip(scale["domain"], scale["range"], strict=True) if pair[0] in there]
+        field["scale"] = {"domain": [value for value, _ in kept], "range": [mark for _, mark in kept]}
     return {channel: field}
 
 
@@ -124,19 +145,21 @@ def _title(query: Query) -> dict[str, Any]:
     return {"text": " against ".join(known.label for known in labels), "subtitle": fixed}
 
 
-def over_time(query: Query, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The metric of each run at the moment when it started."""
+def over_time(query: Query, rows: list[dict[str, Any]], changed: Collection[str] = ()) -> dict[str, Any]:
+    """The metric of each run at the moment when it started; `changed` are the runs at which a level changes."""
     names = ("started", query.y, f"{query.y}_low", f"{query.y}_high", "id", "framework_version")
-    values = [{name: row.get(name) for name in names} for row in rows]
+    values = [{**{name: row.get(name) for name in names}, "change": row["id"] in changed} for row in rows]
+    scale = _axis_scale("y" in query.log)
     x = {"field": "started", "type": "temporal", "title": "Started"}
-    y = {
-        "field": query.y,
-        "type": "quantitative",
-        "title": METRICS[query.y].axis,
-        "scale": _axis_scale("y" in query.log),
-    }
+    y = {"field": query.y, "type": "quantitative", "title": METRICS[query.y].axis, "scale": scale}
     ends = {"y": {**y, "field": f"{query.y}_low"}, "y2": {"field": f"{query.y}_high"}}
-    rules = {"mark": {"type": "rule", "opacity": 0.6}, "encoding": {"x": x, **ends}}
     tips = [{"field": name} for name in ("started", query.y, "framework_version", "id")]
-    marks = {"mark": {"type": "point", "filled": True}, "encoding": {"x": x, "y": y, "tooltip": tips}}
-    return {"$schema": SCHEMA, "data": {"values": values}, "layer": [rules, marks], "width": 720, "height": 300}
+    spans = any(value[f"{query.y}_low"] is not None for value in values)
+    layers = [
+        {"transform": [{"filter": {"field": "change", "equal": True}}],
+         "mark": {"type": "rule", "strokeDash": [4, 3], "color": PALETTE[5]}, "encoding": {"x": x}},
+        {"mark": {"type": "rule", "opacity": 0.6}, "encoding": {"x": x, **ends}},
+        {"mark": {"type": "point", "filled": True, "color": PALETTE[0]}, "encoding": {"x": x, "y": y, "tooltip": tips}},
+    ]  # fmt: skip
+    there = [layer for layer, is_there in zip(layers, (bool(changed), spans, True), strict=True) if is_there]
+    return {"$schema": SCHEMA, "data": {"values": values}, "layer": there, "width": 720, "height": 300}

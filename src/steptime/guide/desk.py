@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import log10
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,11 +15,13 @@ from markupsafe import Markup
 
 from steptime import __version__
 from steptime.analysis.result import result
+from steptime.core.errors import SteptimeError
 from steptime.core.foreign import ForeignRun
 from steptime.core.record import Record
 from steptime.guide.catalogue import DIMENSIONS, METRICS
 from steptime.guide.index import Index
 from steptime.guide.query import Query, from_url
+from steptime.guide.rows import Row
 from steptime.guide.source import Source
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -30,7 +33,7 @@ class Desk:
         self.templates = Environment(
             loader=FileSystemLoader(TEMPLATES), autoescape=select_autoescape(default=True), trim_blocks=True
         )
-        self.templates.filters |= {"number": number, "inline_json": inline_json}
+        self.templates.filters |= {"number": number, "scaled": scaled, "inline_json": inline_json}
         self.templates.globals |= {"version": __version__, "dimensions": DIMENSIONS, "metrics": METRICS, "quote": quote}
 
     @property
@@ -40,7 +43,14 @@ class Desk:
 
     def found(self, run: str) -> Record | ForeignRun | None:
         self.source.refresh()
-        return self.source.runs.get(run)
+        return None if run in self.source.broken else self.source.runs.get(run)
+
+    def row(self, word: str) -> Row:
+        """Of the one run whose id is, begins or ends with this word."""
+        rows = self.index.named(word)
+        if len(rows) != 1:
+            raise SteptimeError(f"{'No run has' if not rows else 'Several runs have'} the id {word!r}.")
+        return rows[0]
 
     def own(self, record: Record) -> dict[str, Any]:
         outcome = (
@@ -63,6 +73,14 @@ def number(value: Any) -> str:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return "" if value is None else str(value)
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+
+
+def scaled(value: Any, unit: str) -> str:
+    """With the prefix that leaves one to three digits before the point."""
+    if not isinstance(value, int | float):
+        return "–"
+    power = min(5, max(0, int(log10(value) // 3))) if value >= 1 else 0
+    return f"{value / 1000**power:.4g} {' kMGTP'[power].strip()}{unit}"
 
 
 def inline_json(value: Any) -> str:

@@ -107,8 +107,15 @@ class Index:
     def listing(self, query: Query, limit: int = 50, after: tuple[str, str] | None = None) -> list[Row]:
         return self._named(sql.listing(query, query.conditions, limit, after))
 
-    def matching(self, query: Query) -> int:
-        test, values = sql.tested(query, query.conditions)
+    def named(self, word: str) -> list[Row]:
+        """Whose id is this, or else begins or ends with it."""
+        text = 'SELECT * FROM runs WHERE "id" = ?'
+        parts = 'SELECT * FROM runs WHERE starts_with("id", ?) OR ends_with("id", ?) LIMIT 2'
+        return self._named((text, [word])) or self._named((parts, [word, word]))
+
+    def matching(self, query: Query, *, valued: bool = True) -> int:
+        """How many runs; `valued`: only those that have the metric."""
+        test, values = sql.tested(query, query.conditions, valued=valued)
         return int(self._asked(f"SELECT count(*) FROM runs WHERE {test}", values)[0][0])
 
     def _by_cells(self, query: Query) -> bool:
@@ -124,10 +131,11 @@ class Index:
         return found
 
     def _asked(self, text: str, values: list[Any]) -> list[tuple[Any, ...]]:
-        return list(self.database.execute(text, values).fetchall())
+        # Requests come from several threads: each has its own place in the answers.
+        return list(self.database.cursor().execute(text, values).fetchall())
 
     def _named(self, statement: sql.Statement) -> list[Row]:
-        cursor = self.database.execute(*statement)
+        cursor = self.database.cursor().execute(*statement)
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 

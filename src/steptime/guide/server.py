@@ -6,13 +6,16 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
 
 from steptime import __version__
-from steptime.core.errors import SteptimeError
+from steptime.core.errors import SteptimeError, UnknownWord
+from steptime.guide.access import COOKIE, Access, without_token
+from steptime.guide.catalogue import DIMENSIONS, METRICS
 from steptime.guide.desk import Desk
-from steptime.guide.pages import compare, explore, history, machines, runs
+from steptime.guide.pages import compare, explore, history, machines, receive, runs
 from steptime.guide.source import Source
 
 STATIC = Path(__file__).parent / "static"
@@ -22,27 +25,63 @@ POLICY = (
     "img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
+HEADERS = {
+    "Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}  # fmt: skip
+Answer = Callable[[Request], Awaitable[Response]]
 
 
-def app(source: Source) -> FastAPI:
+def app(source: Source, access: Access | None = None) -> FastAPI:
     server = FastAPI(title="steptime", version=__version__, docs_url=None, redoc_url=None, openapi_url="/openapi.json")
     server.mount("/static", StaticFiles(directory=STATIC), name="static")
-    server.middleware("http")(guarded)
-    server.add_exception_handler(SteptimeError, refused)
-    desk = Desk(source)
+    desk, access = Desk(source), access or Access()
+    server.middleware("http")(_guard(desk, access))
+    server.add_exception_handler(SteptimeError, _refusal(desk))
+    server.add_exception_handler(HTTPException, _absence(desk))
     for page in (explore, runs, compare, history, machines):
         page.add(server, desk)
+    receive.add(server, desk, access)
     return server
 
 
-async def guarded(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
-    response = await answer(request)
-    response.headers["Content-Security-Policy"] = POLICY
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers["Referrer-Policy"] = "no-referrer"
-    return response
+def _guard(desk: Desk, access: Access) -> Callable[[Request, Answer], Awaitable[Response]]:
+    async def guarded(request: Request, answer: Answer) -> Response:
+        refused = access.refusal(request)
+        if refused:
+            response = problem(desk, request, *refused)
+        elif access.is_token(request.query_params.get("token", "")):
+            response = RedirectResponse(without_token(request), 303)
+            response.set_cookie(COOKIE, access.token, httponly=True, samesite="strict")
+        else:
+            response = await answer(request)
+        response.headers.update(HEADERS)
+        return response
+
+    return guarded
 
 
-async def refused(request: Request, problem: Exception) -> Response:
-    """A word that nothing answers to: 422 with the sentence that names the known ones."""
-    return JSONResponse({"detail": str(problem)}, status_code=422)
+def _refusal(desk: Desk) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def refused(request: Request, found: Exception) -> Response:
+        """A word that nothing answers to: 422 with the sentence, and the known ones."""
+        return problem(desk, request, 422, str(found), known=isinstance(found, UnknownWord))
+
+    return refused
+
+
+def _absence(desk: Desk) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def absent(request: Request, found: Exception) -> Response:
+        assert isinstance(found, HTTPException)
+        return problem(desk, request, found.status_code, str(found.detail))
+
+    return absent
+
+
+def problem(desk: Desk, request: Request, status: int, sentence: str, *, known: bool = False) -> Response:
+    """In the page's frame for people, as JSON for programs."""
+    words = {"dimensions": list(DIMENSIONS), "metrics": list(METRICS)} if known else {}
+    if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/"):
+        page = desk.page("problem.html", here="", status=status, sentence=sentence, known=words)
+        page.status_code = status
+        return page
+    return JSONResponse({"detail": sentence, **({"known": words} if words else {})}, status_code=status)

@@ -12,7 +12,7 @@ from steptime.analysis.certificates import Certificate, certificate
 from steptime.core.foreign import ForeignRun
 from steptime.core.record import Record
 from steptime.guide.index import Index
-from steptime.guide.rows import foreign_row, row
+from steptime.guide.rows import Row, foreign_row, row
 from steptime.store.folder import FolderStore
 from steptime.store.imports import foreign_runs
 
@@ -24,6 +24,7 @@ class Source:
     store: FolderStore
     index: Index = field(default_factory=Index)
     runs: dict[str, Record | ForeignRun] = field(default_factory=dict)  # by the id of their row
+    broken: set[str] = field(default_factory=set)  # ids of those that no result follows from
     looked: float = 0.0
     busy: threading.Lock = field(default_factory=threading.Lock)
 
@@ -37,10 +38,20 @@ class Source:
             known: dict[str, Record | ForeignRun] = {**records, **foreign}
             news = {name: found for name, found in known.items() if self.runs.get(name) != found}
             if news:
-                self.index.add(row(one) if isinstance(one, Record) else foreign_row(one) for one in news.values())
+                self.index.add(made for one in news.values() if (made := self._row(one)))
                 self.index.summarise()
                 self.runs.update(news)
             self.looked = time.monotonic()
+
+    def _row(self, one: Record | ForeignRun) -> Row | None:
+        """One record that makes no sense must not hide all others."""
+        try:
+            return row(one) if isinstance(one, Record) else foreign_row(one)
+        except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as problem:
+            name = one.attempts[0].id if isinstance(one, Record) else one.id
+            self.broken.add(name)
+            self.store.problems.append(f"{name}: no result follows from it ({problem!r}); it is left as it is.")
+            return None
 
     def certificates(self) -> list[Certificate]:
         found = [certificate(attempt) for attempt in self.store.attempts("certify")]
@@ -55,3 +66,11 @@ class Source:
             except (OSError, ValueError):
                 self.store.problems.append(f"{path}: not readable; it is left as it is.")
         return found
+
+    def roof(self, machine: dict[str, Any], device: str, precision: str) -> float | None:
+        """FLOP/s that this machine was measured to reach in this number format; None: nobody measured."""
+        found = next((one for one in self.machines() if one["fingerprint"] == machine.get("fingerprint")), {})
+        try:
+            return float(found["roofs"][device]["roofs"][precision]["flops_per_second"])
+        except (KeyError, TypeError, ValueError):
+            return None

@@ -1,4 +1,4 @@
-"""Journals in a folder: any number of writers, none of whom touches another's file."""
+"""Journals in a folder, and the parts made of them: any number of writers, none of whom touches another's file."""
 
 from __future__ import annotations
 
@@ -12,18 +12,24 @@ from pathlib import Path
 from uuid import UUID
 
 from steptime.core.errors import SteptimeError
-from steptime.core.record import Attempt, Record
-from steptime.store import reader
+from steptime.core.record import Attempt
+from steptime.store import journals, reader
+from steptime.store.journal import written
+from steptime.store.parts import Parts
+from steptime.store.reading import ReadingStore
 
 FORMAT = 1
 
 
-class FolderStore:
+class FolderStore(ReadingStore):
     """Reading never writes: the folder is made with the first result."""
+
+    path: Path
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self.problems: list[str] = []  # of the latest reading: files that could not be used, and why
+        self.problems = []
+        self.parts = Parts(self.path / "parts")
         self._ended: dict[Path, Attempt] = {}  # read once: a journal with its end never changes
         self._check_format()
 
@@ -31,44 +37,36 @@ class FolderStore:
         """Where this attempt's journal belongs: the day is part of the id. Makes the folder."""
         day = datetime.fromtimestamp((UUID(identifier).int >> 80) / 1000, UTC)
         path = self.path / "journal" / f"{day:%Y/%m/%d}" / f"{identifier}.jsonl"
-        with self._clearly():
+        with self._writing():
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._mark()
+        self.make()
         return path
 
+    def make(self) -> None:
+        """The folder, marked with its format: before the first thing is written into it."""
+        with self._writing():
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._mark()
+
     def attempts(self, task: str = "measure") -> list[Attempt]:
-        """All of this task that ended, oldest first; what still runs is not here yet."""
+        """Journals are read before parts, because a compactor moves them from there to here. One is kept per id."""
         self.problems = []
-        paths = sorted(self.path.glob("journal/*/*/*/*.jsonl"), key=lambda path: path.name)
-        found = (self._ended.get(path) or reader.read(path, self.problems) for path in paths)
-        attempts = {path: attempt for path, attempt in zip(paths, found, strict=True) if attempt is not None}
-        self._ended = {path: attempt for path, attempt in attempts.items() if attempt.failure is None}
-        return [attempt for attempt in attempts.values() if attempt.task == task]
-
-    def records(self) -> list[Record]:
-        """Oldest session first; one record for each of its cases."""
-        groups: dict[tuple[str, str], list[Attempt]] = {}
-        for attempt in self.attempts():
-            groups.setdefault((attempt.session, attempt.case.key), []).append(attempt)
-        return [Record(attempts=tuple(sorted(group, key=lambda a: a.process))) for group in groups.values()]
-
-    def find(self, word: str) -> list[Record]:
-        """Records whose session or any of whose attempts has an id that begins, or ends, with this word."""
-        return [
-            record
-            for record in self.records()
-            if any(_names(word, name) for name in (record.session, *(attempt.id for attempt in record.attempts)))
-        ]
+        found = {path: self._ended.get(path) or reader.read(path, self.problems) for path in journals.paths(self.path)}
+        read = {path: attempt for path, attempt in found.items() if attempt is not None}
+        self._ended = {path: attempt for path, attempt in read.items() if attempt.failure is None}
+        kept = {attempt.id: attempt for attempt in read.values() if attempt.task == task}
+        kept |= {attempt.id: attempt for attempt in self.parts.attempts(task, self.problems)}
+        return [kept[identifier] for identifier in sorted(kept)]
 
     @contextlib.contextmanager
-    def hold(self, plan: str) -> Iterator[None]:
-        """While inside, nobody else measures this plan."""
-        path = self.path / "locks" / plan
-        with self._clearly():
+    def hold(self, name: str, doing: str = "This plan is being measured into") -> Iterator[None]:
+        """While inside, nobody else measures the plan of this name."""
+        path = self.path / "locks" / name
+        with self._writing():
             path.parent.mkdir(parents=True, exist_ok=True)
             file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            _lock(file, self.path)
+            _lock(file, f"{doing} {self.path}")
             yield
         finally:
             os.close(file)
@@ -96,27 +94,14 @@ class FolderStore:
         draft.write_text(json.dumps({"format": FORMAT}) + "\n")
         draft.replace(mark)  # a reader sees a whole file or none
 
-    @contextlib.contextmanager
-    def _clearly(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as problem:
-            raise SteptimeError(
-                f"The store {self.path} can not be written: {problem.strerror}. Choose another folder with --store."
-            ) from problem
+    def _writing(self) -> contextlib.AbstractContextManager[None]:
+        return written(f"The store {self.path}", "Choose another folder with --store.")
 
 
-def _lock(file: int, path: Path) -> None:
+def _lock(file: int, doing: str) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise SteptimeError(
-            f"This plan is being measured into {path} by another process. Wait for it, or use another --store."
-        ) from None
+        raise SteptimeError(f"{doing} by another process. Wait for it, or use another --store.") from None
     except OSError:
         return  # a file system without locks: two runs of one plan would only repeat work
-
-
-def _names(word: str, identifier: str) -> bool:
-    """The end of an id is its random part: short and still different for neighbours in time."""
-    return bool(word) and (identifier.startswith(word) or identifier.endswith(word))

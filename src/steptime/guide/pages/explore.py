@@ -13,10 +13,11 @@ from fastapi.responses import HTMLResponse
 
 from steptime.core.errors import SteptimeError
 from steptime.guide.catalogue import DIMENSIONS, METRICS
-from steptime.guide.chart import spec
+from steptime.guide.chart import readable, spec
 from steptime.guide.desk import Desk, asked
 from steptime.guide.drawing import drawn
 from steptime.guide.index import Index, Point
+from steptime.guide.parameters import QUESTION
 from steptime.guide.query import CHOICES, Query, Where
 
 FACETS = (
@@ -28,11 +29,11 @@ PICTURES = {"svg": "image/svg+xml", "png": "image/png", "json": "application/jso
 
 
 def add(server: FastAPI, desk: Desk) -> None:
-    @server.get("/", response_class=HTMLResponse)
+    @server.get("/", response_class=HTMLResponse, openapi_extra=QUESTION)
     def explore_page(request: Request) -> Response:
         return desk.page("explore.html", **view(desk.index, asked(request)))
 
-    @server.get("/chart.{kind}")
+    @server.get("/chart.{kind}", openapi_extra=QUESTION)
     def chart_picture(kind: str, request: Request) -> Response:
         query = asked(request)
         points = desk.index.points(query)
@@ -47,13 +48,13 @@ def add(server: FastAPI, desk: Desk) -> None:
         dimensions = [asdict(one) for one in DIMENSIONS.values()]
         return {"dimensions": dimensions, "metrics": [asdict(one) for one in METRICS.values()]}
 
-    @server.get("/api/v1/chart")
+    @server.get("/api/v1/chart", openapi_extra=QUESTION)
     def chart(request: Request) -> dict[str, Any]:
         query = asked(request)
         points = [asdict(point) for point in desk.index.points(query)]
         return {"query": query.to_url(), "points": points, "mixed": desk.index.mixed(query)}
 
-    @server.get("/api/v1/facets")
+    @server.get("/api/v1/facets", openapi_extra=QUESTION)
     def facet_counts(request: Request) -> dict[str, dict[str, int]]:
         return desk.index.facets(asked(request), list(FACETS))
 
@@ -67,9 +68,12 @@ def view(index: Index, query: Query) -> dict[str, Any]:
         "facets": found,
         "shown_facets": [facet.name for facet in found],
         "chips": chips(query),
+        "series": series(query),
+        "runs_url": replace(query, x="model", by=(), split="", rel="", series=()).to_url(),
         "mixes": mixes(index, query),
         "matching": index.matching(query),
         "points": table(query, points),
+        "left_out": len(points) - len(readable(query, points)),
         "spec": spec(query, points, index.values),
     }
 
@@ -159,6 +163,14 @@ def chips(query: Query) -> list[tuple[str, str]]:
         (f"{'not ' if key[0] == '!' else ''}{value}", replace(query, where=without(query.where, key, value)).to_url())
         for key, values in query.where
         for value in values
+    ]
+
+
+def series(query: Query) -> list[tuple[str, str]]:
+    """Each named series, with the question that lacks it."""
+    return [
+        (one[0], replace(query, series=tuple(other for other in query.series if other != one)).to_url())
+        for one in query.series
     ]
 
 

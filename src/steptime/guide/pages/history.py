@@ -1,23 +1,31 @@
-"""The same question over time."""
+"""The same question over time, with the runs at which a level changed."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse
 
+from steptime.guide.changes import CONFIGURATION, changes
 from steptime.guide.chart import over_time
 from steptime.guide.desk import Desk, asked
+from steptime.guide.parameters import QUESTION
+from steptime.guide.rows import Row
 
 MOST = 2000
 
 
 def add(server: FastAPI, desk: Desk) -> None:
-    @server.get("/history", response_class=HTMLResponse)
+    @server.get("/history", response_class=HTMLResponse, openapi_extra=QUESTION)
     def history(request: Request) -> Response:
         query = asked(request)
         rows = [row for row in desk.index.listing(query, MOST) if row.get(query.y) is not None and row["started"]]
-        chart = over_time(query, rows)
-        explore = replace(query).to_url()
-        return desk.page("history.html", here="/history", query=query, url=explore, rows=rows, spec=chart)
+        found = changes(query.y, rows)
+        return desk.page(
+            "history.html", here="/history", query=query, url=query.to_url(), rows=rows, changes=found,
+            spec=over_time(query, rows, set(found)), differing=differing(rows), most=MOST,
+        )  # fmt: skip
+
+
+def differing(rows: list[Row]) -> list[str]:
+    """What the runs of this view differ in besides versions: it is not one history then."""
+    return [name for name in CONFIGURATION if len({row.get(name) for row in rows}) > 1]

@@ -4,36 +4,41 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import fields
-from itertools import pairwise
 from typing import Any
 
 from fastapi.responses import HTMLResponse
 
+from steptime.analysis.certificates import covering
 from steptime.analysis.result import Result, result
+from steptime.core.accuracy import is_low
 from steptime.core.case import Case
 from steptime.core.foreign import ForeignRun
-from steptime.core.measurement import Measurement
 from steptime.core.record import Record
 from steptime.guide.catalogue import METRICS
-from steptime.guide.chart import PALETTE, SCHEMA
 from steptime.guide.desk import Desk
 from steptime.guide.query import Query
+from steptime.guide.steps import histogram, strip
 
-MOST_STEPS = 4000  # of a strip: more are thinned evenly
-NOT_MEASURED = {
-    "Operators and timeline": "not measured yet",
-    "Memory by class": "not measured yet",
-    "Power and clocks over time": "told on machines with an NVIDIA GPU",
+ALWAYS = ("framework", "mode", "device", "precision")
+"""Settings whose default depends on the machine or the version: a command to repeat a run names them."""
+FLAGS = {"workload": "--workload", "phase": "--phase", "batch_size": "--batch-size"}
+NO_COMMAND = {
+    "Operators and timeline": "no command of this version measures them",
+    "Memory by class": "no command of this version measures it",
 }
 
 
 def own_page(desk: Desk, record: Record) -> HTMLResponse:
     numbers = result(record) if record.measurements else None
+    found = covering(record.last, desk.source.certificates())
+    roof = desk.source.roof(record.last.machine, record.case.device, record.case.precision)
+    share = numbers.model_flops_per_second / roof if numbers and numbers.model_flops_per_second and roof else None
     return desk.page(
-        "run.html", here="/runs", record=record, numbers=numbers, command=command(record.case),
+        "run.html", here="/runs", record=record, numbers=numbers, command=command(record), roof=roof, share=share,
         headline=numbers.headline if numbers else f"{record.status}: {record.failures[-1].reason}",
-        strip=strip(record) if numbers else None, histogram=histogram(record) if numbers else None,
-        details=_details(record, numbers), history=history(record.case), missing=NOT_MEASURED,
+        strip=strip(record) if numbers else None, histogram=histogram(record) if numbers else None, proof=found,
+        details=_details(record, numbers), history=history(record.case),
+        missing=missing(record, numbers, certificate=found is not None, roof=roof is not None),
     )  # fmt: skip
 
 
@@ -42,11 +47,18 @@ def foreign_page(desk: Desk, run: ForeignRun) -> HTMLResponse:
     return desk.page("foreign.html", here="/runs", run=run, metrics_told=told)
 
 
-def command(case: Case) -> str:
+def command(record: Record) -> str:
     """What measures this again."""
-    changed = [(f.name, getattr(case, f.name)) for f in fields(case) if getattr(case, f.name) != f.default]
-    words = [f"--set {shlex.quote(f'{name}={value}')}" for name, value in changed]
-    return " ".join(["steptime run", *words])
+    case, words = record.case, ["steptime run"]
+    words += [f"{flag} {shlex.quote(str(getattr(case, name)))}" for name, flag in FLAGS.items()]
+    for one in fields(case):
+        value = getattr(case, one.name)
+        if one.name not in FLAGS and (one.name in ALWAYS or value != one.default):
+            words.append(f"--set {shlex.quote(f'{one.name}={value}')}")
+    words += [
+        f"--set {shlex.quote(f'protocol.{name}={value}')}" for name, value in record.last.protocol.changed().items()
+    ]
+    return " ".join([*words, f"--profile {record.last.protocol.profile}", "--again"])
 
 
 def history(case: Case) -> str:
@@ -56,50 +68,33 @@ def history(case: Case) -> str:
     return Query(y="step_time", where=tuple((name, (value,)) for name, value in same.items())).to_url()
 
 
-def strip(record: Record) -> dict[str, Any]:
-    """Every step's time, process by process, the warm-up in grey."""
-    values = []
-    for number, measurement in enumerate(record.measurements):
-        times = _milliseconds(measurement)
-        thin = max(1, len(times) * len(record.measurements) // MOST_STEPS)
-        for place in range(0, len(times), thin):
-            part = "warm-up" if place < measurement.cut else "measured"
-            values.append({"step": place, "ms": times[place], "process": number, "part": part})
-    scale = {"domain": ["measured", "warm-up"], "range": [PALETTE[0], "#999999"]}
-    return {
-        "$schema": SCHEMA, "data": {"values": values}, "mark": {"type": "point", "filled": True, "size": 10},
-        "encoding": {
-            "x": {"field": "step", "type": "quantitative", "title": "Sample"},
-            "y": {"field": "ms", "type": "quantitative", "title": "Step, ms", "scale": {"zero": False}},
-            "color": {"field": "part", "type": "nominal", "title": None, "scale": scale},
-            "facet": {"field": "process", "type": "nominal", "columns": 3, "title": "Process"},
-        },
-        "width": 240, "height": 120,
-    }  # fmt: skip
-
-
-def histogram(record: Record) -> dict[str, Any]:
-    kept = [time for one in record.measurements for time in _milliseconds(one)[one.cut :]]
-    thin = max(1, len(kept) // MOST_STEPS)
-    axis = {"field": "ms", "bin": {"maxbins": 60}, "title": "Step, ms"}
-    return {
-        "$schema": SCHEMA, "data": {"values": [{"ms": time} for time in kept[::thin]]}, "mark": "bar",
-        "encoding": {"x": axis, "y": {"aggregate": "count", "title": "Samples"}}, "width": 560, "height": 160,
-    }  # fmt: skip
-
-
-def _milliseconds(measurement: Measurement) -> list[float]:
-    source = measurement.device_ns or [b - a for a, b in pairwise(measurement.stamps)]
-    return [value / measurement.group / 1e6 for value in source]
+def missing(record: Record, numbers: Result | None, *, certificate: bool, roof: bool) -> dict[str, str]:
+    """What this page could show, and the command that measures it."""
+    case, found = record.case, dict[str, str]()
+    if numbers is None:
+        return found
+    if not certificate:
+        wanted = f"--framework {case.framework} --mode {case.mode} --precision {case.precision}"
+        found["Proof that it computes the network"] = f"steptime certify {shlex.quote(case.workload)} {wanted}"
+    if not roof:
+        found["Share of what the machine can do"] = "steptime machine"
+    if numbers.typical_time_seconds.low is None:
+        found["An interval across processes"] = command(record).replace("--profile quick", "--profile standard")
+    if is_low(case.precision) and not (record.accuracy or {}).get("task"):
+        found["What the precision costs on the task"] = (
+            f"steptime train {shlex.quote(case.workload)} --save weights.safetensors, then this run with "
+            "--set weights=weights.safetensors"
+        )
+    return found | NO_COMMAND
 
 
 def _details(record: Record, numbers: Result | None) -> dict[str, dict[str, Any]]:
-    last = record.last
-    found = {"Configuration": record.case.to_dict(), "Software": last.software, "Machine": last.machine}
-    found |= {"Work": last.network, "Environment": last.environment}
+    last, found = record.last, dict[str, dict[str, Any]]()
+    if accuracy := last.findings.get("accuracy"):
+        found["What the precision costs"] = accuracy
     if numbers is not None:
         facts = {key: value for key, value in numbers.facts.items() if value is not None}
-        found = {"Memory": numbers.memory_bytes, "Start-up, seconds": numbers.start_seconds, "Facts": facts, **found}
-    if accuracy := last.findings.get("accuracy"):
-        found = {"What the precision costs": accuracy, **found}
-    return found
+        found |= {"Memory, bytes": numbers.memory_bytes, "Start-up, seconds": numbers.start_seconds, "Facts": facts}
+    found |= {"Configuration": record.case.to_dict(), "Software": last.software, "Machine": last.machine}
+    found |= {"Work": last.network, "Environment": last.environment}
+    return {title: values for title, values in found.items() if values}

@@ -11,7 +11,9 @@ from fastapi.responses import HTMLResponse
 
 from steptime.core.foreign import ForeignRun
 from steptime.guide.desk import Desk, asked
+from steptime.guide.pages.explore import chips
 from steptime.guide.pages.run import foreign_page, own_page
+from steptime.guide.parameters import QUESTION
 from steptime.guide.rows import COLUMNS
 
 PAGE = 50
@@ -30,17 +32,17 @@ COLUMNS_SHOWN = (
 
 
 def add(server: FastAPI, desk: Desk) -> None:
-    @server.get("/runs", response_class=HTMLResponse)
+    @server.get("/runs", response_class=HTMLResponse, openapi_extra=QUESTION)
     def runs(request: Request) -> Response:
         query, after = asked(request, "after"), request.query_params.get("after", "")
         rows = desk.index.listing(query, PAGE, _mark(after))
         more = f"{rows[-1]['started']}|{rows[-1]['id']}" if len(rows) == PAGE else ""
         return desk.page(
             "runs.html", here="/runs", query=query, url=query.to_url(), rows=rows, more=more, columns=COLUMNS_SHOWN,
-            matching=desk.index.matching(query),
+            matching=desk.index.matching(query, valued=False), chips=chips(query),
         )  # fmt: skip
 
-    @server.get("/runs.csv")
+    @server.get("/runs.csv", openapi_extra=QUESTION)
     def runs_csv(request: Request) -> Response:
         text = io.StringIO()
         writer = csv.DictWriter(text, ["id", "started", *COLUMNS])
@@ -48,7 +50,7 @@ def add(server: FastAPI, desk: Desk) -> None:
         writer.writerows(desk.index.listing(asked(request), 1_000_000))
         return Response(text.getvalue(), media_type="text/csv")
 
-    @server.get("/api/v1/runs")
+    @server.get("/api/v1/runs", openapi_extra=QUESTION)
     def runs_json(request: Request, limit: int = PAGE, after: str = "") -> dict[str, Any]:
         query = asked(request, "limit", "after")
         return {"query": query.to_url(), "runs": desk.index.listing(query, max(1, min(limit, 1000)), _mark(after))}

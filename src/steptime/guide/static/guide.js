@@ -8,6 +8,12 @@ const draw = () => {
     if (window.vegaEmbed) vegaEmbed(chart, spec, { ast: true, ...quiet });
   }
 };
+const turn = () => {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  try { localStorage.setItem("theme", root.dataset.theme); } catch { /* storage is switched off */ }
+};
 const address = (form) => {
   const words = new URLSearchParams();
   for (const [name, value] of new FormData(form)) if (value) words.append(name, value);
@@ -28,20 +34,25 @@ const show = async (url, remember) => {
   draw();
 };
 document.addEventListener("change", (event) => {
-  const form = event.target.closest("form#query");
-  if (form) show(address(form), true);
+  const form = event.target.form;
+  if (form && form.id === "query") show(address(form), true);
 });
 document.addEventListener("submit", (event) => {
   if (event.target.id === "query") { event.preventDefault(); show(address(event.target), true); }
 });
 document.addEventListener("click", (event) => {
   if (event.target.id === "copy") navigator.clipboard.writeText(window.location.href);
+  if (event.target.id === "theme") turn();
+  const source = event.target.dataset && event.target.dataset.copy;
+  if (source) navigator.clipboard.writeText(document.getElementById(source).textContent).then(() => { event.target.textContent = "Copied"; });
 });
 document.addEventListener("keydown", (event) => {
-  if (event.key === "/" && !/INPUT|SELECT|TEXTAREA/.test(document.activeElement.tagName)) {
-    const first = document.querySelector(".facets input");
-    if (first) { event.preventDefault(); first.focus(); }
-  }
+  const busy = event.ctrlKey || event.metaKey || event.altKey;
+  const types = document.activeElement.matches("select, textarea, input:not([type=checkbox])");
+  if (busy || types) return;
+  if (event.key === "t") turn();
+  const first = document.querySelector(".facets input") || document.querySelector("main input");
+  if (event.key === "/" && first) { event.preventDefault(); first.focus(); }
 });
 window.addEventListener("popstate", () => show(window.location.href, false));
-window.addEventListener("DOMContentLoaded", draw);
+window.addEventListener("DOMContentLoaded", () => { document.getElementById("theme").hidden = false; draw(); });

@@ -1,0 +1,45 @@
+"""The words of a question, told to OpenAPI from the catalogue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steptime.guide.catalogue import DIMENSIONS, METRICS
+from steptime.guide.query import CHOICES
+
+
+def _parameter(name: str, schema: dict[str, Any], text: str) -> dict[str, Any]:
+    return {"name": name, "in": "query", "required": False, "schema": schema, "description": text}
+
+
+def _one_of(words: Any) -> dict[str, Any]:
+    return {"type": "string", "enum": list(words)}
+
+
+def _several(kind: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": kind}
+
+
+def _parameters() -> list[dict[str, Any]]:
+    axes = [
+        _parameter("y", _one_of(METRICS), "The metric."),
+        _parameter("x", _one_of([*DIMENSIONS, *METRICS]), "A dimension or a metric."),
+        _parameter("by", _several(_one_of(DIMENSIONS)), "One colour, then one shape, for each value."),
+        _parameter("split", _one_of(DIMENSIONS), "One small chart for each value."),
+        *(_parameter(name, _one_of(words), f"Default: {words[0] or 'none'}.") for name, words in CHOICES.items()),
+        _parameter("batch", {"type": "string", "pattern": "^[0-9]+$"}, "Goes with scaling."),
+        _parameter("rel", {"type": "string"}, "DIMENSION:VALUE, the series that every value is divided by."),
+        _parameter("since", {"type": "string"}, "ISO 8601."),
+        _parameter("until", {"type": "string"}, "ISO 8601."),
+        _parameter("s", _several({"type": "string"}), "A named series: NAME|dimension=value&…"),
+    ]
+    filters = [
+        _parameter(name, _several({"type": "string"}), f"{known.label}{': a number or low..high' * known.number}.")
+        for name, known in DIMENSIONS.items()
+    ]
+    return [*axes, *filters]
+
+
+UNKNOWN = {"422": {"description": "A word that nothing answers to; the answer names the known ones."}}
+QUESTION: dict[str, Any] = {"parameters": _parameters(), "responses": UNKNOWN}
+"""What every address that takes a question says of itself."""

@@ -1,0 +1,95 @@
+"""Two questions, or two runs, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+Opener = Callable[..., Any]
+
+
+def address(a: str, b: str, **more: str) -> str:
+    return f"/compare?{urlencode({'a': a, 'b': b, **more})}"
+
+
+FRAMEWORKS = address("framework=pytorch", "framework=jax")
+
+
+def test_only_configurations_that_both_have_are_compared(open_filled: Opener) -> None:
+    page = open_filled(FRAMEWORKS)
+    assert page.locator("#ratios tbody tr").count() == 2
+    assert "2 configurations are in both; 1 only in A and 0 only in B" in page.inner_text(".coverage")
+
+
+def test_each_ratio_has_its_interval(open_filled: Opener) -> None:
+    page = open_filled(FRAMEWORKS)
+    for row in page.locator("#ratios tbody tr").all():
+        ratio, interval = row.locator("td").nth(3).inner_text(), row.locator("td").nth(4).inner_text()
+        low, high = map(float, interval.split(" … "))
+        assert low < float(ratio) < high
+
+
+def test_the_geometric_mean_has_its_interval(open_filled: Opener) -> None:
+    headline = open_filled(FRAMEWORKS).inner_text(".headline")
+    assert "95 %" in headline and "the geometric mean of 2 matched configurations" in headline
+
+
+def test_better_and_worse_can_be_shown_alone(open_filled: Opener) -> None:
+    page = open_filled(FRAMEWORKS)
+    for word in ("better", "worse"):
+        page.select_option("#show", word)
+        page.click("button:text('Compare')")
+        assert page.locator("#ratios tbody td:nth-child(6)").all_inner_texts() == [word]
+
+
+def test_what_differs_is_told_with_both_values(open_filled: Opener) -> None:
+    assert "jax" in open_filled(FRAMEWORKS).inner_text("#difference tr:has-text('Framework')")
+
+
+def test_certificates_of_both_frameworks_are_looked_up(open_filled: Opener) -> None:
+    page = open_filled(FRAMEWORKS)
+    assert "cover both sides of 2 of 2 pairs" in page.inner_text(".certified")
+    page = open_filled(address("framework=pytorch", "framework=onnxruntime"))
+    assert "cover both sides of 0 of 1 pairs" in page.inner_text(".certified")
+    assert "no certificate covers onnxruntime" in page.inner_text("#ratios")
+
+
+def test_two_runs_are_named_by_the_ends_of_their_ids(open_filled: Opener, filled: Any) -> None:
+    page = open_filled(address(filled.ids["pytorch 0"], filled.ids["jax"][-12:]))
+    assert page.locator("#ratios tbody tr").count() == 1
+
+
+def test_different_work_is_no_race(open_filled: Opener) -> None:
+    page = open_filled(address("framework=jax", "model=bert-base&plausible=no"))
+    assert "No configuration is in both" in page.inner_text("main") or "Different work" in page.inner_text("main")
+
+
+def test_without_javascript_the_form_asks(open_filled: Opener) -> None:
+    page = open_filled("/compare", java_script_enabled=False)
+    page.fill("#a", "framework=pytorch")
+    page.fill("#b", "framework=jax")
+    page.click("button:text('Compare')")
+    assert page.locator("#ratios tbody tr").count() == 2
+
+
+def test_back_and_forward_restore_the_view(open_filled: Opener) -> None:
+    page = open_filled(FRAMEWORKS)
+    page.locator("#ratios a").first.click()
+    page.wait_for_selector("[data-spec=strip]")
+    page.go_back()
+    assert page.locator("#ratios tbody tr").count() == 2
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", ["/compare", FRAMEWORKS])
+def test_no_barrier_is_found(open_filled: Opener, barriers: Any, path: str, scheme: str) -> None:
+    assert barriers(open_filled(path, color_scheme=scheme)) == []
+
+
+def test_a_phone_needs_no_sideways_scrolling(open_filled: Opener) -> None:
+    page = open_filled(FRAMEWORKS, viewport={"width": 380, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380

@@ -1,0 +1,41 @@
+"""Machines with their roofs, and certificates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+Opener = Callable[..., Any]
+
+
+def test_a_machine_tells_its_roofs(open_filled: Opener) -> None:
+    page = open_filled("/machines")
+    assert page.inner_text("h2") == "A processor" and "4 GFLOP/s" in page.inner_text("tr:has-text('fp32')")
+
+
+def test_without_a_machine_the_command_is_named(open_page: Opener) -> None:
+    assert "steptime machine" in open_page("/machines").inner_text(".notice")
+
+
+def test_certificates_tell_who_passed_and_by_how_much(open_filled: Opener) -> None:
+    page = open_filled("/certificates")
+    assert page.locator("tbody tr:has-text('pass')").count() == 2
+    assert "outputs (0.5 of its bound)" in page.inner_text("tbody tr:first-child")
+
+
+def test_without_certificates_the_command_is_named(open_page: Opener) -> None:
+    assert "steptime certify" in open_page("/certificates").inner_text(".notice")
+
+
+def test_without_javascript_both_are_there(open_filled: Opener) -> None:
+    for path in ("/machines", "/certificates"):
+        assert open_filled(path, java_script_enabled=False).locator("table").count() >= 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", ["/machines", "/certificates"])
+def test_no_barrier_is_found(open_filled: Opener, barriers: Any, path: str, scheme: str) -> None:
+    assert barriers(open_filled(path, color_scheme=scheme)) == []

@@ -1,0 +1,45 @@
+"""`steptime guide` as a process."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="the guide is not installed: pip install '.[guide]'")
+
+
+def guide(folder: Path, *words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "steptime", "--store", str(folder), "guide", *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_port_in_use_is_told_as_a_sentence(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        process = guide(tmp_path, "--port", str(taken.getsockname()[1]))
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "Address already in use. Choose another with --port." in said and "Traceback" not in said
+
+
+def test_another_address_without_a_token_is_refused(tmp_path: Path) -> None:
+    process = guide(tmp_path, "--host", "0.0.0.0")
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1 and "give a token with --token or $STEPTIME_TOKEN" in said
+
+
+def test_it_says_where_it_listens_and_answers_there(tmp_path: Path) -> None:
+    with guide(tmp_path, "--port", "0") as process:
+        try:
+            said = process.stdout.readline() if process.stdout else ""
+            address = re.search(r"http://127\.0\.0\.1:\d+", said)
+            assert address, said
+            with urllib.request.urlopen(f"{address[0]}/api/v1/runs", timeout=60) as answer:
+                assert answer.status == 200
+        finally:
+            process.terminate()

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from steptime.core.errors import SteptimeError
+from steptime.core.foreign import ForeignRun
+from steptime.core.job import Job
+from steptime.store.blobs import Blobs
+from steptime.store.check import check
+from steptime.store.compaction import compact
+from steptime.store.folder import FolderStore
+from steptime.store.imports import Imports
+from steptime.store.journal import Journal
+
+Keep = Callable[[Job], Path]
+MakeJob = Callable[..., Job]
+
+
+def import_one(store: FolderStore) -> str:
+    data = b"images/sec: 7"
+    name = sha256(data).hexdigest()
+    with Imports(store.path) as imports:
+        imports.keep(name, data, [ForeignRun(source="dlbs", original=name, file="a.log", place="line 1")])
+    return name
+
+
+def files(store: FolderStore) -> dict[Path, tuple[int, bytes]]:
+    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in store.path.rglob("*") if path.is_file()}
+
+
+def test_everything_is_counted_and_nothing_is_changed(outcomes: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+    compact(outcomes)
+    keep(make_job())
+    import_one(outcomes)
+    before = files(outcomes)
+    report = check(outcomes)
+    assert (report.attempts, report.wrong, report.duplicates) == (4, [], 0)
+    assert report.journals["ended"] == 1 and report.parts == {"files": 1, "attempts": 3, "damaged": 0}
+    assert report.blobs == {"files": 1, "bytes": 13, "damaged": 0} and report.imports["rows"] == 1
+    assert files(outcomes) == before
+
+
+def test_journals_are_told_apart_by_their_state(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+    keep(make_job())
+    keep(make_job()).write_text("{}\n")
+    killed, running = make_job(), make_job()
+    with Journal(store.journal(killed.id)) as journal:
+        journal.begin(killed)
+    with Journal(store.journal(running.id)) as journal:
+        journal.begin(running)
+        report = check(store)
+    assert report.journals == {"ended": 1, "running": 1, "without_end": 1, "damaged": 1}
+    assert len(report.wrong) == 1
+
+
+def test_the_same_text_twice_is_harmless(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+    path = keep(make_job())
+    text = path.read_text()
+    compact(store)
+    path.write_text(text)
+    report = check(store)
+    assert (report.attempts, report.duplicates, report.wrong) == (1, 1, [])
+
+
+def test_two_texts_of_one_id_are_wrong(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+    path = keep(make_job())
+    text = path.read_text()
+    compact(store)
+    path.write_text(text.replace("mnist-mlp", "lenet5"))
+    assert "says something else of the same id" in check(store).wrong[0]
+
+
+def test_a_damaged_part_is_wrong(outcomes: FolderStore) -> None:
+    compact(outcomes)
+    outcomes.parts.paths()[0].write_bytes(b"")
+    report = check(outcomes)
+    assert report.parts["damaged"] == 1 and len(report.wrong) == 1
+
+
+def test_a_damaged_blob_is_wrong(store: FolderStore) -> None:
+    name = import_one(store)
+    Blobs(store.path).path(name).write_bytes(b"images/sec: 8")
+    assert name in check(store).wrong[0]
+
+
+def test_rows_without_their_original_are_wrong(store: FolderStore) -> None:
+    Blobs(store.path).path(import_one(store)).unlink()
+    assert "its original is missing" in check(store).wrong[0]
+
+
+def test_damaged_rows_of_an_import_are_wrong(store: FolderStore) -> None:
+    (store.path / "imports" / f"{import_one(store)}.jsonl").write_text("{\n")
+    assert "line 1 is damaged" in check(store).wrong[0]
+
+
+def test_drafts_of_killed_writers_are_counted(outcomes: FolderStore) -> None:
+    (outcomes.path / ".x.7.draft").write_text("")
+    assert (check(outcomes).drafts, check(outcomes).wrong) == (1, [])
+
+
+def test_there_must_be_a_store(tmp_path: Path) -> None:
+    with pytest.raises(SteptimeError, match="There is no store"):
+        check(FolderStore(tmp_path / "none"))

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from steptime.core.errors import SteptimeError
+from steptime.core.job import Job
+from steptime.store.folder import FolderStore
+from steptime.store.journal import Journal
+from steptime.store.postgres import PostgresStore, is_database, named
+from steptime.store.pushing import push
+
+Keep = Callable[[Job], Path]
+MakeJob = Callable[..., Job]
+SECRET = "correct-horse"
+
+
+def test_addresses_are_told_from_folders() -> None:
+    assert is_database("postgresql://h/n") and is_database("postgres://h/n")
+    assert not is_database("results") and not is_database("/postgresql")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"postgresql://me:{SECRET}@db.example:5433/team",
+        f"postgresql://db.example:5433/team?user=me&password={SECRET}",
+        f"host=db.example port=5433 dbname=team password={SECRET}",
+    ],
+)
+def test_a_database_is_named_without_user_and_password(address: str) -> None:
+    assert named(address) == "postgresql://db.example:5433/team"
+
+
+@pytest.mark.parametrize("password", [f"{SECRET}@x", f"{SECRET}%zz", f"{SECRET}/x", f"{SECRET}?x"])
+def test_a_badly_written_password_is_not_repeated(password: str) -> None:
+    with pytest.raises(SteptimeError) as told:
+        PostgresStore(f"postgresql://me:{password}@127.0.0.1:1/team").attempts()
+    assert SECRET not in str(told.value) and told.value.__cause__ is None
+
+
+def test_a_database_that_does_not_answer_is_a_sentence_without_the_password() -> None:
+    with pytest.raises(SteptimeError, match="does not answer") as told:
+        PostgresStore(f"postgresql://me:{SECRET}@127.0.0.1:1/team").attempts()
+    assert SECRET not in str(told.value) and "journals are kept" in str(told.value)
+
+
+def test_a_database_that_is_not_there_is_a_sentence(server: Path) -> None:
+    with pytest.raises(SteptimeError, match="does not exist"):
+        PostgresStore(f"postgresql://test:{SECRET}@/nowhere?host={server}").attempts()
+
+
+def test_a_database_without_tables_is_an_empty_store(database: str) -> None:
+    store = PostgresStore(database)
+    assert (store.attempts(), store.records(), store.foreign_runs(), store.find("0")) == ([], [], [], [])
+
+
+def test_it_answers_like_the_folder(outcomes: FolderStore, database: str) -> None:
+    push(outcomes, database)
+    store = PostgresStore(database)
+    assert store.attempts() == outcomes.attempts() and repr(store.attempts()) == repr(outcomes.attempts())
+    assert store.attempts("certify") == outcomes.attempts("certify") and store.records() == outcomes.records()
+    word = outcomes.attempts()[0].id[-8:]
+    assert store.find(word) == outcomes.find(word) != []
+
+
+def test_what_was_pushed_later_is_seen(outcomes: FolderStore, database: str, keep: Keep, make_job: MakeJob) -> None:
+    push(outcomes, database)
+    store = PostgresStore(database)
+    store.attempts()
+    keep(make_job())
+    push(outcomes, database)
+    assert store.attempts() == outcomes.attempts()
+
+
+def test_a_row_that_can_not_be_read_is_told_and_the_rest_is_there(outcomes: FolderStore, database: str) -> None:
+    push(outcomes, database)
+    first, second = outcomes.attempts()
+    with psycopg.connect(database) as connection:
+        connection.execute("UPDATE runs SET journal = '{}' WHERE id = %s", [first.id])
+    store = PostgresStore(database)
+    assert store.attempts() == [second] and first.id in store.problems[0]
+
+
+def test_a_database_of_a_newer_format_is_refused(outcomes: FolderStore, database: str) -> None:
+    push(outcomes, database)
+    with psycopg.connect(database) as connection:
+        connection.execute("UPDATE steptime_store SET format = 2")
+    for asked in (PostgresStore(database).attempts, lambda: push(outcomes, database)):
+        with pytest.raises(SteptimeError, match="newer steptime"):
+            asked()
+
+
+def test_somebody_elses_table_is_a_sentence(store: FolderStore, database: str, make_job: MakeJob) -> None:
+    with psycopg.connect(database) as connection:
+        connection.execute("CREATE TABLE runs (kilometres integer)")
+    with pytest.raises(SteptimeError, match="refuses"):
+        PostgresStore(database).attempts()
+
+
+def test_reading_commands_take_a_database_for_a_store(
+    outcomes: FolderStore, database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from steptime.cli.main import app
+
+    push(outcomes, database)
+    monkeypatch.setitem(os.environ, "STEPTIME_STORE", "")
+    app(["--store", database, "list", "results", "--json"], standalone_mode=False)
+    assert outcomes.attempts()[0].id[-8:] in capsys.readouterr().out
+
+
+def test_measuring_into_a_database_is_refused_with_the_way_to_do_it(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from steptime.cli.request import store_folder
+
+    monkeypatch.setenv("STEPTIME_STORE", database)
+    with pytest.raises(SteptimeError, match="steptime store push"):
+        store_folder()
+
+
+def test_what_still_runs_is_not_sent(store: FolderStore, database: str, make_job: MakeJob) -> None:
+    job = make_job()
+    with Journal(store.journal(job.id)) as journal:
+        journal.begin(job)
+        assert push(store, database).left == {"running": 1}
+        journal.found({})
+    assert push(store, database).runs == 1

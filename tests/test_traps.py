@@ -1,0 +1,96 @@
+"""Traps that were measured once and must stay sprung: what no single part can show. docs/traps.md lists them all."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from steptime.core.case import Case
+from steptime.core.job import Job
+from steptime.core.protocol import Protocol
+from steptime.executors.local.environment import CACHES, for_job
+
+ROOT = Path(__file__).parents[1]
+TRAPS = (ROOT / "docs" / "traps.md").read_text(encoding="utf-8")
+LOWERED = """
+import os, socket, sys, threading
+from pathlib import Path
+from steptime.core.case import Case
+from steptime.frameworks import openvino
+from steptime.workloads import supervised
+
+def refuse(*_):
+    raise AssertionError("a connection was tried")
+
+socket.socket.connect = refuse
+case = Case(workload="lenet5", framework="openvino", phase="inference", mode="graph", batch_size=1)
+openvino.lower(supervised.build(case), case).step()
+children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+print([name for name in sys.modules if name.startswith("openvino_telemetry") and sys.modules[name]], children)
+"""
+
+
+def environment(**settings: object) -> dict[str, str]:
+    case = Case(workload="lenet5", **settings)  # type: ignore[arg-type]
+    job = Job(id="x", session="s", plan="p", process=0, case=case, protocol=Protocol())
+    return for_job(job, os.environ, "/nowhere")[0]
+
+
+def told_by(code: str, variables: dict[str, str]) -> str:
+    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
+    return done.stdout + done.stderr
+
+
+def needs(package: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+
+
+@pytest.mark.parametrize("test", re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", TRAPS), ids=lambda test: test[1])
+def test_every_test_that_the_list_names_exists(test: tuple[str, str]) -> None:
+    path, name = test
+    assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8")
+
+
+def test_openvino_reads_a_model_without_a_child_and_without_a_file_of_its_own(tmp_path: Path) -> None:
+    needs("openvino"), needs("onnx")
+    variables = {"HOME": str(tmp_path), "PATH": "", "PYTHONPATH": ":".join(sys.path)}
+    assert told_by(LOWERED, variables).strip().endswith("[] []")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("policy", "word"), [("active", "ACTIVE"), ("passive", "PASSIVE")])
+def test_the_openmp_library_hears_the_wait_policy(policy: str, word: str) -> None:
+    needs("torch")
+    shell = {**environment(wait_policy=policy), "OMP_DISPLAY_ENV": "true"}
+    shown = told_by("import torch; torch.set_num_threads(2)", shell)
+    if "OMP_WAIT_POLICY" not in shown:
+        pytest.skip("this torch has another OpenMP library than GNU's")
+    assert f"OMP_WAIT_POLICY = '{word}'" in shown
+
+
+def test_a_cold_compiler_of_pytorch_keeps_its_work_in_the_fresh_folder() -> None:
+    needs("torch")
+    code = "from torch._inductor.runtime.cache_dir_utils import cache_dir; print(cache_dir())"
+    variables = environment(compile_cache="cold")
+    assert told_by(code, variables).strip().endswith(variables["TORCHINDUCTOR_CACHE_DIR"])
+    assert set(CACHES) <= variables.keys()
+
+
+def test_the_thread_count_may_change_the_routine_and_the_record_shows_it() -> None:
+    needs("torch")
+    from steptime.frameworks import pytorch
+    from steptime.workloads import supervised
+
+    for threads in (1, 2):
+        case = Case(workload="lenet5", phase="inference", batch_size=1, threads=threads)
+        program = pytorch.lower(supervised.build(case), case)
+        program.step()
+        assert sum(count for name, count in program.kernels().items() if "conv" in name) >= 2
+        assert program.facts()["threads"] == threads
