@@ -7,6 +7,8 @@ EVERYTHING := pytorch,jax,tensorflow,onnxruntime,openvino,int8,data,guide,postgr
 
 tour: .venv/tour.done
 	$(BIN)/steptime run
+	$(BIN)/steptime certify mnist-mlp --framework pytorch --framework onnxruntime
+	$(BIN)/steptime compare workload=mnist-mlp,phase=inference framework=onnxruntime,mode=graph --profile quick
 
 test: .venv/test.done
 	$(BIN)/ruff check .

@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tasks": {"core", "shelf", "graph", "workloads", "data", "engine", "store", "tasks", "numpy"},
     "worker": {"core", "shelf", "workloads", "engine", "store", "tasks"},
     "roofs": {"core", "shelf", "engine"},
-    "store": {"core", "store"},
+    "store": {"core", "store", "duckdb", "psycopg"},
     "executors": {"core", "shelf", "store", "executors"},
     "analysis": {"core", "graph", "store", "analysis", "numpy", "scipy"},
     "session": {"core", "shelf", "store", "analysis", "workloads", "executors", "session"},

@@ -62,3 +62,10 @@ def test_the_geometric_mean_of_opposite_ratios_is_one() -> None:
     mean, low, high = geometric([2.0, 0.5]) or (0, 0, 0)
     assert mean == pytest.approx(1) and low is not None and high is not None and low < 1 < high
     assert geometric([3.0]) == (pytest.approx(3.0), None, None) and geometric([]) is None
+
+
+def test_where_the_batch_differs_too_the_best_of_each_side_speaks() -> None:
+    rows = [row("a", 1, 30), row("a", 2, 10)]
+    for side in (rows, rows[::-1]):
+        table = matched("throughput", side, [row("b", 4, 60)])
+        assert [pair.ratio for pair in table.pairs] == [2.0] and list(table.differs) == ["framework", "replica_batch"]

@@ -155,14 +155,23 @@ def test_an_id_that_is_none_never_becomes_a_file(
     assert [path for path in (tmp_path / "store").rglob("*") if path.is_file()] == []
 
 
-@pytest.mark.parametrize("damage", ["empty", "half", "no end", "noise", "newer", "nested", "case"])
+@pytest.mark.parametrize("damage", ["empty", "half", "no end", "noise", "newer", "nested", "case", "surrogate"])
 def test_what_is_no_whole_journal_is_refused(client: Client, journal: bytes, damage: str) -> None:
     text = {
         "empty": b"", "half": journal[: len(journal) // 2], "no end": journal[: journal.rindex(b'{"line":"end"')],
         "noise": b"\x00\xff" * 100, "newer": journal.replace(b"steptime/1", b"steptime/9"),
         "nested": b"[" * 100_000, "case": changed(journal, case={"workload": 3, "phase": []}),
+        "surrogate": changed(journal, session="\ud800"),
     }[damage]  # fmt: skip
     assert client(TOKEN).post("/api/v1/runs", content=text, headers=BEARER).status_code == 422
+
+
+def test_odd_text_in_a_journal_breaks_no_page(client: Client, journal: bytes) -> None:
+    guide = client(TOKEN)
+    answer = guide.post("/api/v1/runs", content=changed(journal, session="a\0b</script>"), headers=BEARER)
+    assert answer.status_code == 201
+    paths = ("/", f"/run/{answer.json()['id']}", "/runs", "/runs.csv", "/api/v1/runs", "/chart.svg?by=session")
+    assert [guide.get(path, headers=BEARER).status_code for path in paths] == [200] * len(paths)
 
 
 def test_too_much_is_not_taken(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log, sqrt
 from typing import Any
@@ -49,7 +50,7 @@ def matched(metric: str, a: list[Row], b: list[Row]) -> Table:
     """The best run of each configuration speaks for it."""
     sides = [_best(metric, rows) for rows in (a, b)]
     names = [name for name in DIMENSIONS if name not in ALONE and _differs(name, *sides)]
-    keyed = [{_key(row, names): row for row in side} for side in sides]
+    keyed = [{_key(row, names): row for row in _best(metric, side, names)} for side in sides]
     both = [key for key in keyed[0] if key in keyed[1]]
     pairs = sorted((_pair(metric, keyed[0][key], keyed[1][key], names) for key in both), key=lambda pair: pair.ratio)
     only_a, only_b = (len(side) - len(both) for side in keyed)
@@ -57,16 +58,16 @@ def matched(metric: str, a: list[Row], b: list[Row]) -> Table:
     return Table(differs, pairs, only_a, only_b, geometric([pair.ratio for pair in pairs]))
 
 
-def _best(metric: str, rows: list[Row]) -> list[Row]:
+def _best(metric: str, rows: list[Row], but: Sequence[str] = ()) -> list[Row]:
     better = max if METRICS[metric].better == "more" else min
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         if (row.get(metric) or 0) > 0:  # of others there is no ratio
-            groups.setdefault(_key(row, []), []).append(row)
+            groups.setdefault(_key(row, but), []).append(row)
     return [better(group, key=lambda row: row[metric]) for group in groups.values()]
 
 
-def _key(row: Row, but: list[str]) -> tuple[Any, ...]:
+def _key(row: Row, but: Sequence[str]) -> tuple[Any, ...]:
     return tuple(row.get(name) for name in DIMENSIONS if name not in (*ALONE, *but))
 
 

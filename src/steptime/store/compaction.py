@@ -39,11 +39,16 @@ def compact(store: FolderStore) -> Compaction:
     with store.hold("compact", "Journals are being compacted in"), written(f"A part of {store.path}", advice):
         _drop_drafts(store.parts.folder)
         known = _known(store, done.problems)
-        for day in sorted(store.path.glob("journal/*/*/*")):
-            for batch in journals.batches(_movable(day, done), MOST_CHARACTERS):
-                if new := _unknown(batch, known, done):
-                    _move(store, new, known, done)
+        for batch in _batches(store, done):
+            if new := _unknown(batch, known, done):
+                _move(store, new, known, done)
     return done
+
+
+def _batches(store: FolderStore, done: Compaction) -> Iterator[list[Found]]:
+    """Each of one day."""
+    for day in sorted(store.path.glob("journal/*/*/*")):
+        yield from journals.batches(_movable(day, done), MOST_CHARACTERS)
 
 
 def _drop_drafts(folder: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import fields
+from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -131,7 +131,12 @@ def _measurement(rest: dict[str, Any], samples: list[dict[str, Any]]) -> Measure
     )
 
 
-def _known(kind: Any, values: dict[str, Any]) -> dict[str, Any]:
+def _known(kind: type, values: dict[str, Any]) -> dict[str, Any]:
     """A later version may add fields; old readers pass over them."""
-    names: Iterable[str] = {field.name for field in fields(kind)}
+    names = _names(kind)
     return {name: value for name, value in values.items() if name in names}
+
+
+@cache
+def _names(kind: Any) -> frozenset[str]:
+    return frozenset(field.name for field in fields(kind))

@@ -14,7 +14,7 @@ from steptime.frameworks.numpy import layers, normalisation, optimizer
 from steptime.graph import Graph, Net, Optimizer, Tensor, Work, adam, momentum
 from steptime.graph.optimizer import adamw
 
-WIDE_MARGIN = 10.0  # times the bound
+WIDE_MARGIN = 5.0  # times the bound
 Change = Callable[[Work], Work]
 Bench = Any
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from pathlib import Path
@@ -57,6 +58,7 @@ def checked(text: bytes) -> Attempt:
         why = problems[0].replace(str(path), "it") if problems else "it has no end"
         raise SteptimeError(f"This is not a whole journal: {why}")
     _check_id(attempt.id)
+    _check_text(text)
     try:
         row(Record(attempts=(attempt,)))
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as problem:
@@ -69,6 +71,15 @@ def _attempt(path: Path, problems: list[str]) -> Attempt | None:
         return reader.read(path, problems)
     except (RecursionError, UnicodeError) as problem:
         raise SteptimeError(f"This is not a journal: {type(problem).__name__}.") from None
+
+
+def _check_text(text: bytes) -> None:
+    """Halves of characters can be written in JSON and nowhere else: no page and no index could hold them."""
+    try:
+        for line in filter(None, text.split(b"\n")):
+            json.dumps(json.loads(line), ensure_ascii=False).encode()
+    except UnicodeEncodeError as problem:
+        raise SteptimeError(f"This journal holds what is no text: {problem.reason}.") from None
 
 
 def _check_id(identifier: Any) -> None:
