@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from steptime.core.errors import SteptimeError
@@ -14,6 +13,7 @@ from steptime.store.journal import Journal
 from steptime.store.postgres import PostgresStore, is_database, named
 from steptime.store.pushing import push
 
+psycopg = pytest.importorskip("psycopg", reason="needs the extra postgres")
 Keep = Callable[[Job], Path]
 MakeJob = Callable[..., Job]
 SECRET = "correct-horse"

@@ -7,7 +7,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,6 +22,7 @@ from steptime.store.journal import Journal, uuid7
 from steptime.store.postgres import PostgresStore
 from steptime.store.pushing import push
 
+psycopg = pytest.importorskip("psycopg", reason="needs the extra postgres")
 Keep = Callable[[Job], Path]
 MakeJob = Callable[..., Job]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(["\0", "'\"\\", "Größe"])
