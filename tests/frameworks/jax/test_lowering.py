@@ -79,6 +79,20 @@ def test_normalisation_is_exact_far_from_zero() -> None:
     np.testing.assert_allclose(program.gradients(batch)[0], right.gradients(batch)[0], rtol=1e-6)
 
 
+def test_moments_are_the_same_in_one_pass_and_in_two(jax: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU takes the one, the CPU the other; both are computed here."""
+    net = Net("far")
+    graph = net.graph(net.dense(net.flatten(net.batch_norm(net.conv(net.input(1, 4, 4), 2, 1))), 3))
+    image = 100 + np.random.default_rng(0).standard_normal((4, 1, 4, 4))
+    batch = {"input": image, "target": np.array([0, 1, 2, 0])}
+    found = []
+    for backend in ("cpu", "gpu"):
+        monkeypatch.setattr(jax, "default_backend", lambda backend=backend: backend)
+        found.append(both(graph, batch)[0].gradients(batch)[1])
+    for name, array in found[0].items():
+        np.testing.assert_allclose(found[1][name], array, rtol=1e-8, atol=1e-9, err_msg=name)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", ["residual", "pooled", "joined"])
 def test_gradients_equal_the_references_in_every_layout(work_of: Any, name: str, layout: str) -> None:

@@ -22,6 +22,9 @@ class Layout:
     def channel_axis(self, x: Any) -> int:
         return 3 if self.last and x.ndim == IMAGE else 1
 
+    def all_but_channels(self, x: Any) -> tuple[int, ...]:
+        return tuple(axis for axis in range(x.ndim) if axis != self.channel_axis(x))
+
     def axis(self, logical: int, shape: tuple[int, ...]) -> int:
         """Where the axis of a sample's logical shape lies, counted with the batch."""
         place = logical % len(shape)

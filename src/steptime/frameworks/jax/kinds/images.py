@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -25,8 +26,10 @@ def batch_norm(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
     kind: Any = layer.kind
     values, mean, variance = wide(x), wide(weights["running_mean"]), wide(weights["running_variance"])
     if walk.training:
-        mean, variance, unbiased = _moments(values, mean, walk)
-        for part, value in (("running_mean", mean), ("running_variance", unbiased)):
+        moments = _in_two_passes if jax.default_backend() == "cpu" else _in_one_pass
+        mean, variance = moments(values, mean, walk)
+        count = x.size // mean.size
+        for part, value in (("running_mean", mean), ("running_variance", variance * (count / max(count - 1, 1)))):
             moved = (1 - kind.momentum) * weights[part] + kind.momentum * value
             walk.statistics[f"{layer.name}.{part}"] = moved.astype(weights[part].dtype)
     scale = weights["weight"] * lax.rsqrt(variance + kind.epsilon)
@@ -34,15 +37,23 @@ def batch_norm(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
     return ((values - mean) * scale + bias).astype(x.dtype)
 
 
-def _moments(x: Array, near: Array, walk: Walk) -> tuple[Array, Array, Array]:
-    """Mean, biased and unbiased variance in one pass over x, which is as fast as it can be. Subtracting something near
-    the mean before squaring keeps the difference of two large numbers exact."""
-    axes = tuple(axis for axis in range(x.ndim) if axis != walk.layout.channel_axis(x))
-    count = x.size // near.size
+def _in_two_passes(x: Array, near: Array, walk: Walk) -> tuple[Array, Array]:
+    """Mean and biased variance. XLA writes the difference down on the CPU, where the rest of the layer finds it."""
+    axes = walk.layout.all_but_channels(x)
+    mean = x.mean(axes)
+    # The variance does not change with the mean that is subtracted, so the way back need not go through it.
+    fixed = lax.stop_gradient(walk.layout.per_channel(mean, x))
+    return mean, lax.square(x - fixed).mean(axes)
+
+
+def _in_one_pass(x: Array, near: Array, walk: Walk) -> tuple[Array, Array]:
+    """The same where reading x is what takes time, as on a GPU. Subtracting something near the mean before squaring
+    keeps the difference of two large numbers exact; XLA fuses it with both sums there."""
+    axes = walk.layout.all_but_channels(x)
     offset = x - walk.layout.per_channel(near, x)
     mean = offset.mean(axes)
     variance = lax.max(lax.square(offset).mean(axes) - lax.square(mean), jnp.zeros_like(mean))
-    return near + mean, variance, variance * (count / max(count - 1, 1))
+    return near + mean, variance
 
 
 def conv(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
