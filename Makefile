@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 EVERYTHING := pytorch,jax,tensorflow,onnxruntime,openvino,int8,data,guide,postgres,dev
 
-.PHONY: tour test clean
+.PHONY: tour test whole frameworks clean
 
 tour: .venv/tour.done
 	$(BIN)/steptime run
@@ -14,7 +14,18 @@ test: .venv/test.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(MAKE) --jobs=2 --output-sync=line whole frameworks
+
+whole:
+	$(BIN)/pytest --ignore=tests/frameworks --ignore=tests/contracts
+
+# A framework keeps its threads for as long as its process lives, so each has a process of its own here as elsewhere.
+FRAMEWORKS := $(filter-out %/__pycache__/,$(wildcard tests/frameworks/*/))
+frameworks:
+	$(BIN)/pytest tests/contracts --deselect tests/contracts/test_trained_weights.py
+	$(BIN)/pytest tests/contracts/test_trained_weights.py
+	$(BIN)/pytest tests/frameworks/test_*.py
+	set -e; for folder in $(FRAMEWORKS); do $(BIN)/pytest $$folder; done
 
 # An interrupted install leaves no stamp, so the next call goes on with it.
 .venv/tour.done: pyproject.toml | .venv/bin/python

@@ -25,7 +25,13 @@ def shown(kind: str) -> list[str]:
         for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.S):
             joined = block.replace("\\\n", " ")
             found += [line[2:].strip() for line in joined.splitlines() if line.startswith(f"$ {kind}")]
-    return sorted(set(found), key=lambda command: (" train " not in command, command))  # whose weights others use
+    return sorted(set(found), key=lambda command: (_turn(command), command))
+
+
+def _turn(command: str) -> int:
+    """Weights first, then what others look at: charts and comparisons need something stored."""
+    verb = [*command.split(), ""][1]
+    return next((turn for turn, verbs in enumerate((["train"], ["run", "import"])) if verb in verbs), 2)
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import pytest
 
 from steptime.core.case import Case
 from steptime.frameworks import numpy as reference
-from steptime.graph import Net, Tensor, Work
-from steptime.tasks.certify.evidence import RULE, STEPS, Lowering, dropout_losses, gather, widened
+from steptime.graph import Net, Tensor, Work, sgd
+from steptime.tasks.certify.evidence import RULE, STEPS, Lowering, dropout_losses, gather, gentle_rate, widened
 
 EXACT = Case(workload="tiny", framework="numpy", precision="fp64", batch_size=4)
 
@@ -42,6 +43,13 @@ def test_the_trajectory_is_the_steps_own_with_dropout_at_zero(work: Work) -> Non
     found = gather(Lowering(reference, EXACT), work, covers="training")
     assert found["trajectory"]["step 1"] == found["loss"]["loss"]
     assert found["trajectory"]["step 20"] < found["loss"]["loss"]
+
+
+def test_a_rate_that_is_too_fast_for_the_batch_is_slowed(work: Work) -> None:
+    lower, fast = Lowering(reference, EXACT), replace(work, optimizer=sgd(1e3))
+    assert gentle_rate(lower, replace(work, optimizer=sgd(1e-9))) == 1e-9
+    losses = gather(lower, fast, covers="training", rate=gentle_rate(lower, fast))["trajectory"]
+    assert 0.98 < losses["step 2"] / losses["step 1"] < 1.0
 
 
 def test_dropout_is_drawn_for_every_rate(work: Work) -> None:

@@ -93,6 +93,19 @@ def test_a_loss_may_be_off_by_what_the_outputs_are_and_by_what_it_was_before() -
     assert not judge(late, exact, deviations, {"loss": UNIT, "trajectory": UNIT})[1]["passed"]
 
 
+def test_a_trajectory_is_judged_up_to_where_rounding_decides() -> None:
+    steps = {f"step {number}": np.float64(2.0) for number in range(1, 7)}
+    exact = {**EXACT, "loss": {"loss": np.float64(2.0)}, "trajectory": steps}
+    deviations = {"outputs": {"outputs": [1e-6, 1e-6]}, "loss": {"loss": [1e-6, 1e-6]}}
+    chaos = {f"step {number}": [10.0 ** (number - 6)] * 2 for number in range(1, 7)}
+    wild = {**steps, "step 6": np.float64(50.0)}
+    units = {"trajectory": UNIT}
+    entry = judge({"trajectory": wild}, exact, {**deviations, "trajectory": chaos}, units)[0]
+    assert entry["passed"] and not entry["weak"]
+    sooner = {name: [value[0] * 1e4] * 2 for name, value in chaos.items()}
+    assert judge({"trajectory": wild}, exact, {**deviations, "trajectory": sooner}, units)[0]["weak"]
+
+
 def test_a_step_whose_reference_is_beyond_numbers_proves_nothing() -> None:
     exact = {"outputs": {"a": np.array([1.0]), "b": np.array([np.inf])}}
     deviations = {"outputs": {"a": [0.0, 0.0], "b": [np.inf, np.inf]}}

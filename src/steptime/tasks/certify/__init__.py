@@ -12,7 +12,7 @@ from steptime.graph import Work
 from steptime.tasks import Setting
 from steptime.tasks.certify.evidence import RULE, Lowering, dropout_losses, gather, widened
 from steptime.tasks.certify.judge import judge, judge_dropout
-from steptime.tasks.certify.reference import Shelved, write_deviations, write_exact
+from steptime.tasks.certify.reference import Shelved, rate_of, write_deviations, write_exact
 
 INT8 = "int8 is another network; its price is its accuracy part."
 
@@ -48,7 +48,8 @@ def write(lower: Lowering, work: Work, shelved: Shelved, options: dict[str, Any]
 def examine(lower: Lowering, work: Work, shelved: Shelved, options: dict[str, Any]) -> list[dict[str, Any]]:
     covers = "inference" if lower.case.phase == "inference" else "training"
     size, precision = shelf.load("frameworks", options["reference"]).rounding_size, lower.case.precision
-    found, exact = gather(lower, work, covers=covers), shelved.read_exact()
+    exact = shelved.read_exact()
+    found = gather(lower, work, covers=covers, rate=rate_of(exact))
     units = {item: size(widened(precision) if item == RULE else precision) for item in found}
     items = judge(found, exact, shelved.read_deviations(options["precision"], options["draws"]), units)
     if covers == "training" and (losses := dropout_losses(lower, work)):

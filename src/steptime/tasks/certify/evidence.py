@@ -18,6 +18,7 @@ Evidence = dict[str, dict[str, Any]]  # item -> name (of a weight, a step, a rat
 
 RULE = "optimizer rule"
 STEPS = 20  # of the trajectory
+GENTLE = 0.01  # of the loss: what the first step may take off it, to first order
 RULE_STEPS, DROPOUT_STEPS = 3, 16
 SKIPS = 24  # loss scaling starts high and leaves out steps until nothing overflows
 
@@ -45,13 +46,25 @@ def widened(precision: str) -> str:
     return precision if precision == "fp64" else "fp32"
 
 
-def gather(lower: Lowering, work: Work, *, covers: str) -> Evidence:
+def gather(lower: Lowering, work: Work, *, covers: str, rate: float = 0.0) -> Evidence:
+    """`rate`: of the optimiser in the timed step; 0: the network's own."""
     found: Evidence = {"outputs": {"outputs": np.asarray(lower(work, "inference").predict(work.batch), np.float64)}}
     if covers == "training":
-        still = replace(work, graph=without_dropout(work.graph))
+        optimizer = replace(work.optimizer, rate=rate or work.optimizer.rate)
+        still = replace(work, graph=without_dropout(work.graph), optimizer=optimizer)
         found |= _training(lower(still, "training"), still)
         found[RULE] = _rule(lower, work)
     return found
+
+
+def gentle_rate(lower: Lowering, work: Work) -> float:
+    """The network's own, unless it is too fast for so small a batch: a training that explodes depends on its rounding
+    so much that 20 losses prove nothing."""
+    still = replace(work, graph=without_dropout(work.graph))
+    loss, gradients = lower(still, "training").gradients(work.batch)
+    power = 1 if work.optimizer.kind == "adam" else 2  # how a rule's step depends on the gradient: on its sign, on it
+    fall = sum(float((np.abs(slope) ** power).sum()) for slope in gradients.values())
+    return min(work.optimizer.rate, GENTLE * loss / fall) if fall else work.optimizer.rate
 
 
 def dropout_losses(lower: Lowering, work: Work, steps: int = DROPOUT_STEPS) -> dict[str, Any]:

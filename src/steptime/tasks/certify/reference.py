@@ -15,10 +15,10 @@ import numpy as np
 from steptime import shelf
 from steptime.core.errors import SteptimeError
 from steptime.graph import Work
-from steptime.tasks.certify.evidence import DROPOUT_STEPS, Evidence, Lowering, dropout_losses, gather
+from steptime.tasks.certify.evidence import DROPOUT_STEPS, Evidence, Lowering, dropout_losses, gather, gentle_rate
 from steptime.tasks.certify.judge import Deviations, deviation
 
-EVIDENCE = 1  # counts up when what is gathered changes
+EVIDENCE = 2  # counts up when what is gathered changes
 SMALL = 4_000_000  # weights: below it they are kept in float64
 
 
@@ -55,7 +55,9 @@ class Shelved:
 
 
 def write_exact(path: Path, lower: Lowering, work: Work) -> None:
-    found = gather(lower, work, covers="training")
+    rate = gentle_rate(lower, work)
+    found = gather(lower, work, covers="training", rate=rate)
+    found["rate"] = {"rate": np.float64(rate)}
     found["dropout"] = dropout_losses(lower, work, 4 * DROPOUT_STEPS)
     large = work.graph.stored_parameters > SMALL
     arrays = {
@@ -73,13 +75,17 @@ def write_deviations(path: Path, runs: list[Lowering], work: Work, exact: Eviden
     """The largest over the runs, each with errors of its own."""
     largest: Deviations = {}
     for lower in runs:
-        for item, values in gather(lower, work, covers="training").items():
+        for item, values in gather(lower, work, covers="training", rate=rate_of(exact)).items():
             kept = largest.setdefault(item, {})
             for name, value in values.items():
                 found = deviation(value, exact[item][name])
                 kept[name] = [max(pair) for pair in zip(found, kept.get(name, found), strict=True)]
     with whole(path) as draft:
         draft.write_text(json.dumps(largest))
+
+
+def rate_of(exact: Evidence) -> float:
+    return float(exact["rate"]["rate"])
 
 
 @contextmanager
