@@ -52,7 +52,7 @@ def made_row(number: int, dice: random.Random) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
     return made_rows()
 
@@ -69,7 +69,7 @@ def served(source: Source) -> Iterator[str]:
     thread.join()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def address(rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     source = Source(FolderStore(tmp_path_factory.mktemp("store")))
     source.index.add(rows)
@@ -145,7 +145,7 @@ class Filled:
             imports.keep("ab" * 32, b"x", [run])
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def filled(
     tmp_path_factory: pytest.TempPathFactory,
     attempt_of: Callable[..., Attempt],
@@ -155,7 +155,7 @@ def filled(
     return Filled(tmp_path_factory.mktemp("filled"), attempt_of, times_of, write)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def filled_address(filled: Filled) -> Iterator[str]:
     source = Source(filled.store)
     source.refresh()
@@ -163,7 +163,7 @@ def filled_address(filled: Filled) -> Iterator[str]:
         yield found
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     path = shutil.which("chromium")
     if path is None:

@@ -1,10 +1,6 @@
 from __future__ import annotations
 
-import random
-import statistics
-import time
 import weakref
-from itertools import repeat
 
 import numpy as np
 import pytest
@@ -66,69 +62,3 @@ def test_an_output_lives_until_its_stamp_and_not_into_the_next_step(fakes):
 
 def test_the_cost_of_a_stamp_is_the_clocks_when_all_else_is_free(fakes):
     assert stamp_cost_ns(fakes.Clock()) == 50
-
-
-def stamp_costs() -> list[float]:
-    """Bare and stamped loops around nothing, in turn."""
-    clock, view, nothing, costs = time.perf_counter_ns, views(200), type(None), []
-    stamped = host_loop(nothing, clock, 1)
-    for _ in range(41):
-        start = clock()
-        for _ in repeat(None, 200):
-            nothing()
-        middle = clock()
-        stamped(view, range(200))
-        costs.append(((clock() - middle) - (middle - start)) / 200)
-    return costs
-
-
-def test_a_stamp_costs_at_most_150_ns():
-    """A core whose sibling is busy runs at half its speed for a while: one undisturbed round in thirty is enough."""
-    for _ in range(30):
-        costs = stamp_costs()
-        if min(costs) <= 150 and statistics.median(costs) <= 250:
-            return
-        time.sleep(0.05)
-    pytest.fail(f"A stamp costs {min(costs):.0f} ns at least and {statistics.median(costs):.0f} ns typically.")
-
-
-@pytest.mark.live
-def test_stamping_adds_at_most_three_thousandths_to_a_short_step(fakes):
-    """200 µs steps in the same loop with and without the stamp, in random order; CPU time of this thread; the upper
-    Hodges–Lehmann bound. Many short pairs, because the speed of a shared core changes from one moment to the next."""
-    step, view = fakes.spin(200_000), views(2)
-    stamped = host_loop(step, time.perf_counter_ns, 1)
-
-    def bare(span: range) -> None:
-        for _ in span:
-            outputs = step()
-            del outputs
-
-    for _ in range(8):
-        bound = upper_bound(paired(lambda: bare(range(2)), lambda: stamped(view, range(2)), pairs=600))
-        if bound <= 0.003:
-            return
-    if upper_bound(paired(lambda: bare(range(2)), lambda: bare(range(2)), pairs=600)) > 0.0015:
-        pytest.skip("this machine is too loud to tell: the bare loop against itself is no better known")
-    pytest.fail(f"Stamping may add up to {bound:.2%}.")
-
-
-def paired(one, other, pairs: int) -> np.ndarray:
-    """Log ratios (a plain ratio of noisy times is above one on average) of CPU time, each pair in random order."""
-    coin, excess = random.Random(), []
-    for _ in range(pairs):
-        spent = {}
-        for run in coin.sample([one, other], 2):
-            start = time.thread_time_ns()
-            run()
-            spent[run] = time.thread_time_ns() - start
-        excess.append(np.log(spent[other] / spent[one]))
-    return np.array(excess)
-
-
-def upper_bound(values: np.ndarray) -> float:
-    """Of the one-sided 95 % signed-rank interval: a Walsh average (normal approximation of the rank)."""
-    count = len(values)
-    walsh = np.sort(np.add.outer(values, values)[np.triu_indices(count)]) / 2
-    mean, deviation = count * (count + 1) / 4, np.sqrt(count * (count + 1) * (2 * count + 1) / 24)
-    return float(walsh[min(len(walsh) - 1, int(np.ceil(mean + 1.645 * deviation)))])

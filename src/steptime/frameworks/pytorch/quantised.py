@@ -75,9 +75,12 @@ class QuantisedProgram(PytorchProgram):
         self.quantised_nodes = sum(str(node.target).startswith(QUANTISES) for node in exported.graph.nodes)
         if not self.quantised_nodes:
             raise Unsupported(f"{self.work.graph.name}: PT2E found no layer that it quantises; use fp32 or bf16.")
-        # Inductor finds its int8 kernels only where weights are constants.
+        # Inductor finds its int8 kernels only where weights are constants. Compiling waits for the first call, and by
+        # then another program of this process may have turned freezing off.
         torch._inductor.config.freezing = True
         self.network = torch.compile(exported, dynamic=False)
+        with torch.inference_mode():
+            self.network(self.input)
         self.preparation_seconds = time.perf_counter() - begin
 
     def _plain(self) -> nn.Module:
