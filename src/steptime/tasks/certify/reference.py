@@ -18,7 +18,8 @@ from steptime.graph import Work
 from steptime.tasks.certify.evidence import DROPOUT_STEPS, Evidence, Lowering, dropout_losses, gather, gentle_rate
 from steptime.tasks.certify.judge import Deviations, deviation
 
-EVIDENCE = 2  # counts up when what is gathered changes
+EVIDENCE = 3  # counts up when what is gathered changes
+LONE = ("loss", "trajectory")  # single numbers, which few draws may all find near the truth by luck
 SMALL = 4_000_000  # weights: below it they are kept in float64
 
 
@@ -80,6 +81,8 @@ def write_deviations(path: Path, runs: list[Lowering], work: Work, exact: Eviden
             for name, value in values.items():
                 found = deviation(value, exact[item][name])
                 kept[name] = [max(pair) for pair in zip(found, kept.get(name, found), strict=True)]
+    for item in LONE:
+        largest[item] = {name: [(1 + 3 / len(runs)) * off for off in pair] for name, pair in largest[item].items()}
     with whole(path) as draft:
         draft.write_text(json.dumps(largest))
 
