@@ -14,7 +14,7 @@ test: .venv/test.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(MAKE) --jobs=2 --output-sync=line whole frameworks
+	$(MAKE) --jobs=2 whole frameworks
 
 whole:
 	$(BIN)/pytest --ignore=tests/frameworks --ignore=tests/contracts
