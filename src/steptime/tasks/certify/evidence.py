@@ -59,11 +59,13 @@ def gather(lower: Lowering, work: Work, *, covers: str, rate: float = 0.0) -> Ev
 
 def gentle_rate(lower: Lowering, work: Work) -> float:
     """The network's own, unless it is too fast for so small a batch: a training that explodes depends on its rounding
-    so much that 20 losses prove nothing."""
+    so much that 20 losses prove nothing. Adam's steps do not grow with the gradient; smaller ones would drown in the
+    rounding of the weights."""
+    if work.optimizer.kind == "adam":
+        return work.optimizer.rate
     still = replace(work, graph=without_dropout(work.graph))
     loss, gradients = lower(still, "training").gradients(work.batch)
-    power = 1 if work.optimizer.kind == "adam" else 2  # how a rule's step depends on the gradient: on its sign, on it
-    fall = sum(float((np.abs(slope) ** power).sum()) for slope in gradients.values())
+    fall = sum(float(np.square(slope).sum()) for slope in gradients.values())
     return min(work.optimizer.rate, GENTLE * loss / fall) if fall else work.optimizer.rate
 
 

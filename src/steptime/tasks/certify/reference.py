@@ -18,7 +18,7 @@ from steptime.graph import Work
 from steptime.tasks.certify.evidence import DROPOUT_STEPS, Evidence, Lowering, dropout_losses, gather, gentle_rate
 from steptime.tasks.certify.judge import Deviations, deviation
 
-EVIDENCE = 3  # counts up when what is gathered changes
+EVIDENCE = 4  # counts up when what is gathered changes
 LONE = ("loss", "trajectory")  # single numbers, which few draws may all find near the truth by luck
 SMALL = 4_000_000  # weights: below it they are kept in float64
 
