@@ -11,7 +11,7 @@ from steptime import workloads
 from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.record import Attempt, Failure
-from steptime.session.certify import REFERENCE, certify, draws, plan_for, sized
+from steptime.session.certify import REFERENCE, certify, effort, plan_for, proved, sized
 from steptime.store import reader
 from steptime.store.folder import FolderStore
 from steptime.store.journal import Journal
@@ -74,6 +74,11 @@ def test_each_precision_has_bounds_of_its_own(examiner: Examiner, store: FolderS
     assert [job.options["precision"] for job in examiner.jobs] == ["fp32", "fp32", "bf16", "bf16"]
 
 
+def test_a_gpu_may_take_winograd_s_way_in_fp32(examiner: Examiner, store: FolderStore) -> None:
+    certify([case(device="cuda:0"), case(device="cuda:0", precision="tf32")], store)
+    assert [job.options["precision"] for job in examiner.jobs] == ["fp32+winograd"] * 2 + ["tf32"] * 2
+
+
 def test_what_can_not_train_is_certified_in_inference(examiner: Examiner, store: FolderStore) -> None:
     examiner.causes["onnxruntime"] = ("unsupported", ("training",))
     outcome = certify([case("onnxruntime", mode="graph")], store)[0]
@@ -106,6 +111,13 @@ def test_what_is_proved_is_not_proved_again_unless_asked(examiner: Examiner, sto
     assert len(examiner.jobs) == 2 * count
 
 
+def test_what_is_proved_is_told_without_a_process(examiner: Examiner, store: FolderStore) -> None:
+    examiner.causes["onnxruntime"] = ("unsupported", ("training",))
+    examiner.causes["jax"] = ("crashed", ("training",))
+    first = certify([case(), case("onnxruntime", mode="graph"), case("jax", mode="compiled")], store)
+    assert proved(store) == first[:2]  # a crash settles nothing
+
+
 def test_a_crash_is_tried_again(examiner: Examiner, store: FolderStore) -> None:
     examiner.causes["pytorch"] = ("crashed", ("training",))
     certify([case()], store)
@@ -126,7 +138,11 @@ def test_a_changed_lowering_has_another_plan(monkeypatch: pytest.MonkeyPatch, tm
     assert plan_for(case()) != before
 
 
-@pytest.mark.parametrize(("network", "batch_size", "count"), [("mnist-mlp", 4, 5), ("resnet50", 2, 1)])
-def test_large_networks_have_fewer_draws_and_smaller_batches(network: str, batch_size: int, count: int) -> None:
+@pytest.mark.parametrize(
+    ("network", "batch_size", "numbers"),
+    [("mnist-mlp", 4, (20, 5, 5)), ("resnet50", 2, (20, 3, 1)), ("gpt2", 1, (3, 1, 1))],
+)
+def test_large_networks_take_less_effort(network: str, batch_size: int, numbers: tuple[int, int, int]) -> None:
     found = sized(Case(workload=network, batch_size=64))
-    assert (found.batch_size, draws(found)) == (batch_size, count)
+    assert found.batch_size == batch_size
+    assert tuple(effort(found)[name] for name in ("steps", "draws", "trajectories")) == numbers

@@ -27,6 +27,7 @@ class Certificate:
     covers: str  # training, with inference in it, or inference alone
     passed: bool
     items: tuple[dict[str, Any], ...]
+    steps: int = 20  # of the trajectory
 
     @property
     def name(self) -> str:
@@ -55,6 +56,7 @@ def certificate(attempt: Attempt) -> Certificate | None:
         covers=found["covers"],
         passed=found["passed"],
         items=tuple(found["items"]),
+        steps=found.get("steps", 20),
     )
 
 

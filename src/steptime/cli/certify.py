@@ -15,6 +15,8 @@ from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from steptime.analysis.certificates import Certificate
     from steptime.core.job import Job
     from steptime.core.record import Attempt
@@ -25,6 +27,11 @@ NOT_HERE = ("unsupported", "not_installed")
 ON_CPU, ON_CUDA = ("fp32", "bf16"), ("fp32", "tf32", "bf16", "fp16", "fp8")
 LEGEND = """Numbers are an item's largest error as a share of its bound; above 1 it fails.
 ~ the bound itself is wider than half of the value, so that the item proves little."""
+PAGE_LEGEND = """*pass*: training and inference; *inference*: that alone, because the framework can not train here. The
+number is the largest error as a share of its bound (`~`: of a bound so wide that it proves little);
+beyond 1 it **fails**.
+"""
+USUAL_STEPS = 20  # of a trajectory; huge networks have fewer
 ITEMS = ("outputs", "loss", "gradients", "optimizer step", "trajectory", "optimizer rule", "dropout")
 
 
@@ -44,7 +51,7 @@ def certify_command(
     Outputs, loss, every gradient, an optimiser step, 20 losses and dropout are compared with a float64 reference, each
     within a bound that follows from the precision."""
     precisions = precision or ((ON_CPU if device == "cpu" else ON_CUDA) if all_ else ("fp32",))
-    lowerings = [(name, word) for name in framework or _installed() for word in mode or _first_mode(name)]
+    lowerings = [(name, word) for name in framework or _installed() for word in mode or first_mode(name)]
     cases = [
         Case(workload=network, framework=name, mode=word, precision=bits, device=device)
         for network, (name, word), bits in product(_networks(networks or [], all_), lowerings, precisions)
@@ -53,7 +60,7 @@ def certify_command(
     if json:
         output.document({"certificates": [_document(outcome) for outcome in outcomes]})
     elif markdown:
-        _markdown(outcomes)
+        page(outcomes)
     else:
         _show(outcomes)
     _leave(outcomes)
@@ -76,7 +83,7 @@ def _installed() -> list[str]:
     return [one["name"] for one in frameworks() if one["name"] != REFERENCE and not one["installed"].startswith("no")]
 
 
-def _first_mode(framework: str) -> list[str]:
+def first_mode(framework: str) -> list[str]:
     from steptime import shelf
     from steptime.core.errors import unknown
 
@@ -163,22 +170,42 @@ def _table(proved: list[tuple[Outcome, Certificate]]) -> None:
     output.table(heads, rows, right=[name.removeprefix("optimizer ") for name in present])
 
 
-def _markdown(outcomes: list[Outcome]) -> None:
-    output.say("| network | framework | mode | precision | certificate |")
-    output.say("|---|---|---|---|---|")
+def page(outcomes: Sequence[Outcome]) -> None:
+    """A table for a page, a row for each network and precision. Reasons stand below it, each once."""
+    lowerings, rows, notes = (
+        dict[tuple[str, str], str](),
+        dict[tuple[str, str], dict[tuple[str, str], str]](),
+        list[str](),
+    )
     for outcome in outcomes:
         case, found = outcome.case, outcome.certificate
-        text = _reason(outcome) if found is None else _verdict(found)
-        output.say(
-            f"| {case.workload} | {case.framework} | {case.mode} | {case.precision} | {text.replace('|', '/')} |"
-        )
+        name = (case.framework, case.mode)
+        if found or name not in lowerings:
+            lowerings[name] = " ".join([case.framework, *([_short(found.version)] if found else []), case.mode])
+        rows.setdefault((case.workload, case.precision), {})[name] = _cell(outcome, notes)
+    body = [[*row, *(cells.get(name, "") for name in lowerings)] for row, cells in rows.items()]
+    for line in (["network", "precision", *lowerings.values()], ["---"] * (2 + len(lowerings)), *body):
+        output.say(f"| {' | '.join(line)} |")
+    output.say(f"\n{PAGE_LEGEND}")
+    for number, text in enumerate(notes, 1):
+        output.say(f"{number}. {text}")
 
 
-def _verdict(found: Certificate) -> str:
-    wrong = [_wrong(item) for item in found.items if not item["passed"]]
-    if wrong:
-        return f"**fails**: {'; '.join(wrong)}"
-    return f"pass ({found.covers}, {len(found.items)} items, at most {_share(found.worst)} of a bound)"
+def _cell(outcome: Outcome, notes: list[str]) -> str:
+    found = outcome.certificate
+    if found is None:
+        return f"none ({_noted(_reason(outcome), notes)})"
+    if not found.passed:
+        wrong = "; ".join(_wrong(item) for item in found.items if not item["passed"])
+        return f"**fails** ({_noted(f'{_label(outcome.case)}: {wrong}', notes)})"
+    fewer = f", {found.steps} steps" if found.covers == "training" and found.steps < USUAL_STEPS else ""
+    return f"{'pass' if found.covers == 'training' else found.covers} {_share(found.worst)}{fewer}"
+
+
+def _noted(text: str, notes: list[str]) -> int:
+    if text not in notes:
+        notes.append(text)
+    return notes.index(text) + 1
 
 
 def _wrong(item: dict[str, Any]) -> str:

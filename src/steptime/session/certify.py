@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,15 @@ REFERENCE = "numpy"
 SETTINGS: dict[str, Any] = {
     "framework": REFERENCE, "precision": "fp64", "mode": "eager", "device": "cpu", "layout": "nchw",
 }  # fmt: skip
-PASSES = 22  # through the network for one piece of evidence: outputs, gradients, 20 steps
-FLOPS_PER_SECOND, SECONDS_PER_WEIGHT = 10e9, 60e-9  # of the reference on two slow cores
-LARGE_FLOPS = 3e11  # of one sample: then one sample has to do
-DRAWS = ((3.0, 5), (40.0, 3))  # a piece of evidence that takes fewer seconds is drawn so often; else once
+FLOPS_PER_SECOND, SECONDS_PER_WEIGHT = 20e9, 25e-9  # of the reference on slow cores
+LARGE_FLOPS = 5e10  # of one sample: then one sample has to do
+EFFORTS: tuple[tuple[float, dict[str, int]], ...] = (
+    (0.15, {"steps": 20, "draws": 5, "trajectories": 5}),
+    (1.0, {"steps": 20, "draws": 3, "trajectories": 3}),
+    (5.0, {"steps": 20, "draws": 3, "trajectories": 1}),
+    (inf, {"steps": 3, "draws": 1, "trajectories": 1}),
+)
+"""What is computed, where the reference's step takes fewer seconds than this (METHOD.md, certificates)."""
 
 
 @dataclass(frozen=True)
@@ -54,17 +60,33 @@ def certify(
     return [examination.outcome(sized(case)) for case in cases]
 
 
+def proved(store: FolderStore) -> list[Outcome]:
+    """What is settled here, without proving anything: the newest outcome of each candidate."""
+    found: dict[str, Outcome] = {}
+    for attempt in filter(_settled, store.attempts(TASK)):
+        case = replace(attempt.case, phase="training")
+        before = found[case.key].attempt.failure if case.key in found else None
+        why = before.reason if before and attempt.case.phase == "inference" else ""
+        found[case.key] = Outcome(case, attempt, why)
+    return list(found.values())
+
+
 def sized(case: Case) -> Case:
     """With the certificate's own batch: small, because the reference is slow; more than one, for the statistics of a
     batch."""
     flops, seconds = _cost(replace(case, phase="training", batch_size=1))
-    size = 1 if flops > LARGE_FLOPS else 4 if PASSES * seconds < DRAWS[0][0] else 2
+    size = 1 if flops > LARGE_FLOPS else 4 if seconds < EFFORTS[0][0] else 2
     return replace(case, phase="training", batch_size=size)
 
 
-def draws(case: Case) -> int:
-    seconds = PASSES * _cost(case)[1]
-    return next((count for limit, count in DRAWS if seconds < limit), 1)
+def effort(case: Case) -> dict[str, int]:
+    seconds = _cost(case)[1]
+    return next(numbers for limit, numbers in EFFORTS if seconds < limit)
+
+
+def rounding(case: Case) -> str:
+    """The reference's word for what may be rounded, and how often. GPU libraries take Winograd's way in fp32."""
+    return "fp32+winograd" if case.precision == "fp32" and case.device != "cpu" else case.precision
 
 
 def _cost(case: Case) -> tuple[float, float]:
@@ -118,10 +140,11 @@ class Examination:
 
     def options(self, case: Case) -> dict[str, Any]:
         folder = str((self.store.path / "references").absolute())
-        return {"references": folder, "reference": REFERENCE, "precision": case.precision, "draws": draws(case)}
+        return {"references": folder, "reference": REFERENCE, "precision": rounding(case), **effort(case)}
 
     def run(self, case: Case, plan: str, options: dict[str, Any]) -> Attempt:
-        seconds = 20 * PASSES * (1 + options["draws"]) * _cost(case)[1]  # slow machines, and hung ones
+        passes = (2 + options["steps"]) * (1 + options["draws"])
+        seconds = 20 * passes * _cost(case)[1]  # slow machines, and hung ones
         protocol = replace(Protocol(), limit_seconds=max(Protocol().limit_seconds, seconds))
         job = Job(
             id=uuid7(), session=self.session, plan=plan, process=0, case=case, protocol=protocol, task=TASK,

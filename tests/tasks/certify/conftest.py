@@ -16,10 +16,10 @@ from steptime.graph import Net, Optimizer, Tensor, Work, adam
 from steptime.graph.weights import initial_weights
 from steptime.tasks.certify import examine, write
 from steptime.tasks.certify.evidence import Lowering
-from steptime.tasks.certify.reference import Shelved
+from steptime.tasks.certify.reference import Effort, Shelved
 
 EXACT = Case(workload="tiny", framework="numpy", precision="fp64", batch_size=4)
-OPTIONS = {"reference": "numpy", "precision": "fp32", "draws": 3}
+OPTIONS = {"reference": "numpy", "precision": "fp32"}
 Items = dict[str, dict[str, Any]]
 
 
@@ -44,8 +44,8 @@ class Bench:
     """One work with its reference on the disk."""
 
     def __init__(self, folder: Path, work: Work) -> None:
-        self.work, self.shelved = work, Shelved(folder, work, "numpy")
-        write(Lowering(reference, EXACT), work, self.shelved, OPTIONS)
+        self.work, self.shelved = work, Shelved(folder, work, "numpy", Effort())
+        write(Lowering(reference, EXACT), work, self.shelved, "fp32")
 
     def items(self, candidate: Any = None, **settings: Any) -> Items:
         case = replace(EXACT, precision="fp32", **settings)

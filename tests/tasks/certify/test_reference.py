@@ -13,7 +13,7 @@ import pytest
 from steptime.core.errors import SteptimeError
 from steptime.frameworks import numpy as reference
 from steptime.graph import Net, Tensor, sgd
-from steptime.tasks.certify.reference import Shelved, whole
+from steptime.tasks.certify.reference import Effort, Shelved, whole
 
 
 def network(net: Net) -> Tensor:
@@ -40,22 +40,22 @@ def reference_case() -> Any:
 
 
 def test_deviations_are_of_the_precisions_size(ready: Any) -> None:
-    outputs = ready.shelved.read_deviations("fp32", 3)["outputs"]["outputs"]
+    outputs = ready.shelved.read_deviations("fp32")["outputs"]["outputs"]
     assert 2**-24 < outputs[0] < 2**-16
 
 
 def test_each_dependency_gives_another_name(ready: Any) -> None:
     work, folder = ready.work, Path("f")
     other = {**work.batch, "input": work.batch["input"] + 1}
-    names = {
-        Shelved(folder, one, "numpy").name for one in (work, replace(work, optimizer=sgd()), replace(work, batch=other))
-    }
-    assert len(names) == 3 and Shelved(folder, work, "numpy").name == ready.shelved.name
+    changed = (replace(work, optimizer=sgd()), replace(work, batch=other))
+    names = {Shelved(folder, one, "numpy", Effort()).name for one in (work, *changed)}
+    names.add(Shelved(folder, work, "numpy", Effort(steps=3)).name)
+    assert len(names) == 4 and Shelved(folder, work, "numpy", Effort()).name == ready.shelved.name
 
 
 def test_a_reference_that_is_not_there_is_a_sentence(ready: Any, tmp_path: Path) -> None:
     with pytest.raises(SteptimeError, match="steptime certify"):
-        Shelved(tmp_path / "elsewhere", ready.work, "numpy").read_exact()
+        Shelved(tmp_path / "elsewhere", ready.work, "numpy", Effort()).read_exact()
 
 
 def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:

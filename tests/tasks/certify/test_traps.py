@@ -162,18 +162,16 @@ def test_an_unbiased_variance_that_normalises_is_seen(bench: Bench, monkeypatch:
     assert {"loss", "gradients"} <= failing(right.items())
 
 
-def inside_the_root(rule: Optimizer, m: Any, s: Any, time: int) -> Any:
-    first, second = rule.betas
-    return m / (1 - first**time) / np.sqrt(s / (1 - second**time) + rule.epsilon)
+def inside_the_root(rule: Optimizer, m: Any, s: Any, left: list[float]) -> Any:
+    return m / left[0] / np.sqrt(s / left[1] + rule.epsilon)
 
 
-def epsilon_hat(rule: Optimizer, m: Any, s: Any, time: int) -> Any:
+def epsilon_hat(rule: Optimizer, m: Any, s: Any, left: list[float]) -> Any:
     """Kingma and Ba's shorter form: the correction is in the rate, so that epsilon is not corrected."""
-    first, second = rule.betas
-    return m * np.sqrt(1 - second**time) / (1 - first**time) / (np.sqrt(s) + rule.epsilon)
+    return m * np.sqrt(left[1]) / left[0] / (np.sqrt(s) + rule.epsilon)
 
 
-def uncorrected(rule: Optimizer, m: Any, s: Any, time: int) -> Any:
+def uncorrected(rule: Optimizer, m: Any, s: Any, left: list[float]) -> Any:
     return m / (np.sqrt(s) + rule.epsilon)
 
 
@@ -181,11 +179,11 @@ def uncorrected(rule: Optimizer, m: Any, s: Any, time: int) -> Any:
 def test_adam_with_another_formula_is_seen(formula: Any, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     right = bench(bell, adam(1e-3))
 
-    def wrong(rule: Optimizer, state: Any, slope: Any, time: int, rounded: Any) -> Any:
+    def wrong(rule: Optimizer, state: Any, slope: Any, left: list[float]) -> Any:
         first, second = rule.betas
         state["m"] = first * state.get("m", 0.0) + (1 - first) * slope
         state["s"] = second * state.get("s", 0.0) + (1 - second) * slope**2
-        return formula(rule, state["m"], state["s"], time)
+        return formula(rule, state["m"], state["s"], left)
 
     monkeypatch.setitem(optimizer.RULES, "adam", wrong)
     items = right.items()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from steptime.frameworks.numpy.walk import Array, Back, Slopes, Walk
+from steptime.frameworks.numpy.walk import Array, Back, Slopes, Walk, outer, times
 from steptime.graph import Layer
 
 
@@ -28,10 +28,9 @@ def tied_dense(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array, _:
     weight = weights["weight"]
 
     def back(slope: Array) -> Slopes:
-        rows, inputs = slope.reshape(-1, slope.shape[-1]), x.reshape(-1, x.shape[-1])
-        return [slope @ weight, None], {"weight": rows.T @ inputs}
+        return [times(slope, weight), None], {"weight": outer(slope, x)}
 
-    return x @ weight.T, back
+    return times(x, weight.T), back
 
 
 def positions(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
@@ -49,10 +48,10 @@ def attention(layer: Layer, weights: dict[str, Array], walk: Walk, *inputs: Arra
     shares = walk.rounded(shares / shares.sum(axis=-1, keepdims=True))
 
     def back(slope: Array) -> Slopes:
-        outer = _split(slope, kind.heads)
-        of_shares = outer @ _turned(values)
+        above = _split(slope, kind.heads)
+        of_shares = above @ _turned(values)
         of_scores = walk.rounded(scale * shares * (of_shares - (of_shares * shares).sum(axis=-1, keepdims=True)))
-        slopes = (of_scores @ keys, _turned(of_scores) @ query, _turned(shares) @ outer)
+        slopes = (of_scores @ keys, _turned(of_scores) @ query, _turned(shares) @ above)
         return [_joined(inner) for inner in slopes], {}
 
     return _joined(shares @ values), back

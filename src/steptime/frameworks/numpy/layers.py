@@ -12,7 +12,7 @@ from steptime.frameworks.numpy.attention import attention, embedding, positions,
 from steptime.frameworks.numpy.lstm import lstm
 from steptime.frameworks.numpy.normalisation import batch_norm, layer_norm, lrn
 from steptime.frameworks.numpy.recurrent import gru, rnn
-from steptime.frameworks.numpy.walk import Array, Back, Slopes, Walk
+from steptime.frameworks.numpy.walk import Array, Back, Slopes, Walk, outer, times
 from steptime.frameworks.numpy.windows import average_pool, conv, max_pool
 from steptime.graph import Layer
 
@@ -23,17 +23,17 @@ def dense(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tupl
     weight = weights["weight"]
 
     def back(slope: Array) -> Slopes:
-        rows, inputs = slope.reshape(-1, slope.shape[-1]), x.reshape(-1, x.shape[-1])
-        return [slope @ weight], {"weight": rows.T @ inputs, "bias": rows.sum(axis=0)}
+        return [times(slope, weight)], {"weight": outer(slope, x), "bias": slope.reshape(-1, len(weight)).sum(axis=0)}
 
-    return x @ weight.T + weights.get("bias", 0.0), back
+    y = times(x, weight.T)
+    return y + weights["bias"] if "bias" in weights else y, back
 
 
 def dropout(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
     rate = layer.kind.settings()["rate"]
     factor: Array = 1.0
-    if walk.training and walk.random is not None:
-        factor = (walk.random.random(x.shape) >= rate) / (1 - rate)
+    if rate and walk.training and walk.random is not None:
+        factor = (walk.random.random(x.shape) >= rate).astype(x.dtype) / (1 - rate)
     return x * factor, lambda slope: ([slope * factor], {})
 
 
@@ -57,7 +57,7 @@ def gelu(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple
         share = 0.5 * (1 + bent)
         density = 0.5 * (1 - bent**2) * math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x**2)
     else:
-        share = 0.5 * (1 + ERF(x / math.sqrt(2)))
+        share = 0.5 * (1 + ERF(x / math.sqrt(2)).astype(x.dtype))
         density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
     return x * share, lambda slope: ([slope * (share + x * density)], {})
 
@@ -95,7 +95,7 @@ def flatten(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tu
 
 def global_average_pool(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
     height, width = x.shape[2:]
-    even = np.ones((1, 1, height, width)) / (height * width)
+    even = np.ones((1, 1, height, width), x.dtype) / (height * width)
     return x.mean(axis=(2, 3)), lambda slope: ([slope[:, :, None, None] * even], {})
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from steptime.frameworks.numpy.walk import Array, Back, Slopes, Walk
+from steptime.frameworks.numpy.walk import Array, Back, Slopes, Walk, outer, times
 from steptime.graph import Layer
 
 
 def lstm(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
     batch, steps, _ = x.shape
     of_input, of_hidden = weights["weight_input"], weights["weight_hidden"]
-    hidden = np.zeros((steps + 1, batch, of_hidden.shape[1]))
+    hidden = np.zeros((steps + 1, batch, of_hidden.shape[1]), x.dtype)
     cell = np.zeros_like(hidden)
-    gates = walk.rounded(x.transpose(1, 0, 2) @ of_input.T + weights["bias"])
+    gates = walk.rounded(times(x.transpose(1, 0, 2), of_input.T) + weights["bias"])
     for t in range(steps):
         gates[t] = walk.rounded(_squash(walk.rounded(gates[t] + hidden[t] @ of_hidden.T)))
         entry, forget, candidate, exit_ = np.split(gates[t], 4, axis=1)
@@ -22,10 +22,8 @@ def lstm(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple
 
     def back(slope: Array) -> Slopes:
         slopes = _through_time(slope.transpose(1, 0, 2), (gates, cell), of_hidden, walk)
-        rows = slopes.reshape(steps * batch, -1)
-        inputs, states = x.transpose(1, 0, 2).reshape(len(rows), -1), hidden[:-1].reshape(len(rows), -1)
-        found = {"weight_input": rows.T @ inputs, "weight_hidden": rows.T @ states, "bias": rows.sum(axis=0)}
-        return [(slopes @ of_input).transpose(1, 0, 2)], found
+        found = {"weight_input": outer(slopes, x.transpose(1, 0, 2)), "weight_hidden": outer(slopes, hidden[:-1])}
+        return [times(slopes, of_input).transpose(1, 0, 2)], {**found, "bias": slopes.sum(axis=(0, 1))}
 
     return hidden[1:].transpose(1, 0, 2), back
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from steptime.frameworks.numpy.walk import Array, Back, Slopes, Walk
 from steptime.graph import Layer
@@ -60,17 +59,18 @@ def layer_norm(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) ->
 def lrn(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
     kind: Any = layer.kind
     share = kind.alpha / kind.size
-    base = kind.k + share * _around(x**2, kind.size)
+    base = kind.k + share * _around(x * x, kind.size)
+    factor = base**-kind.beta
 
     def back(slope: Array) -> Slopes:
         # A channel divides itself, and every channel whose window it is in; windows are odd, so both are the same.
-        others = _around(slope * x * base ** (-kind.beta - 1), kind.size)
-        return [slope * base**-kind.beta - 2 * share * kind.beta * x * others], {}
+        others = _around(slope * x * factor / base, kind.size)
+        return [slope * factor - 2 * share * kind.beta * x * others], {}
 
-    return x * base**-kind.beta, back
+    return x * factor, back
 
 
 def _around(x: Array, size: int) -> Array:
     """Sum over the channels around each one; those outside the image are 0."""
     padded = np.pad(x, ((0, 0), (size // 2, size // 2), (0, 0), (0, 0)))
-    return sliding_window_view(padded, size, 1).sum(axis=-1)
+    return sum(padded[:, start : start + x.shape[1]] for start in range(size))

@@ -9,29 +9,28 @@ import numpy as np
 from steptime.frameworks.numpy.walk import Array
 from steptime.graph import Optimizer
 
-State = dict[str, Array]  # of one weight
+State = dict[str, Array]  # of one block
 Rounded = Callable[[float], float]  # what a number of the rule becomes where it is stored
+BLOCK = 1 << 15  # numbers of a weight that are moved at once: all that belongs to them stays in the cache
 
 
-def _sgd(rule: Optimizer, state: State, slope: Array, time: int, rounded: Rounded) -> Array:
+def _sgd(rule: Optimizer, state: State, slope: Array, left: list[float]) -> Array:
     return slope
 
 
-def _momentum(rule: Optimizer, state: State, slope: Array, time: int, rounded: Rounded) -> Array:
+def _momentum(rule: Optimizer, state: State, slope: Array, left: list[float]) -> Array:
     state["v"] = rule.momentum * state.get("v", 0.0) + slope
     return state["v"]
 
 
-def _adam(rule: Optimizer, state: State, slope: Array, time: int, rounded: Rounded) -> Array:
+def _adam(rule: Optimizer, state: State, slope: Array, left: list[float]) -> Array:
     first, second = rule.betas
     state["m"] = first * state.get("m", 0.0) + (1 - first) * slope
     state["s"] = second * state.get("s", 0.0) + (1 - second) * slope**2
-    # The powers are near 1, so that their own rounding grows where 1 less them is left.
-    early, spread = 1 - rounded(first**time), 1 - rounded(second**time)
-    return state["m"] / early / (np.sqrt(state["s"] / spread) + rule.epsilon)
+    return state["m"] / left[0] / (np.sqrt(state["s"] / left[1]) + rule.epsilon)
 
 
-RULES: dict[str, Callable[[Optimizer, State, Array, int, Rounded], Array]] = {
+RULES: dict[str, Callable[[Optimizer, State, Array, list[float]], Array]] = {
     "sgd": _sgd,
     "momentum": _momentum,
     "adam": _adam,
@@ -39,21 +38,26 @@ RULES: dict[str, Callable[[Optimizer, State, Array, int, Rounded], Array]] = {
 
 
 class Stepper:
-    """Keeps what the rule remembers between steps."""
+    """Keeps what the rule remembers between steps. Moves weights in place."""
 
     def __init__(self, rule: Optimizer, rounded: Rounded = float) -> None:
         self.rule, self.rounded, self.time = rule, rounded, 0
-        self.states: dict[str, State] = {}
+        self.states: dict[tuple[str, int], State] = {}
 
     def update(self, weights: dict[str, Array], slopes: dict[str, Array]) -> None:
         self.time += 1
+        # 1 less the powers, for Adam: they are near 1, so that their own rounding grows in what is left.
+        left = [1 - self.rounded(beta**self.time) for beta in self.rule.betas]
         for name, slope in slopes.items():
-            weights[name] = self._moved(weights[name], slope, self.states.setdefault(name, {}))
+            weight, flat = weights[name].reshape(-1), slope.reshape(-1)
+            for start in range(0, weight.size, BLOCK):
+                block, state = slice(start, start + BLOCK), self.states.setdefault((name, start), {})
+                weight[block] = self._moved(weight[block], flat[block], state, left)
 
-    def _moved(self, weight: Array, slope: Array, state: State) -> Array:
+    def _moved(self, weight: Array, slope: Array, state: State, left: list[float]) -> Array:
         rule = self.rule
-        if rule.decoupled:
+        if rule.weight_decay and rule.decoupled:
             weight = weight - rule.rate * rule.weight_decay * weight
-        else:
+        elif rule.weight_decay:
             slope = slope + rule.weight_decay * weight
-        return weight - rule.rate * RULES[rule.kind](rule, state, slope, self.time, self.rounded)
+        return weight - rule.rate * RULES[rule.kind](rule, state, slope, left)

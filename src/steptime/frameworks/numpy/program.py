@@ -19,8 +19,9 @@ class NumpyProgram:
     timer = None
 
     def __init__(self, work: Work, *, phase: str, seed: int, rounding: Rounding | None = None) -> None:
-        self.graph, self.batch = work.graph, _float64(work.batch)
         self._rounding = rounding  # None: exact
+        self._dtype = rounding.dtype if rounding else np.float64
+        self.graph, self.batch = work.graph, self._floats(work.batch)
         self.load(work.weights)
         self._stepper = Stepper(work.optimizer, rounding.number if rounding else float)
         self._random = np.random.default_rng([seed, 0x64_726F_70])  # apart from the weights' and the batch's streams
@@ -41,10 +42,10 @@ class NumpyProgram:
         return {}
 
     def facts(self) -> dict[str, Any]:
-        return {"dtype": "float64"}
+        return {"dtype": np.dtype(self._dtype).name}
 
     def feed(self, batch: dict[str, Any]) -> None:
-        self.batch = _float64(batch)
+        self.batch = self._floats(batch)
 
     def kernels(self) -> dict[str, int]:
         return {}
@@ -54,13 +55,13 @@ class NumpyProgram:
 
     def load(self, weights: dict[str, Any]) -> None:
         check(weights, self.graph)
-        self._weights = {name: np.array(array, dtype=np.float64) for name, array in weights.items()}
+        self._weights = {name: np.array(array, dtype=self._dtype) for name, array in weights.items()}
 
     def predict(self, batch: dict[str, Any]) -> Array:
-        return self._predict(_float64(batch)["input"])
+        return self._predict(self._floats(batch)["input"])
 
     def gradients(self, batch: dict[str, Any]) -> tuple[float, dict[str, Array]]:
-        return self._slopes(_float64(batch), Walk(training=True, rounding=self._rounding))
+        return self._slopes(self._floats(batch), Walk(training=True, rounding=self._rounding))
 
     def _predict(self, x: Array) -> Array:
         return forward(self.graph, self._weights, x, Walk(training=False, rounding=self._rounding))[0]
@@ -85,7 +86,6 @@ class NumpyProgram:
         value, slope = loss(output, batch["target"])
         return value, backward(self.graph, backs, slope)
 
-
-def _float64(batch: dict[str, Any]) -> dict[str, Any]:
-    """Tokens and targets stay whole numbers."""
-    return {name: a.astype(np.float64) if a.dtype.kind == "f" else np.asarray(a) for name, a in batch.items()}
+    def _floats(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Tokens and targets stay whole numbers."""
+        return {name: a.astype(self._dtype) if a.dtype.kind == "f" else np.asarray(a) for name, a in batch.items()}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from steptime.frameworks.numpy.walk import Array, Back, Slopes, Walk
+from steptime.frameworks.numpy.walk import Array, Back, Slopes, Walk, outer, times
 from steptime.graph import Layer
 
 
 def rnn(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
     relu, of_hidden = layer.kind.settings()["relu"], weights["weight_hidden"]
     entries = _entries(weights, x)
-    hidden = np.zeros((len(entries) + 1, *entries.shape[1:]))
+    hidden = np.zeros((len(entries) + 1, *entries.shape[1:]), x.dtype)
     for t, entry in enumerate(entries):
         inner = entry + hidden[t] @ of_hidden.T
         hidden[t + 1] = walk.rounded(np.maximum(inner, 0) if relu else np.tanh(inner))
@@ -22,7 +22,7 @@ def rnn(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[
         for t in reversed(range(len(entries))):
             inner[t] = (slope[:, t] + later) * steep[t]
             later = walk.rounded(inner[t] @ of_hidden)
-        return _to_input(weights, inner), {**_of_input(x, inner), "weight_hidden": _product(inner, hidden[:-1])}
+        return _to_input(weights, inner), {**_of_input(x, inner), "weight_hidden": outer(inner, hidden[:-1])}
 
     return hidden[1:].transpose(1, 0, 2), back
 
@@ -30,8 +30,10 @@ def rnn(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[
 def gru(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
     of_hidden, of_bias = weights["weight_hidden"], weights["bias_hidden"]
     entries = _entries(weights, x)
-    hidden = np.zeros((len(entries) + 1, len(x), of_hidden.shape[1]))
-    gates = np.zeros((len(entries), 4, *hidden.shape[1:]))  # reset, update, candidate, the state's part of that
+    hidden = np.zeros((len(entries) + 1, len(x), of_hidden.shape[1]), x.dtype)
+    gates = np.zeros(
+        (len(entries), 4, *hidden.shape[1:]), x.dtype
+    )  # reset, update, candidate, the state's part of that
     for t, entry in enumerate(entries):
         (in_reset, in_update, in_new), (by_reset, by_update, by_new) = (
             np.split(side, 3, axis=1) for side in (entry, hidden[t] @ of_hidden.T)
@@ -43,7 +45,7 @@ def gru(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[
     def back(slope: Array) -> Slopes:
         inner, of_memory = _gru_through_time(slope.transpose(1, 0, 2), (gates, hidden), of_hidden, walk)
         states = np.concatenate([inner[..., : -of_hidden.shape[1]], of_memory], axis=-1)
-        found = {"weight_hidden": _product(states, hidden[:-1]), "bias_hidden": of_memory.sum(axis=(0, 1))}
+        found = {"weight_hidden": outer(states, hidden[:-1]), "bias_hidden": of_memory.sum(axis=(0, 1))}
         return _to_input(weights, inner), {**_of_input(x, inner), **found}
 
     return hidden[1:].transpose(1, 0, 2), back
@@ -52,7 +54,7 @@ def gru(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[
 def _gru_through_time(slope: Array, kept: tuple[Array, Array], of_hidden: Array, walk: Walk) -> tuple[Array, Array]:
     """Gradients before the squashing, for every step, and those of the state's part of the candidate."""
     gates, hidden = kept
-    inner = np.zeros((*slope.shape[:2], 3 * slope.shape[2]))
+    inner = np.zeros((*slope.shape[:2], 3 * slope.shape[2]), slope.dtype)
     of_memory, later = np.zeros_like(slope), np.zeros_like(slope[0])
     for t in reversed(range(len(slope))):
         reset, update, new, memory = gates[t]
@@ -67,19 +69,15 @@ def _gru_through_time(slope: Array, kept: tuple[Array, Array], of_hidden: Array,
 
 def _entries(weights: dict[str, Array], x: Array) -> Array:
     """What the inputs add at every step: time first."""
-    return x.transpose(1, 0, 2) @ weights["weight_input"].T + weights["bias"]
+    return times(x.transpose(1, 0, 2), weights["weight_input"].T) + weights["bias"]
 
 
 def _to_input(weights: dict[str, Array], inner: Array) -> list[Array]:
-    return [(inner @ weights["weight_input"]).transpose(1, 0, 2)]
+    return [times(inner, weights["weight_input"]).transpose(1, 0, 2)]
 
 
 def _of_input(x: Array, inner: Array) -> dict[str, Array]:
-    return {"weight_input": _product(inner, x.transpose(1, 0, 2)), "bias": inner.sum(axis=(0, 1))}
-
-
-def _product(slopes: Array, values: Array) -> Array:
-    return slopes.reshape(-1, slopes.shape[-1]).T @ values.reshape(-1, values.shape[-1])
+    return {"weight_input": outer(inner, x.transpose(1, 0, 2)), "bias": inner.sum(axis=(0, 1))}
 
 
 def _sigmoid(x: Array) -> Array:

@@ -25,3 +25,13 @@ class Walk:
     def rounded(self, values: Array) -> Array:
         """What a layer keeps inside itself, from one place in time to the next; at its ends nothing need be said."""
         return values if self.rounding is None else self.rounding(values)
+
+
+def times(values: Array, matrix: Array) -> Array:
+    """Every row, whatever they are stacked in, in one product: one for each of a stack would read the matrix anew."""
+    return (values.reshape(-1, values.shape[-1]) @ matrix).reshape(*values.shape[:-1], matrix.shape[1])
+
+
+def outer(slopes: Array, values: Array) -> Array:
+    """The gradient of a matrix that made `slopes`' rows of `values`' rows."""
+    return slopes.reshape(-1, slopes.shape[-1]).T @ values.reshape(-1, values.shape[-1])

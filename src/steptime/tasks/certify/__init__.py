@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,46 +12,44 @@ from steptime.graph import Work
 from steptime.tasks import Setting
 from steptime.tasks.certify.evidence import RULE, Lowering, dropout_losses, gather, widened
 from steptime.tasks.certify.judge import judge, judge_dropout
-from steptime.tasks.certify.reference import Shelved, rate_of, write_deviations, write_exact
+from steptime.tasks.certify.reference import Effort, Shelved, rate_of, write_deviations, write_exact
 
 INT8 = "int8 is another network; its price is its accuracy part."
 
 
 def perform(setting: Setting) -> None:
-    """Options: `references`, a folder; `reference`, the framework that is right; `precision` and `draws` of the bounds;
-    `write`: to compute the reference instead of comparing with it."""
+    """Options: `references`, a folder; `reference`, the framework that is right; `precision` of the bounds; the numbers
+    of an Effort; `write`: to compute the reference instead of comparing with it."""
     job, options = setting.job, setting.job.options
     if options["precision"] == "int8":
         raise Unsupported(INT8)
     work = workloads.load(job.case.workload).build(job.case)
-    shelved = Shelved(Path(options["references"]), work, options["reference"])
+    shelved = Shelved(Path(options["references"]), work, options["reference"], Effort.of(options))
     lower = Lowering(setting.framework, job.case)
     if options.get("write"):
-        write(lower, work, shelved, options)
+        write(lower, work, shelved, options["precision"])
         setting.journal.found({"reference": shelved.name})
     else:
         items = examine(lower, work, shelved, options)
         facts = certified(setting, items)
-        setting.journal.found({"certificate": {**facts, "reference": shelved.name, "draws": options["draws"]}})
+        setting.journal.found({"certificate": {**facts, "reference": shelved.name, **asdict(shelved.effort)}})
 
 
-def write(lower: Lowering, work: Work, shelved: Shelved, options: dict[str, Any]) -> None:
-    """What is there already is not computed again."""
-    precision, draws = options["precision"], options["draws"]
+def write(lower: Lowering, work: Work, shelved: Shelved, precision: str) -> None:
+    """What is there already is not computed again: precisions share the exact arrays."""
     if not shelved.exact.exists():
-        write_exact(shelved.exact, lower, work)
-    if not shelved.deviations(precision, draws).exists():
-        runs = [replace(lower, draw=draw, precision=precision) for draw in range(draws)]
-        write_deviations(shelved.deviations(precision, draws), runs, work, shelved.read_exact())
+        write_exact(shelved, lower, work)
+    if not shelved.deviations(precision).exists():
+        write_deviations(shelved, lower, work, precision)
 
 
 def examine(lower: Lowering, work: Work, shelved: Shelved, options: dict[str, Any]) -> list[dict[str, Any]]:
     covers = "inference" if lower.case.phase == "inference" else "training"
     size, precision = shelf.load("frameworks", options["reference"]).rounding_size, lower.case.precision
     exact = shelved.read_exact()
-    found = gather(lower, work, covers=covers, rate=rate_of(exact))
+    found = gather(lower, work, covers=covers, rate=rate_of(exact), steps=shelved.effort.steps)
     units = {item: size(widened(precision) if item == RULE else precision) for item in found}
-    items = judge(found, exact, shelved.read_deviations(options["precision"], options["draws"]), units)
+    items = judge(found, exact, shelved.read_deviations(options["precision"]), units)
     if covers == "training" and (losses := dropout_losses(lower, work)):
         items.append(judge_dropout(losses, exact["dropout"], size(precision)))
     return items

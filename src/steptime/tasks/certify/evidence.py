@@ -17,7 +17,7 @@ from steptime.tasks.certify.probes import dropout_probe, dropout_rates, rule_pro
 Evidence = dict[str, dict[str, Any]]  # item -> name (of a weight, a step, a rate) -> array
 
 RULE = "optimizer rule"
-STEPS = 20  # of the trajectory
+STEPS = 20  # of the trajectory, where nothing else is said
 GENTLE = 0.01  # of the loss: what the first step may take off it, to first order
 RULE_STEPS, DROPOUT_STEPS = 3, 16
 SKIPS = 24  # loss scaling starts high and leaves out steps until nothing overflows
@@ -46,13 +46,13 @@ def widened(precision: str) -> str:
     return precision if precision == "fp64" else "fp32"
 
 
-def gather(lower: Lowering, work: Work, *, covers: str, rate: float = 0.0) -> Evidence:
-    """`rate`: of the optimiser in the timed step; 0: the network's own."""
+def gather(lower: Lowering, work: Work, *, covers: str, rate: float = 0.0, steps: int = STEPS) -> Evidence:
+    """`rate`: of the optimiser in the timed step; 0: the network's own. `steps`: of the trajectory."""
     found: Evidence = {"outputs": {"outputs": np.asarray(lower(work, "inference").predict(work.batch), np.float64)}}
     if covers == "training":
         optimizer = replace(work.optimizer, rate=rate or work.optimizer.rate)
         still = replace(work, graph=without_dropout(work.graph), optimizer=optimizer)
-        found |= _training(lower(still, "training"), still)
+        found |= _training(lower(still, "training"), still, steps)
         found[RULE] = _rule(lower, work)
     return found
 
@@ -75,14 +75,14 @@ def dropout_losses(lower: Lowering, work: Work, steps: int = DROPOUT_STEPS) -> d
     }
 
 
-def _training(program: Any, work: Work) -> Evidence:
+def _training(program: Any, work: Work, count: int) -> Evidence:
     loss, gradients = program.gradients(work.batch)
-    losses = _losses(program, work)
+    losses = _losses(program, work, count + SKIPS)
     first = next(losses, None)
     if first is None:
-        raise SteptimeError(f"No step was taken: loss scaling left out {STEPS + SKIPS} of them one after the other.")
+        raise SteptimeError(f"No step was taken: loss scaling left out {count + SKIPS} of them one after the other.")
     moved = _moves(program, work)
-    steps = enumerate([first, *islice(losses, STEPS - 1)], 1)
+    steps = enumerate([first, *islice(losses, count - 1)], 1)
     return {
         "loss": {"loss": np.float64(loss)},
         "gradients": gradients,
@@ -91,11 +91,11 @@ def _training(program: Any, work: Work) -> Evidence:
     }
 
 
-def _losses(program: Any, work: Work) -> Iterator[float]:
+def _losses(program: Any, work: Work, most: int) -> Iterator[float]:
     """The loss of each step that was really taken."""
     scaled = bool(program.facts().get("loss_scaling"))
     last: float | None = None
-    for _ in range(STEPS + SKIPS):
+    for _ in range(most):
         loss = _taken(program)
         if scaled and last is None and _stands_still(program, work):
             program.load({**program.weights(), **_statistics(work)})

@@ -7,38 +7,59 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from steptime import shelf
 from steptime.core.errors import SteptimeError
 from steptime.graph import Work
-from steptime.tasks.certify.evidence import DROPOUT_STEPS, Evidence, Lowering, dropout_losses, gather, gentle_rate
+from steptime.tasks.certify.evidence import (
+    DROPOUT_STEPS,
+    STEPS,
+    Evidence,
+    Lowering,
+    dropout_losses,
+    gather,
+    gentle_rate,
+)
 from steptime.tasks.certify.judge import Deviations, deviation
 
-EVIDENCE = 4  # counts up when what is gathered changes
-LONE = ("loss", "trajectory")  # single numbers, which few draws may all find near the truth by luck
+EVIDENCE = 5  # counts up when what is gathered changes
 SMALL = 4_000_000  # weights: below it they are kept in float64
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is computed for one network: less where one pass through it takes long."""
+
+    steps: int = STEPS  # of the trajectory, for all who are compared
+    draws: int = 3  # of rounding errors, up to the first step
+    trajectories: int = 3  # of these draws so many go on to the last step
+
+    @classmethod
+    def of(cls, options: dict[str, Any]) -> Effort:
+        return cls(**{field.name: options[field.name] for field in fields(cls) if field.name in options})
 
 
 class Shelved:
     """Where one network's reference lies. The name is a digest of all that it depends on, its own code included."""
 
-    def __init__(self, folder: Path, work: Work, framework: str) -> None:
+    def __init__(self, folder: Path, work: Work, framework: str, effort: Effort) -> None:
         source = shelf.source("frameworks", framework)
         code = sorted(path.read_bytes() for path in source.parent.glob("*.py")) if source else []
-        settings = [EVIDENCE, work.graph.to_dict()["layers"], asdict(work.optimizer)]
+        settings = [EVIDENCE, effort.steps, work.graph.to_dict()["layers"], asdict(work.optimizer)]
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
         for text in (*code, *(np.ascontiguousarray(array).tobytes() for array in work.batch.values())):
             digest.update(text)
         self.name = f"{work.graph.fingerprint}-{digest.hexdigest()[:12]}"
-        self.folder = folder
+        self.folder, self.effort = folder, effort
         self.exact = folder / f"{self.name}.npz"
 
-    def deviations(self, precision: str, draws: int) -> Path:
-        return self.folder / f"{self.name}-{precision}-{draws}.json"
+    def deviations(self, precision: str) -> Path:
+        return self.folder / f"{self.name}-{precision}-{self.effort.draws}-{self.effort.trajectories}.json"
 
     def read_exact(self) -> Evidence:
         if not self.exact.exists():
@@ -50,14 +71,14 @@ class Shelved:
                 found.setdefault(item, {})[name] = arrays[key]
         return found
 
-    def read_deviations(self, precision: str, draws: int) -> Deviations:
-        found: Deviations = json.loads(self.deviations(precision, draws).read_text())
+    def read_deviations(self, precision: str) -> Deviations:
+        found: Deviations = json.loads(self.deviations(precision).read_text())
         return found
 
 
-def write_exact(path: Path, lower: Lowering, work: Work) -> None:
+def write_exact(shelved: Shelved, lower: Lowering, work: Work) -> None:
     rate = gentle_rate(lower, work)
-    found = gather(lower, work, covers="training", rate=rate)
+    found = gather(lower, work, covers="training", rate=rate, steps=shelved.effort.steps)
     found["rate"] = {"rate": np.float64(rate)}
     found["dropout"] = dropout_losses(lower, work, 4 * DROPOUT_STEPS)
     large = work.graph.stored_parameters > SMALL
@@ -68,22 +89,24 @@ def write_exact(path: Path, lower: Lowering, work: Work) -> None:
         for item, values in found.items()
         for name, value in values.items()
     }
-    with whole(path) as draft, draft.open("wb") as file:
+    with whole(shelved.exact) as draft, draft.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
-def write_deviations(path: Path, runs: list[Lowering], work: Work, exact: Evidence) -> None:
-    """The largest over the runs, each with errors of its own."""
-    largest: Deviations = {}
-    for lower in runs:
-        for item, values in gather(lower, work, covers="training", rate=rate_of(exact)).items():
+def write_deviations(shelved: Shelved, lower: Lowering, work: Work, precision: str) -> None:
+    """The largest over the draws, each with errors of its own."""
+    effort, exact, largest = shelved.effort, shelved.read_exact(), Deviations()
+    for draw in range(effort.draws):
+        run, steps = replace(lower, draw=draw, precision=precision), effort.steps if draw < effort.trajectories else 1
+        for item, values in gather(run, work, covers="training", rate=rate_of(exact), steps=steps).items():
             kept = largest.setdefault(item, {})
             for name, value in values.items():
                 found = deviation(value, exact[item][name])
                 kept[name] = [max(pair) for pair in zip(found, kept.get(name, found), strict=True)]
-    for item in LONE:
-        largest[item] = {name: [(1 + 3 / len(runs)) * off for off in pair] for name, pair in largest[item].items()}
-    with whole(path) as draft:
+    for item, draws in (("loss", effort.draws), ("trajectory", effort.trajectories)):
+        # Single numbers, which few draws may all find near the truth by luck.
+        largest[item] = {name: [(1 + 3 / draws) * off for off in pair] for name, pair in largest[item].items()}
+    with whole(shelved.deviations(precision)) as draft:
         draft.write_text(json.dumps(largest))
 
 

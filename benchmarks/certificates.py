@@ -1,0 +1,24 @@
+"""A page's tables of what stores have proved, without proving anything: `python benchmarks/certificates.py STORE…`.
+
+First every framework's first mode, as `steptime certify --all --markdown` prints it, then the others."""
+
+from __future__ import annotations
+
+import sys
+
+from steptime.cli.certify import first_mode, page
+from steptime.session.certify import Outcome, proved
+from steptime.store.folder import FolderStore
+
+
+def is_first(outcome: Outcome) -> bool:
+    return [outcome.case.mode] == first_mode(outcome.case.framework)
+
+
+if __name__ == "__main__":
+    found = [outcome for path in sys.argv[1:] for outcome in proved(FolderStore(path))]
+    found.sort(key=lambda outcome: outcome.case.workload)
+    page([outcome for outcome in found if is_first(outcome)])
+    if others := [outcome for outcome in found if not is_first(outcome)]:
+        print("\n## Other modes\n")
+        page(others)
