@@ -43,7 +43,7 @@ class Resnet50:
                 if block == 0:
                     yield f"{stage}.{block}.shortcut", 1, stride
 
-    def __call__(self, trained: Any, moving: Any, images: Any) -> tuple[Any, Any]:
+    def __call__(self, trained: Any, moving: Any, images: Any, *, training: bool = True) -> tuple[Any, Any]:
         moved: dict[str, Any] = {}
         settings = {name: (size, hop) for name, size, hop in self._convolutions()}
 
@@ -51,7 +51,7 @@ class Resnet50:
             own = trained[name]
             pads = [(size // 2, size // 2)] * 2
             x = lax.conv_general_dilated(x, own["kernel"], (stride, stride), pads, dimension_numbers=self.dimensions)
-            x, moved[name] = self._normalised(x, own, moving[name])
+            x, moved[name] = self._normalised(x, own, moving[name], training)
             return x
 
         x = jax.nn.relu(conv_norm("stem", images, 7, 2))
@@ -67,16 +67,18 @@ class Resnet50:
         x = x.mean((1, 2) if self.last else (2, 3))
         return x @ trained["head"]["kernel"] + trained["head"]["bias"], moved
 
-    def _normalised(self, x: Any, own: Any, moving: Any) -> tuple[Any, Any]:
+    def _normalised(self, x: Any, own: Any, moving: Any, training: bool) -> tuple[Any, Any]:
         """As Flax has it: the mean, and the mean of squares less its square."""
         axes = (0, 1, 2) if self.last else (0, 2, 3)
-        mean = x.mean(axes)
-        variance = jnp.maximum(lax.square(x).mean(axes) - lax.square(mean), 0)
-        count = x.size // mean.size
-        moved = {
-            "mean": 0.9 * moving["mean"] + 0.1 * mean,
-            "variance": 0.9 * moving["variance"] + 0.1 * variance * count / (count - 1),
-        }
+        mean, variance, moved = moving["mean"], moving["variance"], moving
+        if training:
+            mean = x.mean(axes)
+            variance = jnp.maximum(lax.square(x).mean(axes) - lax.square(mean), 0)
+            count = x.size // mean.size
+            moved = {
+                "mean": 0.9 * moving["mean"] + 0.1 * mean,
+                "variance": 0.9 * moving["variance"] + 0.1 * variance * count / (count - 1),
+            }
         scale = own["scale"] * lax.rsqrt(variance + 1e-5)
         mean, scale, bias = (v if self.last else v[:, None, None] for v in (mean, scale, own["bias"]))
         return (x - mean) * scale + bias, moved
@@ -97,7 +99,7 @@ class PtbLstm:
         trained["head"] = {"kernel": next(arrays).T, "bias": next(arrays)}
         return trained, {}
 
-    def __call__(self, trained: Any, moving: Any, tokens: Any) -> tuple[Any, Any]:
+    def __call__(self, trained: Any, moving: Any, tokens: Any, *, training: bool = True) -> tuple[Any, Any]:
         x = trained["embedding"][tokens].swapaxes(0, 1)
         for cell in ("first", "second"):
             x = self._over_time(trained[cell], x)

@@ -1,4 +1,4 @@
-"""For frameworks that read the graph's ONNX model: small networks, and a way to lower them. Others have their own."""
+"""Small networks that use what is difficult, and a way to lower them. A folder says in `own` how it lowers."""
 
 from __future__ import annotations
 
@@ -9,47 +9,83 @@ import pytest
 
 from steptime import shelf
 from steptime.core.case import Case
-from steptime.core.errors import NotInstalled
 from steptime.data.synthetic import synthetic_batch
-from steptime.graph import Net, Tensor, Work, sgd
+from steptime.graph import Graph, Net, Optimizer, Tensor, Work, sgd
 from steptime.graph.weights import initial_weights
+
+Write = Callable[[Net], Tensor]
+
+
+def residual(net: Net) -> Tensor:
+    """Uneven padding, groups, dilation, pools that round up, a sum of two ways, dense layers."""
+    x = net.conv(net.input(2, 9, 8), 4, 3, stride=2, padding="same")
+    y = net.relu(net.batch_norm(net.conv(x, 4, 3, padding=2, dilation=2, groups=2, bias=False)))
+    x = net.max_pool(net.add(net.sigmoid(x), y), 3, stride=2, padding=1, ceil=True)
+    x = net.average_pool(x, 2, stride=1, padding=1, ceil=True)
+    return net.dense(net.relu(net.dense(net.flatten(x), 6)), 5)
+
+
+def pooled(net: Net) -> Tensor:
+    """A dense layer over the width of an image, whatever the layout."""
+    x = net.dense(net.conv(net.input(2, 6, 5), 3, 3), 4)
+    return net.dense(net.batch_norm(net.global_average_pool(x)), 4)
+
+
+def joined(net: Net) -> Tensor:
+    """What counts channels or axes: they lie elsewhere when channels are last."""
+    x = net.lrn(net.conv(net.input(2, 6, 5), 3, 3), 3, alpha=2.0)
+    x = net.concat(net.pad_channels(x, 1, 2), net.gelu(x), net.slice(net.layer_norm(net.concat(x, x, axis=-1)), 1, 4))
+    return net.dense(net.flatten(net.concat(x, net.scale(x, 0.5), axis=1)), 4)
 
 
 def images(net: Net) -> Tensor:
+    """What int8 knows: nothing else."""
     return net.dense(net.flatten(net.max_pool(net.relu(net.conv(net.input(3, 8, 8), 4, 3)), 2)), 5)
 
 
-def words(net: Net) -> Tensor:
+def sequence(net: Net) -> Tensor:
     return net.dense(net.lstm(net.embedding(net.tokens(5, 11), 11, 4), 3), 11)
 
 
-def perceptron(net: Net) -> Tensor:
+def attentive(net: Net) -> Tensor:
     x = net.dense(net.input(5, 8), 8)
     return net.layer_norm(net.gelu(net.gelu(net.attention(x, x, x, heads=2, causal=True)), tanh=True))
 
 
-NETWORKS = {"images": images, "words": words, "perceptron": perceptron}
+def perceptron(net: Net) -> Tensor:
+    return net.dense(net.dropout(net.relu(net.dense(net.input(6), 8)), 0.5), 4)
 
 
 @pytest.fixture
-def work_of() -> Callable[[str], Work]:
-    def build(name: str) -> Work:
+def networks() -> dict[str, Write]:
+    """A folder may add its own."""
+    return {write.__name__: write for write in (residual, pooled, joined, images, sequence, attentive, perceptron)}
+
+
+@pytest.fixture
+def graph_of(networks: dict[str, Write]) -> Callable[[str], Graph]:
+    def build(name: str) -> Graph:
         net = Net(name)
-        graph = net.graph(NETWORKS[name](net))
-        return Work(graph, dict(initial_weights(graph, 0)), synthetic_batch(graph, 4, 0), sgd())
+        return net.graph(networks[name](net))
 
     return build
 
 
 @pytest.fixture
-def lower(reader: str, work_of: Callable[[str], Work]) -> Callable[..., Any]:
-    """`reader`: the framework's name, from the folder or the file that asks."""
+def work_of(graph_of: Callable[[str], Graph]) -> Callable[..., Work]:
+    def build(name: str, optimizer: Optimizer | None = None) -> Work:
+        graph = graph_of(name)
+        return Work(graph, dict(initial_weights(graph, 0)), synthetic_batch(graph, 4, 0), optimizer or sgd(0.1))
 
-    def build(name: str, **settings: Any) -> Any:
-        own = {"framework": reader, "phase": "inference", "mode": "graph", "batch_size": 4}
-        try:
-            return shelf.load("frameworks", reader).lower(work_of(name), Case(workload=name, **own, **settings))
-        except NotInstalled as problem:
-            pytest.skip(str(problem))
+    return build
+
+
+@pytest.fixture
+def lower(own: dict[str, str], work_of: Callable[..., Work]) -> Callable[..., Any]:
+    """`own`: the settings of the folder or file that asks, with the framework's name."""
+
+    def build(name: str, optimizer: Optimizer | None = None, **settings: Any) -> Any:
+        case = Case(workload=name, batch_size=4, **{**own, **settings})
+        return shelf.load("frameworks", case.framework).lower(work_of(name, optimizer), case)
 
     return build

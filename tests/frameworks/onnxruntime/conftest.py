@@ -12,5 +12,5 @@ def onnxruntime() -> Any:
 
 
 @pytest.fixture
-def reader() -> str:
-    return "onnxruntime"
+def own() -> dict[str, str]:
+    return {"framework": "onnxruntime", "phase": "inference", "mode": "graph"}

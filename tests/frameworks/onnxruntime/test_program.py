@@ -23,17 +23,17 @@ def test_facts_say_what_was_used(lower: Any) -> None:
 
 
 def test_the_kernels_that_ran_are_told_with_their_provider(lower: Any) -> None:
-    kernels = lower("words").kernels()
+    kernels = lower("sequence").kernels()
     assert kernels["LSTM CPUExecutionProvider"] == 1
     assert not any(name.startswith("Cast") for name in kernels)
 
 
 def test_the_layer_of_gates_is_ordered_once_and_not_in_every_step(lower: Any) -> None:
-    assert lower("words").kernels()["Gather CPUExecutionProvider"] == 1  # the embedding's
+    assert lower("sequence").kernels()["Gather CPUExecutionProvider"] == 1  # the embedding's
 
 
 def test_activations_written_in_small_steps_are_run_as_one_kernel(lower: Any) -> None:
-    kernels = lower("perceptron").kernels()
+    kernels = lower("attentive").kernels()
     operators = {name.split()[0] for name in kernels}
     assert operators & {"Gelu", "BiasGelu"} and "FastGelu" in operators
     assert not operators & {"Erf", "Tanh", "Pow"}

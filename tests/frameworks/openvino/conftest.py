@@ -18,5 +18,5 @@ def openvino() -> Any:
 
 
 @pytest.fixture
-def reader() -> str:
-    return "openvino"
+def own() -> dict[str, str]:
+    return {"framework": "openvino", "phase": "inference", "mode": "graph"}

@@ -1,4 +1,4 @@
-"""Small networks that use what is difficult, and a way to lower them."""
+"""Networks of which parts may be overwritten, and parts may not."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-from steptime.core.case import Case
-from steptime.data.synthetic import synthetic_batch
-from steptime.graph import Graph, Net, Optimizer, Tensor, Work, sgd
-from steptime.graph.weights import initial_weights
+from steptime.graph import Net, Tensor
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -25,14 +22,6 @@ def residual(net: Net) -> Tensor:
     x = net.relu(net.add(y, x))
     x = net.relu(net.max_pool(net.add(x, net.sigmoid(x)), 2))
     return net.dense(net.relu(net.dense(net.flatten(x), 6)), 5)
-
-
-def sequence(net: Net) -> Tensor:
-    return net.dense(net.lstm(net.embedding(net.tokens(5, 11), 11, 4), 3), 11)
-
-
-def perceptron(net: Net) -> Tensor:
-    return net.dense(net.dropout(net.relu(net.dense(net.input(6), 8)), 0.5), 4)
 
 
 def branches(net: Net) -> Tensor:
@@ -58,36 +47,11 @@ def cells(net: Net) -> Tensor:
     return net.dense(net.rnn(net.rnn(x, 4), 4, relu=True), 11)
 
 
-NETWORKS = {
-    "residual": residual, "sequence": sequence, "perceptron": perceptron, "branches": branches,
-    "transformer": transformer, "cells": cells,
-}  # fmt: skip
+@pytest.fixture
+def networks(networks: dict[str, Callable[[Net], Tensor]]) -> dict[str, Callable[[Net], Tensor]]:
+    return networks | {write.__name__: write for write in (residual, branches, transformer, cells)}
 
 
 @pytest.fixture
-def graph_of() -> Callable[[str], Graph]:
-    def build(name: str) -> Graph:
-        net = Net(name)
-        return net.graph(NETWORKS[name](net))
-
-    return build
-
-
-@pytest.fixture
-def work_of(graph_of: Callable[[str], Graph]) -> Callable[..., Work]:
-    def build(name: str, optimizer: Optimizer | None = None) -> Work:
-        graph = graph_of(name)
-        return Work(graph, dict(initial_weights(graph, 0)), synthetic_batch(graph, 4, 0), optimizer or sgd(0.1))
-
-    return build
-
-
-@pytest.fixture
-def lower(work_of: Callable[..., Work]) -> Callable[..., Any]:
-    from steptime.frameworks import pytorch
-
-    def build(name: str, optimizer: Optimizer | None = None, **settings: Any) -> Any:
-        case = Case(workload=name, batch_size=4, **settings)
-        return pytorch.lower(work_of(name, optimizer), case)
-
-    return build
+def own() -> dict[str, str]:
+    return {"framework": "pytorch"}

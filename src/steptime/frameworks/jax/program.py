@@ -15,6 +15,7 @@ import numpy as np
 
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
+from steptime.core.inspection import Account, Watched
 from steptime.core.program import DeviceTimer
 from steptime.frameworks.jax import settings
 from steptime.frameworks.jax.kernels import executed
@@ -24,6 +25,7 @@ from steptime.frameworks.jax.optimizer import optimizer_for
 from steptime.frameworks.jax.scaling import Scaling
 from steptime.frameworks.jax.steps import Moving, State, Steps
 from steptime.frameworks.jax.walk import Array
+from steptime.frameworks.jax.watching import account, watch
 from steptime.graph import Work
 from steptime.graph.weights import check
 
@@ -83,6 +85,14 @@ class JaxProgram:
         """The program is the one that the steps run: JAX keeps what it compiled."""
         settings.apply(self.case)
         return executed(self.run.lower(*self._arguments()).compile().as_text())
+
+    def watch(self, steps: int) -> Watched:
+        settings.apply(self.case)
+        return watch(self, steps)
+
+    def account(self) -> Account:
+        settings.apply(self.case)
+        return account(self)
 
     def weights(self) -> dict[str, Any]:
         own = {**self.state.weights, **self.state.moving.statistics}

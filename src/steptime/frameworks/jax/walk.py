@@ -29,6 +29,11 @@ class Walk:
         self.key, own = jax.random.split(self.key)
         return own
 
+    def shifted(self, y: Array, bias: Array) -> Array:
+        """y + bias. In training at least in fp32: on the CPU, XLA sums the bias's gradient in the type it was added in,
+        and bf16 stops growing after a few hundred summands."""
+        return (wide(y) + wide(bias)).astype(y.dtype) if self.training else y + bias
+
 
 def wide(x: Array) -> Array:
     """At least fp32: sums of many low-precision numbers would lose what is small."""

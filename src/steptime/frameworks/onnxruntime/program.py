@@ -7,7 +7,8 @@ from typing import Any
 from onnxruntime import OrtValue
 
 from steptime.core.case import Case
-from steptime.frameworks.onnxruntime import kernels, settings
+from steptime.core.inspection import Watched
+from steptime.frameworks.onnxruntime import kernels, settings, watching
 from steptime.graph import Work
 from steptime.graph.onnx_program import OnnxProgram
 
@@ -27,6 +28,10 @@ class OnnxruntimeProgram(OnnxProgram):
 
     def kernels(self) -> dict[str, int]:
         return kernels.executed(self._model(len(self.input)), self.case, {self.graph.input.name: self.input})
+
+    def watch(self, steps: int) -> Watched:
+        feed = {self.graph.input.name: self.input}
+        return watching.watch(self._model(len(self.input)), self.case, feed, steps)
 
     def _build(self) -> None:
         self.session = self._session(len(self.input))

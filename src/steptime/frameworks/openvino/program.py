@@ -8,7 +8,9 @@ import numpy as np
 from openvino import Tensor
 
 from steptime.core.case import Case
+from steptime.core.inspection import Watched
 from steptime.frameworks.openvino import settings
+from steptime.frameworks.openvino.watching import watch
 from steptime.graph import Work
 from steptime.graph.onnx_program import OnnxProgram
 
@@ -28,6 +30,10 @@ class OpenvinoProgram(OnnxProgram):
 
     def kernels(self) -> dict[str, int]:
         return settings.kernels(self.compiled)
+
+    def watch(self, steps: int) -> Watched:
+        counting = settings.compiled(self._model(len(self.input)), self.case, PERF_COUNT=True)
+        return watch(counting, self.input, steps)
 
     def _build(self) -> None:
         self.compiled = settings.compiled(self._model(len(self.input)), self.case)

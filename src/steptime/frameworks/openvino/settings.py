@@ -35,11 +35,11 @@ def properties(case: Case) -> dict[str, Any]:
     }
 
 
-def compiled(model: Any, case: Case) -> Any:
+def compiled(model: Any, case: Case, **more: Any) -> Any:
     """From the ONNX model's bytes, or from what a quantiser made of it."""
     core = openvino.Core()
     readable = core.read_model(model) if isinstance(model, bytes) else model
-    return core.compile_model(readable, "CPU", properties(case))
+    return core.compile_model(readable, "CPU", {**properties(case), **more})
 
 
 def facts(running: Any) -> dict[str, Any]:

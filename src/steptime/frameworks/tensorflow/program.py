@@ -11,6 +11,7 @@ import numpy as np
 
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError, Unsupported
+from steptime.core.inspection import Watched
 from steptime.core.program import DeviceTimer
 from steptime.frameworks.tensorflow import layout, settings
 from steptime.frameworks.tensorflow.functions import Functions
@@ -21,6 +22,7 @@ from steptime.frameworks.tensorflow.scaling import Scaling
 from steptime.frameworks.tensorflow.session import Session
 from steptime.frameworks.tensorflow.steps import Steps
 from steptime.frameworks.tensorflow.walk import Walk
+from steptime.frameworks.tensorflow.watching import watch
 from steptime.graph import Work
 from steptime.graph.weights import check
 
@@ -71,6 +73,9 @@ class TensorflowProgram:
 
     def kernels(self) -> dict[str, int]:
         return kernels_of(self.step)
+
+    def watch(self, steps: int) -> Watched:
+        return watch(self.step, steps)
 
     def facts(self) -> dict[str, Any]:
         own = {"optimizer": f"TensorFlow's own operations, {self.work.optimizer.kind}"} if self.steps.rule else {}

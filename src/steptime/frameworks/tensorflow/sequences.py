@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from steptime.frameworks.tensorflow.walk import Array, Walk, wide
+from steptime.frameworks.tensorflow.walk import Array, Walk, shifted, wide
 from steptime.graph import Layer
 
 Weights = dict[str, Array]  # of one layer, by part
@@ -97,4 +97,4 @@ def rnn(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
 
 def _arriving(weights: Weights, x: Array) -> list[Array]:
     """All inputs are multiplied at once; only what depends on the state, which starts at 0, is left for each step."""
-    return tf.unstack(tf.nn.bias_add(product(x, weights["weight_input"]), weights["bias"]), axis=1)
+    return tf.unstack(shifted(product(x, weights["weight_input"]), weights["bias"]), axis=1)

@@ -33,6 +33,11 @@ class Walk:
         return tf.random.stateless_uniform(shape, key)
 
 
+def shifted(y: Array, bias: Array) -> Array:
+    """y + bias. `bias_add` is fused, but on the CPU its gradient in bf16 stops growing after a few hundred summands."""
+    return y + bias if y.dtype in (tf.bfloat16, tf.float16) else tf.nn.bias_add(y, bias)
+
+
 def wide(x: Array) -> Array:
     """At least fp32: sums of many low-precision numbers would lose what is small."""
     return tf.cast(x, tf.float32) if x.dtype in (tf.bfloat16, tf.float16) else x

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from steptime.frameworks.tensorflow.walk import Array, Walk, wide
+from steptime.frameworks.tensorflow.walk import Array, Walk, shifted, wide
 from steptime.graph import Layer
 from steptime.graph.kinds import Pads
+from steptime.graph.windows import cells, covering_pads
 
 Weights = dict[str, Array]  # of one layer, by part
 NONE = ((0, 0), (0, 0))
@@ -25,7 +26,7 @@ def conv(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
         y = _grouped(kind, kernel, x)
     else:
         y = _dilated(kind, kernel, x)
-    return tf.nn.bias_add(y, weights["bias"]) if kind.bias else y
+    return shifted(y, weights["bias"]) if kind.bias else y
 
 
 def _grouped(kind: Any, kernel: Array, x: Array) -> Array:
@@ -53,8 +54,7 @@ def _dilated(kind: Any, kernel: Array, x: Array) -> Array:
 
 def max_pool(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
     kind: Any = layer.kind
-    pads = _whole_windows(layer)
-    padding = _named(pads, x, kind.kernel, kind.stride)
+    padding = _named(covering_pads(layer), x, kind.kernel, kind.stride)
     if walk.xla and not isinstance(padding, str):  # XLA's pool knows only the names
         x, padding = tf.pad(x, padding, constant_values=float("-inf")), "VALID"
     return tf.nn.max_pool2d(x, kind.kernel, kind.stride, padding)
@@ -63,12 +63,11 @@ def max_pool(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
 def average_pool(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
     """TensorFlow's own counts no padding either, but knows only the names."""
     kind: Any = layer.kind
-    pads = _whole_windows(layer)
-    padding = _named(pads, x, kind.kernel, kind.stride)
+    padding = _named(covering_pads(layer), x, kind.kernel, kind.stride)
     if isinstance(padding, str):
         return tf.cast(tf.nn.avg_pool2d(wide(x), kind.kernel, kind.stride, padding), x.dtype)
     mean = tf.nn.avg_pool2d(tf.pad(wide(x), padding), kind.kernel, kind.stride, "VALID")
-    share = np.prod(kind.kernel) / _cells(layer, pads)
+    share = np.prod(kind.kernel) / np.array(cells(layer))
     return tf.cast(mean * share[None, :, :, None].astype(mean.dtype.as_numpy_dtype), x.dtype)
 
 
@@ -85,24 +84,3 @@ def _named(pads: Pads, x: Array, reach: tuple[int, ...], stride: tuple[int, ...]
         total = max((-(-size // hop) - 1) * hop + window - size, 0)
         same.append((total // 2, total - total // 2))
     return "SAME" if tuple(same) == pads else [(0, 0), *pads, (0, 0)]
-
-
-def _whole_windows(layer: Layer) -> Pads:
-    """Padding with which rounding down gives the layer's own windows, also where the layer rounds up."""
-    kind: Any = layer.kind
-    pads = []
-    for axis, (before, _) in enumerate(kind.padding):
-        needed = (layer.shape[1 + axis] - 1) * kind.stride[axis] + kind.kernel[axis]
-        pads.append((before, max(0, needed - before - layer.input_shapes[0][1 + axis])))
-    return (pads[0], pads[1])
-
-
-def _cells(layer: Layer, pads: Pads) -> Any:
-    """How many cells of each window lie inside the image, as (height, width)."""
-    kind: Any = layer.kind
-    counts = []
-    for axis, (before, _) in enumerate(pads):
-        starts = np.arange(layer.shape[1 + axis]) * kind.stride[axis] - before
-        ends = np.minimum(starts + kind.kernel[axis], layer.input_shapes[0][1 + axis])
-        counts.append(ends - np.maximum(starts, 0))
-    return np.outer(counts[0], counts[1])

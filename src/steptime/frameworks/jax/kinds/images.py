@@ -67,7 +67,7 @@ def conv(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
         dimension_numbers=walk.layout.convolution,
         feature_group_count=kind.groups,
     )
-    return y + walk.layout.per_channel(weights["bias"], y) if kind.bias else y
+    return walk.shifted(y, walk.layout.per_channel(weights["bias"], y)) if kind.bias else y
 
 
 def global_average_pool(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:

@@ -50,7 +50,7 @@ def lstm(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
         return (hidden, cell), hidden
 
     zero = _zero(layer, x)
-    return _over_time(move, (zero, zero), weights, x)
+    return _over_time(move, (zero, zero), weights, walk, x)
 
 
 def gru(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
@@ -65,7 +65,7 @@ def gru(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
         hidden = (1 - update) * candidate + update * hidden
         return hidden, hidden
 
-    return _over_time(move, _zero(layer, x), weights, x)
+    return _over_time(move, _zero(layer, x), weights, walk, x)
 
 
 def rnn(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
@@ -76,11 +76,11 @@ def rnn(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
         hidden = activation(arrived + hidden @ of_hidden)
         return hidden, hidden
 
-    return _over_time(move, _zero(layer, x), weights, x)
+    return _over_time(move, _zero(layer, x), weights, walk, x)
 
 
-def _over_time(move: Callable[..., Any], start: Any, weights: Weights, x: Array) -> Array:
-    arriving = x.swapaxes(0, 1) @ weights["weight_input"].T + weights["bias"]
+def _over_time(move: Callable[..., Any], start: Any, weights: Weights, walk: Walk, x: Array) -> Array:
+    arriving = walk.shifted(x.swapaxes(0, 1) @ weights["weight_input"].T, weights["bias"])
     return lax.scan(move, start, arriving)[1].swapaxes(0, 1)
 
 
