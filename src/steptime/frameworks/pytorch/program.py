@@ -13,13 +13,17 @@ from torch.nn.functional import cross_entropy
 
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
+from steptime.core.inspection import Account, Watched
 from steptime.core.program import DeviceTimer
 from steptime.frameworks.pytorch import settings
 from steptime.frameworks.pytorch.kernels import kernels_of
 from steptime.frameworks.pytorch.lowering import Lowered, lower_graph
+from steptime.frameworks.pytorch.memory import account
 from steptime.frameworks.pytorch.optimizer import optimizer_for
 from steptime.frameworks.pytorch.replay import Replay
+from steptime.frameworks.pytorch.staged import staged
 from steptime.frameworks.pytorch.timer import CudaTimer
+from steptime.frameworks.pytorch.watching import watch
 from steptime.graph import Work
 from steptime.graph.weights import check
 
@@ -89,6 +93,15 @@ class PytorchProgram:
 
     def kernels(self) -> dict[str, int]:
         return kernels_of(self.step, self.wait, cuda=self.device.type == "cuda")
+
+    def staged(self, mark: Callable[[str], None]) -> Any:
+        return staged(self, mark)
+
+    def watch(self, steps: int) -> Watched:
+        return watch(self, steps)
+
+    def account(self) -> Account:
+        return account(self)
 
     def weights(self) -> dict[str, Any]:
         return {name: _array(value) for name, value in self.module.canonical().items()}
@@ -160,9 +173,12 @@ class PytorchProgram:
         return partial(self._fetch_then, step) if self.host else step
 
     def _fetch_then(self, step: Callable[[], Any]) -> Any:
+        self.fetch()
+        return step()
+
+    def fetch(self) -> None:
         self.input.copy_(self.host[0], non_blocking=True)
         self.target.copy_(self.host[1], non_blocking=True)
-        return step()
 
     def _train(self) -> Any:
         self.optimizer.zero_grad(set_to_none=True)

@@ -1,0 +1,104 @@
+"""With a clock of its own: what parts take is known exactly."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from steptime.core.case import Case
+from steptime.core.errors import Unsupported
+from steptime.tasks.profile import phases
+from steptime.tasks.profile.phases import Stages
+
+CASE = Case(workload="mnist-mlp")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.nanoseconds = 0
+
+    def __call__(self) -> int:
+        return self.nanoseconds
+
+
+class Parted:
+    """Two milliseconds forward, three backward; the plain step is as long as the staged one."""
+
+    timer: Any = None
+
+    def __init__(self, clock: Clock, forward_ms: int = 2, backward_ms: int = 3) -> None:
+        self.clock, self.parts = clock, {"forward": forward_ms, "backward": backward_ms}
+
+    def step(self) -> None:
+        self.clock.nanoseconds += 1_000_000 * sum(self.parts.values())
+
+    def wait(self) -> None: ...
+
+    def staged(self, mark: Callable[[str], None]) -> None:
+        for name, milliseconds in self.parts.items():
+            self.clock.nanoseconds += 1_000_000 * milliseconds
+            mark(name)
+
+
+class Whole(Parted):
+    def staged(self, mark: Callable[[str], None]) -> None:
+        raise Unsupported("It is one piece.")
+
+
+class Queue:
+    """A device's timer: stamps are taken when the queue gets there."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.record = clock
+
+    def elapsed_ns(self, first: int, second: int) -> int:
+        return second - first
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    own = Clock()
+    monkeypatch.setattr(time, "perf_counter_ns", own)
+    monkeypatch.setattr(time, "perf_counter", lambda: own() / 1e9)
+    return own
+
+
+@pytest.mark.parametrize("queued", [False, True])
+def test_parts_tile_the_step(clock: Clock, queued: bool) -> None:
+    program = Parted(clock)
+    program.timer = Queue(clock) if queued else None
+    found = phases.phases(program, CASE, lambda case: None)
+    assert found["seconds"] == pytest.approx({"forward": 0.002, "backward": 0.003, "other": 0.0})
+    assert sum(found["seconds"].values()) == pytest.approx(found["plain_seconds"])
+    assert found["perturbation"] == pytest.approx(0.0)
+
+
+def test_a_part_that_comes_twice_is_counted_together(clock: Clock) -> None:
+    stages = Stages(Parted(clock))
+    stages.step(), stages.step(), stages.settle()
+    assert stages.nanoseconds == {"forward": 4_000_000, "backward": 6_000_000, "other": 0}
+
+
+def test_a_training_step_in_one_piece_is_told_by_difference(clock: Clock) -> None:
+    asked = []
+
+    def lower(case: Case) -> Any:
+        asked.append(case.phase)
+        return Whole(clock, backward_ms=0)
+
+    found = phases.phases(Whole(clock), CASE, lower)
+    assert asked == ["forward"] and found["how"] == "by difference"
+    assert found["seconds"] == pytest.approx({"forward": 0.002, "backward and optimizer": 0.003})
+    assert found["range_seconds"]["backward and optimizer"] == pytest.approx([0.003, 0.003])
+
+
+def test_marks_that_take_time_are_told(clock: Clock) -> None:
+    class Slowed(Parted):
+        def staged(self, mark: Callable[[str], None]) -> None:
+            super().staged(mark)
+            self.clock.nanoseconds += 500_000
+
+    assert phases.phases(Slowed(clock), CASE, lambda case: None)["perturbation"] == pytest.approx(0.1)

@@ -1,0 +1,104 @@
+"""The task as a worker performs it, with programs that can tell everything and programs that can tell nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from steptime import workloads
+from steptime.core.case import Case
+from steptime.core.inspection import BETWEEN, Account, Operator, Watched
+from steptime.core.job import Job
+from steptime.core.protocol import Protocol
+from steptime.frameworks import numpy as framework
+from steptime.store import reader
+from steptime.store.blobs import Blobs
+from steptime.store.journal import Journal
+from steptime.tasks import Setting
+from steptime.tasks.profile import perform, trace
+from steptime.tasks.profile.operators import digest
+from steptime.tasks.profile.traffic import least_bytes
+
+CASE = Case(workload="mnist-mlp", framework="numpy", precision="fp64", batch_size=2)
+
+
+class Telling:
+    """A program with a look inside that is made up."""
+
+    def __init__(self, own: Any) -> None:
+        self.own = own
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.own, name)
+
+    def watch(self, steps: int) -> Watched:
+        spans = [{"ph": "X", "name": "step", "ts": 1000.0 * n, "dur": 900.0, "pid": 1, "tid": 1} for n in range(steps)]
+        operators = (Operator("aten::mm", steps, 0.006), Operator(BETWEEN, 0, 0.002), Operator("odd", 1, 0.002))
+        return Watched(operators, spans, 0.01)
+
+    def account(self) -> Account:
+        return Account({"weights": 100, "activations": 300}, "made up")
+
+
+def profiled(folder: Path, short: Protocol, lower: Any) -> dict[str, Any]:
+    options = {"store": str(folder)}
+    job = Job(id="a", session="s", plan="p", process=0, case=CASE, protocol=short, task="profile", options=options)
+    with Journal(folder / "a.jsonl") as journal:
+        journal.begin(job)
+        perform(Setting(job, journal, SimpleNamespace(lower=lower), 0.0))  # type: ignore[arg-type]
+    attempt = reader.read(folder / "a.jsonl")
+    assert attempt is not None and attempt.measurement is None
+    found: dict[str, Any] = attempt.findings["profile"]
+    return found
+
+
+def test_what_a_program_tells_is_written_down(tmp_path: Path, short: Protocol) -> None:
+    found = profiled(tmp_path, short, lambda work, case: Telling(framework.lower(work, case)))
+    assert found["absent"] == {}
+    assert found["operators"]["classes"] == pytest.approx(
+        {"matrix product": 0.6, "framework overhead": 0.2, "other": 0.2}
+    )
+    assert found["memory"]["held_bytes"] == {"weights": 100, "activations": 300}
+    packed = Blobs(tmp_path).get(found["operators"]["trace"]["sha256"])
+    assert len(json.loads(gzip.decompress(packed))["traceEvents"]) == 10
+
+
+def test_what_a_framework_can_not_tell_has_a_reason(tmp_path: Path, short: Protocol) -> None:
+    found = profiled(tmp_path, short, framework.lower)
+    assert set(found["absent"]) == {"operators", "memory"}
+    assert "do not tell their operators" in found["absent"]["operators"]
+    assert found["phases"]["how"] == "by difference"
+
+
+def test_shares_of_operators_sum_to_one_and_many_are_not_listed() -> None:
+    seen = Watched(tuple(Operator(f"op{n}", 2, 1.0) for n in range(100)), [], 10.0)
+    found = digest(seen, 10, 0.5)
+    listed = sum(one["share"] for one in found["operators"])
+    assert listed + found["unlisted_share"] == pytest.approx(1.0) and len(found["operators"]) == 40
+    assert found["perturbation"] == pytest.approx(1.0) and found["operators"][0]["calls"] == pytest.approx(0.2)
+
+
+def test_a_trace_begins_at_zero_and_keeps_no_stranger(tmp_path: Path) -> None:
+    events = [
+        {"ph": "X", "name": "a", "ts": 5e9, "dur": 2, "pid": 1, "tid": 1, "args": {"secret": 1, "stream": 7}},
+        {"ph": "X", "name": "b", "ts": 5e9 + 10, "dur": 2, "pid": 1, "tid": 1},
+        {"ph": "i", "name": "instant", "ts": 0.0},
+    ]
+    told = trace.keep(events, Blobs(tmp_path))
+    first, second = json.loads(gzip.decompress(Blobs(tmp_path).get(told["sha256"])))["traceEvents"]
+    assert (first["ts"], second["ts"]) == (0, 10) and first["args"] == {"stream": 7}
+    assert trace.keep(events, Blobs(tmp_path)) == told  # equal traces are kept once
+
+
+def test_a_training_step_moves_more_than_a_forward_pass() -> None:
+    work = workloads.load("mnist-mlp").build(CASE)
+    forward = least_bytes(work, Case(workload="mnist-mlp", phase="inference", batch_size=2))
+    training = least_bytes(work, Case(workload="mnist-mlp", batch_size=2))
+    assert forward == work.graph.forward_bytes(2, 4)
+    update = 7 * 4 * work.graph.trainable_parameters  # Adam reads and writes weight, both moments, and reads a gradient
+    assert 2.9 * forward < training - update < 3 * forward
