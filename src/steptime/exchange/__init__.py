@@ -1,7 +1,8 @@
-"""Everybody else's results: finds the reader that knows a file and reads it into rows. Writes nothing.
+"""Everybody else's results: finds the reader that knows a file and reads it into rows. Keeps nothing.
 
 A reader is one file of this shelf: TITLE, `recognises(name, head)` and `read(file)`, which yields runs and what it had
-to skip, with the reason. Files that begin with an underscore are read by readers, and none themselves."""
+to skip, with the reason. A file that has `write(rows)` beside it writes the format, too: see `_writing.py`. Files that
+begin with an underscore are read by readers, and none themselves."""
 
 from __future__ import annotations
 

@@ -70,6 +70,12 @@ def version(value: Any) -> str:
     return found[1].rstrip(".,") if found and _named(text) else ""
 
 
+def software(row: dict[str, Any]) -> str:
+    """A text from which a reader gets the row's framework and version back: its own where that does."""
+    text, named = row.get("software") or "", (row.get("framework") or "", row.get("framework_version") or "")
+    return text if (framework(text), version(text)) == named else " ".join(filter(None, named))
+
+
 def _software(value: Any) -> str:
     return re.sub(r"\btf(?=[\s\d=-])", "tensorflow", spelled(value).lower())
 

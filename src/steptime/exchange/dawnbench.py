@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from steptime.exchange import Found, Original, Row, Skipped
-from steptime.exchange._words import framework, number, parsed, scaled, spelled, table, version, whole
+from steptime.exchange._words import framework, number, parsed, scaled, software, spelled, table, version, whole
+from steptime.exchange._writing import Page
 
 TITLE = "DAWNBench entries"
 # What a training run had to reach. SQuAD's F1 is written as a share by some and in percent by others.
 TARGETS = {"ImageNet": ("top5Accuracy", 0.93), "CIFAR10": ("top1Accuracy", 0.94), "SQuAD": ("f1Score", 0.73)}
+ASSUMED = ("replica_batch", "suite")
 MEASURES = ("top5Accuracy", "top1Accuracy", "f1Score")
 
 
@@ -99,3 +103,47 @@ def _training(file: Original, entry: dict[str, Any], epochs: Original) -> Row:
         started=spelled(entry.get("timestamp")),
         more={**_kept(entry), "target": target, "measure": measure, "epochs": len(rows), "history": reached},
     )
+
+
+def write(rows: Sequence[dict[str, Any]]) -> Iterator[Page | Skipped]:
+    """An entry for each row, in the folder of its task: latencies of one batch in milliseconds, accuracies in percent,
+    times to accuracy as the epochs' hours. DAWNBench has no throughput: its speed is the latency, or the time."""
+    for row in rows:
+        phase, seconds = row.get("phase"), row.get("time_to_accuracy")
+        task = f"{row['data']}/" if row.get("data") in TARGETS else ""
+        if phase == "inference" and row.get("step_time"):
+            yield Page(f"{task}inference/{row['id']}.json", _entry(row, _latency(row)), (row["id"],))
+        elif phase == "training" and seconds and row.get("accuracy"):
+            hourly = {"costPerHour": row["cost"] / seconds * 3600} if row.get("cost") else {}
+            yield Page(f"{task}train/{row['id']}.json", _entry(row, hourly), (row["id"],))
+            yield Page(f"{task}train/{row['id']}.tsv", _epochs(row))
+        else:
+            yield Skipped(row["id"], "neither a latency of inference nor a training with accuracy and the time to it")
+
+
+def _entry(row: dict[str, Any], result: dict[str, Any]) -> bytes:
+    entry = {
+        "version": "v1.0", "author": row.get("submitter") or "", "authorEmail": "",
+        "framework": software(row), "codeURL": "", "model": row.get("model") or "",
+        "hardware": row.get("device") or "", "timestamp": row.get("started") or "", **result,
+    }  # fmt: skip
+    return json.dumps(entry, indent=4, ensure_ascii=False).encode()
+
+
+def _latency(row: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {"latency": 1000 * row["step_time"]}
+    found |= {"cost": row["cost"]} if row.get("cost") else {}
+    found |= (
+        {"top1Accuracy": 100 * row["accuracy"]} if (row.get("accuracy") or 0) > 0.01 else {}
+    )  # less reads as a share
+    return found | {"misc": {"batch_size": whole(row.get("effective_batch")) or 1}}
+
+
+def _epochs(row: dict[str, Any]) -> bytes:
+    """All epochs where they are known; otherwise one line, which does not say how many there were."""
+    measure = TARGETS.get(row.get("data") or "", ("top1Accuracy", 0.0))[0]
+    history = (row.get("more") or {}).get("history") if row.get("data") in TARGETS else None
+    reached = list(enumerate(history, 1)) if history else [("", (row["time_to_accuracy"], row["accuracy"]))]
+    scale = 1 if measure == "f1Score" else 100
+    lines = [f"{epoch}\t{seconds / 3600!r}\t{scale * share!r}" for epoch, (seconds, share) in reached]
+    return "\n".join([f"epoch\thours\t{measure}", *lines, ""]).encode()

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from steptime.exchange import Found, Original, Row, Skipped
 from steptime.exchange._words import framework, number, parsed, precision, scaled, spelled, whole
+from steptime.exchange._writing import Page, extra, extras
 
 TITLE = "HPE DLBS logs and JSON"
 # Keys may hold double underscores themselves: pytorch.__master_addr.
 LINE = re.compile(r"^[ \t]*__([A-Za-z_][\w.-]*?\.[\w.-]+?)__[ \t]*=(.*)$", re.MULTILINE)
 DEVICE = re.compile(r"\bname: ([^\n]+?) (?:major|computeCapability)")
+# Ours for theirs, where nothing has to be converted.
+KEYS = {
+    "model": "exp.model", "phase": "exp.phase", "framework": "exp.framework", "framework_version": "exp.framework_ver",
+    "devices": "exp.num_gpus", "device": "exp.device_title", "nodes": "exp.num_nodes", "data": "exp.data",
+    "replica_batch": "exp.replica_batch", "effective_batch": "exp.effective_batch", "software": "exp.framework_title",
+    "server": "exp.node_title", "throughput": "results.throughput", "jitter": "results.throughput_jitter",
+    "speed_uncertainty": "results.throughput_stdm",
+}  # fmt: skip
+DTYPES = {"fp64": "float64", "fp32": "float32", "fp16": "float16"}
+COUNTS = ("devices", "nodes", "replica_batch", "effective_batch")
 FAMILIES = {"nvtfcnn": "tensorflow", "nvcnn": "tensorflow", "tensorflow": "tensorflow"}
 
 
@@ -56,6 +69,7 @@ def _run(file: Original, place: str, values: dict[str, Any], device: str = "") -
     devices = whole(values.get("exp.num_gpus")) or whole(values.get("exp.num_replicas"))
     good = bool(speed and speed > 0) or bool(milliseconds and milliseconds > 0)  # DLBS does not trust its own status
     message = spelled(values.get("exp.status_msg") or values.get("exp.status"))
+    own_dimensions, own_metrics = extra(values)
     return file.run(
         place,
         {
@@ -66,7 +80,7 @@ def _run(file: Original, place: str, values: dict[str, Any], device: str = "") -
             "nodes": whole(values.get("exp.num_nodes")), "replica_batch": whole(values.get("exp.replica_batch")),
             "effective_batch": whole(values.get("exp.effective_batch")), "data": spelled(values.get("exp.data")),
             "software": spelled(values.get("exp.framework_title") or values.get("exp.docker_image")),
-            "server": spelled(values.get("exp.node_title") or values.get("exp.node_id")),
+            "server": spelled(values.get("exp.node_title") or values.get("exp.node_id")), **own_dimensions,
         },
         {
             "throughput": speed,
@@ -74,8 +88,34 @@ def _run(file: Original, place: str, values: dict[str, Any], device: str = "") -
             "step_time": scaled(milliseconds, 1e-3),
             "jitter": number(values.get("results.throughput_jitter")),
             "speed_uncertainty": number(values.get("results.throughput_stdm")),
+            **own_metrics,
         },
         failure="" if good else f"no result; the log says {message or 'nothing'}",
         started=re.sub(r"^([\d-]+):([\d:]+):(\d+)$", r"\1T\2.\3", spelled(values.get("results.start_time"))),
         more={"id": values.get("exp.id"), "keys": len(values), "docker_image": values.get("exp.docker_image")},
     )  # fmt: skip
+
+
+def write(rows: Sequence[dict[str, Any]]) -> Iterator[Page]:
+    """One JSON file. Times are milliseconds, throughput is of all devices together. DLBS takes keys of any name: what
+    it has none for, the unit of the throughput too, goes under `steptime.`"""
+    data = [_values(row) for row in rows]
+    if data:
+        text = json.dumps({"data": data}, indent=1, ensure_ascii=False)
+        yield Page("dlbs.json", text.encode(), tuple(row["id"] for row in rows))
+
+
+def _values(row: dict[str, Any]) -> dict[str, Any]:
+    found = {key: row[name] for name, key in KEYS.items() if row.get(name) not in (None, "")}
+    found |= {KEYS[name]: int(row[name]) for name in COUNTS if row.get(name)}
+    if kind := row.get("precision"):
+        found["exp.dtype"] = DTYPES.get(kind, kind)
+    if seconds := row.get("step_time"):
+        found["results.time"] = 1000 * seconds
+    if row.get("started"):
+        found["results.start_time"] = row["started"]
+    good = row.get("status", "ok") == "ok"
+    found |= {"exp.id": row["id"], "exp.status": "success" if good else "failure"}
+    if not good:
+        found["exp.status_msg"] = row.get("failure") or row["status"]
+    return {**found, **extras(row, (*KEYS, "precision", "step_time"))}

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
 from steptime.exchange import Found, Original, Skipped
 from steptime.exchange._mlperf import described, placed
-from steptime.exchange._words import number, parsed, scaled, whole
+from steptime.exchange._words import number, parsed, scaled, software, whole
+from steptime.exchange._writing import Page
 
 TITLE = "MLPerf Training logs"
 MLL = re.compile(r":::MLL (\d+(?:\.\d+)?) (\w+): (\{.*)")
 MLP = re.compile(r":::MLP(v[\d.]+) (\w+) (\d+(?:\.\d+)?) \(([^)]*)\) (\w+)(?:: ?(.*))?")
 # What these log as accuracy is a loss, or a distance: less is better.
 LOSSES = {"llama2_70b_lora", "llama31_405b", "llama31_8b", "gpt3", "stable_diffusion", "flux1"}
+SAMPLES = ("samples", "images", "sentences", "sequences", "")  # what its throughput counts
+ASSUMED = ("unit", "started", "nodes", "devices", "time_to_accuracy")  # whole milliseconds, nodes and devices of each
 KEPT = ("seed", "train_samples", "eval_samples", "gradient_accumulation_steps", "opt_base_learning_rate")
 Event = tuple[float, str, Any, dict[str, Any]]  # seconds, key, value, metadata
 
@@ -94,6 +98,8 @@ def _outcome(events: list[Event], model: str) -> tuple[str, dict[str, float | No
     metrics: dict[str, float | None] = {"throughput": median(known) if known else None}
     if evaluations:
         metrics["loss" if model in LOSSES else "accuracy"] = evaluations[-1]
+    if not starts and not stops and known:
+        return "", metrics  # a log of the speed alone
     if not starts:
         return "no run_start: the run ended before it began", metrics
     if not stops:
@@ -124,3 +130,74 @@ def _reached(events: list[Event], begin: float) -> Iterator[tuple[float, float]]
         reached = number(value.get("value") if isinstance(value, dict) else value) if key == "eval_accuracy" else None
         if reached is not None:
             yield round(time - begin, 3), reached
+
+
+def write(rows: Sequence[dict[str, Any]]) -> Iterator[Page | Skipped]:
+    """A log for each row where MLPerf's rules want it, with the system's description beside. Throughput is of all
+    devices together, in samples per second; a row without a time to accuracy becomes a log of its speed alone."""
+    for number_of_row, row in enumerate(rows):
+        events = list(_events(row))
+        if row.get("phase") != "training" or not events:
+            yield Skipped(row["id"], "no training with a time to accuracy, or with a speed in samples per second")
+            continue
+        org, system = (_folder(row.get(name)) for name in ("submitter", "server"))
+        folder = f"{org}/results/{system}-{number_of_row}/{_folder(row.get('model'))}"
+        lines = [_line(key, value, **rest) for key, value, rest in (*_about(row), *events)]
+        yield Page(f"{folder}/result_0.txt", "".join(lines).encode(), (row["id"],))
+        description = json.dumps(_system(row), indent=1, ensure_ascii=False)
+        yield Page(f"{org}/systems/{system}-{number_of_row}.json", description.encode())
+
+
+def _folder(name: Any) -> str:
+    return re.sub(r"[^\w.-]+", "_", str(name or "unknown")) or "unknown"
+
+
+def _line(key: str, value: Any, **rest: Any) -> str:
+    event = {"namespace": "", "time_ms": 0, "event_type": "POINT_IN_TIME", "key": key, "value": value, "metadata": {}}
+    return f":::MLLOG {json.dumps({**event, **rest}, ensure_ascii=False)}\n"
+
+
+Told = tuple[str, Any, dict[str, Any]]  # key, value, and what is unusual about the event
+
+
+def _about(row: dict[str, Any]) -> Iterator[Told]:
+    at = {"time_ms": _milliseconds(row)}
+    told = {"submission_benchmark": row.get("model"), "submission_org": row.get("submitter")}
+    told |= {"global_batch_size": whole(row.get("effective_batch")), "opt_name": row.get("optimizer")}
+    yield from ((key, value, at) for key, value in told.items() if value)
+
+
+def _events(row: dict[str, Any]) -> Iterator[Told]:
+    begin, seconds = _milliseconds(row), row.get("time_to_accuracy")
+    speed = row.get("throughput") if (row.get("unit") or "") in SAMPLES else None
+    if speed:
+        yield "tracked_stats", {"throughput": speed}, {"time_ms": begin}
+    if not seconds:
+        return
+    end = begin + round(1000 * seconds)
+    yield "run_start", None, {"time_ms": begin, "event_type": "INTERVAL_START"}
+    reached = (row.get("more") or {}).get("evaluations") or []
+    for after, value in reached:
+        yield "eval_accuracy", value, {"time_ms": begin + round(1000 * after)}
+    last = row.get("loss" if row.get("model") in LOSSES else "accuracy")
+    if not reached and last is not None:
+        yield "eval_accuracy", last, {"time_ms": end}
+    yield "run_stop", None, {"time_ms": end, "event_type": "INTERVAL_END", "metadata": {"status": "success"}}
+
+
+def _milliseconds(row: dict[str, Any]) -> int:
+    try:
+        moment = datetime.fromisoformat(row.get("started") or "")
+    except ValueError:
+        return 1  # zero stands for events that somebody added by hand
+    return round(1000 * moment.replace(tzinfo=moment.tzinfo or UTC).timestamp())
+
+
+def _system(row: dict[str, Any]) -> dict[str, Any]:
+    nodes = whole(row.get("nodes")) or 1
+    return {
+        "submitter": row.get("submitter") or "", "system_name": row.get("server") or "", "number_of_nodes": nodes,
+        "accelerators_per_node": (whole(row.get("devices")) or 1) // nodes or 1,
+        "accelerator_model_name": row.get("device") or "", "accelerator_interconnect": row.get("interconnect") or "",
+        "framework": software(row),
+    }  # fmt: skip

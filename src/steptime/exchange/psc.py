@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from steptime.exchange import Found, Original, Row, Skipped
 from steptime.exchange._words import matches, number, spelled, table, whole
+from steptime.exchange._writing import Page
 
 TITLE = "PSC Deep MNIST results"
 HEAD = ",mean_speed,Mean_Time_Per_Step,speed_uncertainty,Speed_Jitter,gpu_type,num_gpu,staged_from"
@@ -25,6 +30,9 @@ RESULTS = {
     "accuracy": r"^test accuracy ([\d.eE+-]+)",
 }
 JOB = {"job": r"JobId=(\d+)", "node": r"^ +NodeList=(\S+)", "cores": r"NumCPUs=(\d+)", "partition": r"Partition=(\S+)"}
+NETWORK = ("deep_mnist", "deepmnist")  # theirs, and ours
+# What the table has no column for and its readers know: the network, and that times and speeds are means.
+ASSUMED = ("model", "framework", "unit", "suite", "started", "throughput", "step_time", "effective_batch")
 FAILURES = (
     (r"(DUE TO TIME LIMIT)", "Slurm's time limit"),
     (r"(\*\*\* JOB .* CANCELLED)", "cancelled"),
@@ -81,6 +89,7 @@ def _log(file: Original) -> Row:
     batch = batch or (round(speed * seconds) if speed and seconds else None)
     if told.get("towers") == "IN":
         metrics["throughput_per_device"] = metrics.pop("throughput")
+    metrics |= {"mean_time": seconds, "mean_speed": metrics.get("throughput")}
     return file.run(
         "log",
         {
@@ -119,9 +128,42 @@ def _row(file: Original, place: str, row: dict[str, str]) -> Row:
             "effective_batch": round(speed * seconds) if seconds else None,
         },
         {
-            "throughput": speed, "step_time": seconds, "jitter": number(row.get("Speed_Jitter", "")),
+            "throughput": speed, "step_time": seconds, "mean_speed": speed, "mean_time": seconds,
+            "jitter": number(row.get("Speed_Jitter", "")),
             "speed_uncertainty": number(row.get("speed_uncertainty", "")),
         },
         started=matches(r"(\d{4}-\d\d-\d\d)", file.folders.name),
         defects=defects,
     )  # fmt: skip
+
+
+def write(rows: Sequence[dict[str, Any]]) -> Iterator[Page | Skipped]:
+    """Their table; the file has today's date, as theirs have. Speeds are of all devices together, times in seconds."""
+    text, kept = io.StringIO(), list[str]()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(HEAD.split(","))
+    for row in rows:
+        if why := _unfit(row):
+            yield Skipped(row["id"], why)
+        else:
+            lines.writerow([len(kept), *_cells(row)])
+            kept.append(row["id"])
+    if kept:
+        name = f"{datetime.now(UTC):%Y-%m-%d}:TF_PERFORMANCE_RESULTS.csv"
+        yield Page(name, text.getvalue().encode(), tuple(kept))
+
+
+def _unfit(row: dict[str, Any]) -> str:
+    """The table has no column for the network: whoever reads it takes it for theirs."""
+    if row.get("model") not in NETWORK or row.get("phase") != "training":
+        return "the table is of Deep MNIST in training; it has no column for other networks or phases"
+    return "" if row.get("mean_speed") or row.get("throughput") else "no speed of all devices together"
+
+
+def _cells(row: dict[str, Any]) -> list[Any]:
+    """Theirs are means: ours, too, where they are known."""
+    speed, seconds = row.get("mean_speed") or row["throughput"], row.get("mean_time") or row.get("step_time")
+    staging = row.get("data") or ""
+    place = f"${staging.upper()}" if staging in ("scratch", "local") else staging
+    devices = whole(row.get("devices"))
+    return [speed, seconds, row.get("speed_uncertainty"), row.get("jitter"), row.get("device"), devices, place]

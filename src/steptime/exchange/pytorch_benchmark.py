@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
 
 from steptime.exchange import Found, Original, Row, Skipped
 from steptime.exchange._words import number, objects, spelled
+from steptime.exchange._writing import Page, extra, extras
+from steptime.guide.catalogue import METRICS
 
 TITLE = "PyTorch benchmark records, version 3"
 KNOWN = {
@@ -15,6 +19,10 @@ KNOWN = {
     "token_per_sec": ("throughput", 1.0), "tokens_per_second": ("throughput", 1.0), "memory": ("memory", 1.0),
     "peak_inference_mem_usage(mb)": ("memory", 1e6), "accuracy": ("accuracy", 1.0),
 }  # fmt: skip
+
+
+WRITTEN = {"step_time": "latency(s)"}  # others by their own names
+HELD = ("model", "phase", "mode", "suite", "precision", "device")
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -33,22 +41,57 @@ def _record(file: Original, place: str, record: dict[str, Any]) -> Row:
     values = [value for word in (found if isinstance(found, list) else []) if (value := number(word)) is not None]
     if not values:
         return Skipped(place, "no values of a metric")
-    name, factor = KNOWN.get(spelled(metric.get("name")).lower(), ("", 1.0))
+    word = spelled(metric.get("name")).lower()
+    name, factor = KNOWN.get(word, (word if word in METRICS else "", 1.0))
     runners = record.get("runners")
     runner = runners[0] if isinstance(runners, list) and runners and isinstance(runners[0], dict) else {}
-    extra = _part(benchmark, "extra_info")
+    told = _part(benchmark, "extra_info")
+    own_dimensions, own_metrics = extra(told)
+    ends = {f"{name}_{end}": number(_part(metric, "extra_info").get(end)) for end in ("low", "high")}
     return file.run(
         place,
         {
             "model": spelled(model.get("name")), "phase": spelled(benchmark.get("mode")), "framework": "pytorch",
             "mode": spelled(model.get("backend")), "suite": spelled(benchmark.get("name")), "devices": 1,
-            "precision": spelled(benchmark.get("dtype")), "device": spelled(runner.get("name") or extra.get("device")),
+            "precision": spelled(benchmark.get("dtype")), "device": spelled(runner.get("name") or told.get("device")),
+            **own_dimensions,
         },
-        {name: factor * median(values)} if name else {},
-        more={"metric": metric.get("name"), "values": values, "benchmark": extra, "runner": runner.get("type")},
+        {name: factor * median(values), **ends, **own_metrics} if name else {},
+        started=spelled(told.get("started")),
+        more={"metric": metric.get("name"), "values": values, "benchmark": told, "runner": runner.get("type")},
     )  # fmt: skip
 
 
 def _part(values: dict[str, Any], name: str) -> dict[str, Any]:
     part = values.get(name)
     return part if isinstance(part, dict) else {}
+
+
+def write(rows: Sequence[dict[str, Any]]) -> Iterator[Page | Skipped]:
+    """A list of records, one for each metric of each row. Latency in seconds; `throughput` is of all devices together,
+    in the unit that `extra_info` names. Its values are texts, because the database's column is a map of texts."""
+    records: list[dict[str, Any]] = []
+    kept: list[str] = []
+    for row in rows:
+        told = [name for name in METRICS if row.get(name) is not None]
+        if not told:
+            yield Skipped(row["id"], "a record is of one metric; this row has none")
+        records += [_written(row, name) for name in told]
+        kept += [row["id"]] * len(told)
+    if records:
+        yield Page("pytorch-v3.json", json.dumps(records, indent=1, ensure_ascii=False).encode(), tuple(kept))
+
+
+def _written(row: dict[str, Any], name: str) -> dict[str, Any]:
+    ends = {end: str(value) for end in ("low", "high") if (value := row.get(f"{name}_{end}")) is not None}
+    rest = extras(row, (*HELD, *(f"{metric}{end}" for metric in METRICS for end in ("", "_low", "_high"))))
+    started = {"started": row["started"]} if row.get("started") else {}
+    return {
+        "benchmark": {
+            "name": row.get("suite") or "steptime", "mode": row.get("phase") or "", "dtype": row.get("precision") or "",
+            "extra_info": {**started, **{key: str(value) for key, value in rest.items()}},
+        },
+        "model": {"name": row.get("model") or "", "backend": row.get("mode") or ""},
+        "metric": {"name": WRITTEN.get(name, name), "benchmark_values": [row[name]], "extra_info": ends},
+        "runners": [{"name": row.get("device") or ""}],
+    }  # fmt: skip
