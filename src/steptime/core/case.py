@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -43,6 +41,9 @@ class Case:
     wait_policy: str = "default"  # whether OpenMP's threads spin between two parallel regions: the library's own choice
     compile_cache: str = "warm"  # cold: what compilers kept from earlier runs is not used
     weights: str = ""  # a safetensors file; empty: the initial ones of the seed
+    node_type: str = ""  # the [slurm.NAME] of the machine file that it is submitted to; elsewhere only a word
+    devices: int = 1  # that are allocated for it; a step uses `device` alone unless its mode spreads over several
+    staging: str = ""  # a tier of the machine file, to which the data set is copied first; empty: read where it lies
     seed: int = 0
     trial: int = 0  # repeats of the same settings differ in this alone
 
@@ -50,7 +51,7 @@ class Case:
         for name, words in CHOICES.items():
             if getattr(self, name) not in words:
                 raise unknown(name, getattr(self, name), words)
-        for name, least in (("batch_size", 1), ("threads", 0), ("seed", 0), ("trial", 0)):
+        for name, least in (("batch_size", 1), ("devices", 1), ("threads", 0), ("seed", 0), ("trial", 0)):
             value = getattr(self, name)
             if type(value) is not int or value < least:
                 raise SteptimeError(f"{name} must be a whole number of at least {least}, found {value!r}.")
@@ -60,6 +61,9 @@ class Case:
     @property
     def key(self) -> str:
         """Only what differs from the defaults counts, so a later field leaves old keys alone."""
+        import hashlib
+        import json
+
         changed = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
         return hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:12]
 

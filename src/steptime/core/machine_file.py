@@ -1,15 +1,18 @@
-"""The machine file: which interpreter, environment or container runs a framework here. Reads text, not files."""
+"""The machine file: what runs a framework here, what is asked of Slurm, where tiers lie. Reads text, not files."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from steptime.core.errors import SteptimeError, unknown
 from steptime.core.plan_text import Lines, at
+from steptime.core.slurm_section import Section, section
 
+PARTS = ("frameworks", "slurm", "tiers")
 WAYS = ("python", "launch")
 
 
@@ -18,14 +21,29 @@ class MachineFile:
     path: str = ""  # empty: there is none
     text: str = ""
     commands: dict[str, tuple[str, ...]] = field(default_factory=dict)  # framework -> what starts its Python
+    slurm: dict[str, Section] = field(default_factory=dict)  # kind of node -> what is asked of Slurm
+    tiers: dict[str, str] = field(default_factory=dict)  # name -> folder, with variables of the node: $LOCAL
 
     def to_dict(self) -> dict[str, Any]:
-        return {"path": self.path, "frameworks": {name: list(words) for name, words in self.commands.items()}}
+        commands = {name: list(words) for name, words in self.commands.items()}
+        return {"path": self.path, "frameworks": commands, "slurm": sorted(self.slurm), "tiers": self.tiers}
+
+    def section(self, node_type: str) -> Section:
+        """Where a case of this kind goes; one that names none goes to the only one."""
+        if node_type in self.slurm:
+            return self.slurm[node_type]
+        if node_type:
+            raise unknown("[slurm.…] for node_type", node_type, self.slurm, f"The machine file {self.path}: ")
+        if len(self.slurm) == 1:
+            return next(iter(self.slurm.values()))
+        found = f"{self.path} has {', '.join(self.slurm)}" if self.slurm else "there is none in a machine file"
+        raise SteptimeError(f"A case needs a [slurm.NAME], found {found}. Set node_type to one of them in the plan.")
 
 
 def parse(text: str, path: str, frameworks: Iterable[str]) -> MachineFile:
     try:
-        return MachineFile(path, text, _Reader(text).commands(set(frameworks)))
+        reader = _Reader(text)
+        return MachineFile(path, text, reader.commands(set(frameworks)), reader.slurm(), reader.tiers())
     except SteptimeError as problem:
         raise SteptimeError(f"The machine file {path}: {problem}") from None
 
@@ -37,20 +55,39 @@ class _Reader:
         except tomllib.TOMLDecodeError as problem:
             raise SteptimeError(f"this is not TOML: {problem}.") from None
         self.lines = Lines(text)
+        for key in self.content:
+            if key not in PARTS:
+                raise unknown("part", key, PARTS, at(self.lines.of((key, 0, ""), ("", 0, key))))
 
     def commands(self, known: set[str]) -> dict[str, tuple[str, ...]]:
-        for key in self.content:
-            if key != "frameworks":
-                raise unknown("part", key, ["frameworks"], at(self.lines.of((key, 0, ""), ("", 0, key))))
-        found = self.content.get("frameworks", {})
-        if not isinstance(found, dict):
-            raise SteptimeError(
-                f"{at(self.lines.of(('', 0, 'frameworks')))}write [frameworks.NAME], and `python` below."
-            )
+        found = self._table("frameworks", "write [frameworks.NAME], and `python` below.")
         for name in found:
             if name not in known:
                 raise unknown("framework", name, known, self._where(name))
         return {name: self._command(name, entry) for name, entry in found.items()}
+
+    def slurm(self) -> dict[str, Section]:
+        found = self._table("slurm", "write [slurm.NAME], and `partition` below.")
+        for name, entry in found.items():
+            if not isinstance(entry, dict):
+                raise SteptimeError(f'{self._line("slurm", name)}write [slurm.{name}], and partition = "…" below.')
+        return {name: section(name, entry, partial(self._line, f"slurm.{name}")) for name, entry in found.items()}
+
+    def tiers(self) -> dict[str, str]:
+        found = self._table("tiers", 'write [tiers], and local = "$LOCAL" below.')
+        for name, folder in found.items():
+            if not isinstance(folder, str) or not folder:
+                raise SteptimeError(f"{self._line('tiers', name)}{name} must be a folder in quotes, found {folder!r}.")
+        return found
+
+    def _table(self, name: str, advice: str) -> dict[str, Any]:
+        found = self.content.get(name, {})
+        if not isinstance(found, dict):
+            raise SteptimeError(f"{self._line('', name)}{advice}")
+        return found
+
+    def _line(self, table: str, key: str) -> str:
+        return at(self.lines.of((table, 0, key), (f"{table}.{key}", 0, ""), (table, 0, "")))
 
     def _command(self, name: str, entry: Any) -> tuple[str, ...]:
         if not isinstance(entry, dict):

@@ -15,7 +15,7 @@ class DeviceTimer(Protocol):
 
 
 class Program(Protocol):
-    """One case, lowered and ready."""
+    """One case, lowered and ready. What it may tell of its inside is in `core.inspection`."""
 
     timer: DeviceTimer | None  # None: the device is done when step() returns
 

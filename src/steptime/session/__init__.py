@@ -3,7 +3,7 @@
 from steptime.session.certify import Outcome, certify
 from steptime.session.pairs import Refused, compare
 from steptime.session.rounds import run
-from steptime.session.single import train
+from steptime.session.single import profile, train
 from steptime.session.watch import Watch
 
-__all__ = ["Outcome", "Refused", "Watch", "certify", "compare", "run", "train"]
+__all__ = ["Outcome", "Refused", "Watch", "certify", "compare", "profile", "run", "train"]

@@ -50,21 +50,25 @@ def run(
     return session.records()
 
 
-def plan_of(cases: Sequence[Case], protocol: Protocol) -> str:
+def plan_of(cases: Sequence[Case], protocol: Protocol, where: Sequence[Any] = ()) -> str:
     """Equal for the same work measured the same way in the same place, in whatever order it was asked for."""
     told = ((case.key, workloads.load(case.workload).describe(case)) for case in cases)
     work = sorted((key, network.get("fingerprint", "") + network.get("weights", "")) for key, network in told)
-    text = json.dumps([work, protocol.profile, protocol.changed(), *place()])
+    text = json.dumps([work, protocol.profile, protocol.changed(), *(where or place())])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def place() -> list[str]:
     """This machine and what is installed on it: processes of another place are not of the same session."""
+    machine = shelf.load("executors", "local").machine_file().text
+    own = [platform.node(), platform.machine(), *software()]
+    return [*own, machine] if machine else own
+
+
+def software() -> list[str]:
     folders = [Path(folder) for folder in sys.path if Path(folder).is_dir()]
     installed = {entry.name for folder in folders for entry in folder.glob("*.dist-info")}
-    machine = shelf.load("executors", "local").machine_file().text
-    own = [platform.node(), platform.machine(), platform.python_version(), *sorted(installed)]
-    return [*own, machine] if machine else own
+    return [platform.python_version(), *sorted(installed)]
 
 
 def newest(store: FolderStore, plan: str) -> str | None:

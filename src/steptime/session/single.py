@@ -16,15 +16,21 @@ from steptime.store.journal import uuid7
 
 def train(case: Case, options: dict[str, Any], store: FolderStore, hear: Callable[[str], None]) -> Attempt:
     """`options`: `epochs`, and `save`, the file for the weights."""
-    job = Job(
-        id=uuid7(),
-        session=uuid7(),
-        plan="train",
-        process=0,
-        case=case,
-        protocol=Protocol(),
-        task="train",
-        options=options,
-    )
-    attempt: Attempt = shelf.load("executors", "local").Executor().listen(job, store, hear)
+    attempt: Attempt = _executor().listen(_job("train", case, options), store, hear)
     return attempt
+
+
+def profile(case: Case, store: FolderStore) -> Attempt:
+    """What is inside a step. The trace goes to the store's blobs."""
+    attempt: Attempt = _executor().run(_job("profile", case, {"store": str(store.path.absolute())}), store)
+    return attempt
+
+
+def _job(task: str, case: Case, options: dict[str, Any]) -> Job:
+    return Job(
+        id=uuid7(), session=uuid7(), plan=task, process=0, case=case, protocol=Protocol(), task=task, options=options
+    )
+
+
+def _executor() -> Any:
+    return shelf.load("executors", "local").Executor()

@@ -24,9 +24,9 @@ class Executor:
     def run(self, job: Job, store: FolderStore) -> Attempt:
         """Returns when the worker is gone and its journal is closed, whatever happened to it."""
         launch = self._launch(job)
-        if launch.absence:
-            return _absent(job, launch.absence, store)
-        worker = WorkerProcess(launch, job, store)
+        if absence := launch.absence or self._no_tier(job):
+            return _absent(job, absence, store)
+        worker = WorkerProcess(launch, self._placed(job), store)
         with worker.supervised():
             worker.wait()
         return worker.attempt()
@@ -34,9 +34,9 @@ class Executor:
     def listen(self, job: Job, store: FolderStore, hear: Callable[[str], None]) -> Attempt:
         """Like `run`, for a task that tells how far it is: every line that it says is heard."""
         launch = self._launch(job)
-        if launch.absence:
-            return _absent(job, launch.absence, store)
-        worker = WorkerProcess(launch, replace(job, turns=True), store)
+        if absence := launch.absence or self._no_tier(job):
+            return _absent(job, absence, store)
+        worker = WorkerProcess(launch, replace(self._placed(job), turns=True), store)
         with worker.supervised():
             for line in worker.lines():
                 hear(line)
@@ -46,13 +46,23 @@ class Executor:
     def resident(self, job: Job, store: FolderStore) -> Resident:
         """Returns when the worker is warm and waits for its first turn, or is gone."""
         launch = self._launch(job)
-        if launch.absence:
-            raise SteptimeError(launch.absence)
-        worker = WorkerProcess(launch, replace(job, turns=True), store)
+        if absence := launch.absence or self._no_tier(job):
+            raise SteptimeError(absence)
+        worker = WorkerProcess(launch, replace(self._placed(job), turns=True), store)
         resident = Resident(worker)
         with worker.supervised():
             resident.alive = worker.heard("ready")
         return resident
+
+    def _placed(self, job: Job) -> Job:
+        """With the folder of its tier: where that is, only the machine file knows."""
+        tier = self.machine.tiers.get(job.case.staging)
+        return replace(job, options={**job.options, "tier": tier}) if tier else job
+
+    def _no_tier(self, job: Job) -> str:
+        if not job.case.staging or job.case.staging in self.machine.tiers:
+            return ""
+        return f"[tiers] of the machine file names no {job.case.staging!r}, to which this case's data are staged."
 
     def _launch(self, job: Job) -> Launch:
         command = self.machine.commands.get(job.case.framework)
@@ -60,7 +70,7 @@ class Executor:
 
 
 def _absent(job: Job, reason: str, store: FolderStore) -> Attempt:
-    """An interpreter that the machine file names and that is absent is a case that can not run here, not a crash."""
+    """An interpreter or a tier that is absent makes a case that can not run here, not a crash."""
     path = store.journal(job.id)
     journal.close_failed(path, job, Failure(cause="not_installed", reason=reason))
     attempt = reader.read(path)

@@ -49,9 +49,10 @@ class Launch:
         return {"launch": list(self.command)} if self.source else {}
 
 
-def machine_file() -> MachineFile:
-    """`$STEPTIME_MACHINE`, else `machine.toml` in the working folder, else the user's own; empty where none is."""
-    path = _find()
+def machine_file(named: str = "") -> MachineFile:
+    """This one, else `$STEPTIME_MACHINE`, else `machine.toml` in the working folder, else the user's own; empty where
+    none is."""
+    path = Path(named) if named else _find()
     if path is None:
         return MachineFile()
     try:

@@ -28,7 +28,7 @@ class WorkerProcess:
         cold = job.case.compile_cache == "cold"
         self.cache = tempfile.TemporaryDirectory(prefix="steptime-cold-", ignore_cleanup_errors=True) if cold else None
         variables, told = for_job(job, os.environ, self.cache.name if self.cache else "")
-        self.job = replace(job, environment={**told, **launch.told()})
+        self.job = replace(job, environment={**job.environment, **told, **launch.told()})
         self.path = store.journal(job.id)
         self.orders, self.log = self.path.with_suffix(".case.json"), self.path.with_suffix(".log")
         self.failure: Failure | None = None

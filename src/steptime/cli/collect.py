@@ -1,0 +1,49 @@
+"""`steptime collect`: takes in what a campaign brought and shows it like a run."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from steptime.cli import output
+from steptime.cli.request import store_folder, warn_of_problems
+from steptime.cli.words import processes
+
+POLL_SECONDS = 2.0
+ALL_FAILED, SOME_FAILED = 3, 4
+
+
+def collect_command(
+    campaign: Annotated[str, typer.Argument(help="The begin or end of its id; the newest if left out.")] = "",
+    wait: Annotated[bool, typer.Option("--wait", help="Until nothing waits or runs any more.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Write down what failed and why, and show the results so far.
+
+    Results are in the store as soon as a process ends; nothing is lost if this is never called."""
+    from steptime.analysis.certificates import TASK, certificates
+    from steptime.cli import results
+    from steptime.session import campaign as campaigns
+    from steptime.session.progress import progress
+    from steptime.store.folder import FolderStore
+
+    store = FolderStore(store_folder())
+    folder, slurm = campaigns.find(store, campaign), campaigns.Slurm()
+    campaigns.collect(folder, slurm)
+    while not (found := progress(folder, slurm)).is_over and wait:
+        time.sleep(POLL_SECONDS)
+    campaigns.collect(folder, slurm)
+    records = campaigns.records(folder)
+    warn_of_problems(store)
+    known = certificates(store.attempts(TASK))
+    if json:
+        output.document({**results.as_document(records, known), "progress": found.to_dict()})
+    else:
+        results.show(records, known)
+        if not found.is_over:
+            output.say(f"\nNot over yet: {processes(found.count('waiting') + found.count('running'))} to come.")
+    failed = sum(record.status != "ok" for record in records)
+    if failed:
+        raise typer.Exit(ALL_FAILED if failed == len(records) else SOME_FAILED)
