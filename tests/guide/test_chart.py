@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from steptime.guide.chart import MOST_NAMES, over_time, spec
 from steptime.guide.index import Point
 from steptime.guide.query import from_url
@@ -73,6 +75,34 @@ def test_an_axis_shows_no_more_names_than_can_be_read() -> None:
 
 def test_without_intervals_there_are_no_lines_for_them() -> None:
     assert len(drawn("", [Point({"model": "m"}, 1.0, None, None, 1, "id")])["layer"]) == 1
+
+
+def test_bars_stand_on_zero_side_by_side_under_their_intervals() -> None:
+    bars, interval = drawn("mark=bar&by=framework,precision")["layer"]
+    assert bars["mark"] == "bar" and bars["encoding"]["y"]["scale"] == {"zero": True}
+    assert bars["encoding"]["xOffset"]["field"] == interval["encoding"]["xOffset"]["field"] == "framework precision"
+    assert "shape" not in bars["encoding"] and interval["mark"]["type"] == "rule"
+
+
+def test_numbers_below_bars_are_names() -> None:
+    points = [Point({"devices": count}, 1.0, None, None, 1, "id") for count in (1.0, 2.0)]
+    assert drawn("mark=bar&x=devices", points)["layer"][0]["encoding"]["x"]["type"] == "ordinal"
+
+
+@pytest.mark.parametrize("query", ["mark=bar&log=y", "mark=bar&x=task_loss"])
+def test_a_bar_without_a_base_is_drawn_as_a_point(query: str) -> None:
+    assert drawn(query)["layer"][-1]["mark"]["type"] == "point"
+
+
+def test_lines_join_points_of_one_colour_and_shape() -> None:
+    line, *_, points = drawn("mark=line&by=framework,precision")["layer"]
+    assert (line["mark"]["type"], points["mark"]["type"]) == ("line", "point")
+    assert line["encoding"]["detail"]["field"] == "precision"
+
+
+def test_the_axis_says_what_a_deviation_is() -> None:
+    title = drawn("agg=mean&err=deviation")["layer"][-1]["encoding"]["y"]["title"]
+    assert title == "Throughput, units/s (mean ± standard deviation)"
 
 
 def test_a_change_of_level_is_drawn_as_a_dashed_line() -> None:

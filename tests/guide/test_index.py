@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steptime.guide import table
 from steptime.guide.index import Index, Point
 from steptime.guide.query import Query, bounds, from_url
 
@@ -57,12 +59,25 @@ PICK: dict[str, Callable[[list[float]], float]] = {
 }  # fmt: skip
 
 
-def indexed(rows: list[Row], *, cells: bool = False) -> Index:
-    index = Index()
+@cache
+def shared() -> Index:
+    return Index()  # to open one takes longer than to ask it
+
+
+def indexed(rows: list[Row]) -> Index:
+    index = shared()
+    index.database.execute("DELETE FROM runs; DROP TABLE IF EXISTS cells")
+    index.has_cells = False
     index.add({"id": f"{number:04}", "started": "", **row} for number, row in enumerate(rows))
-    if cells:
-        index.make_cells()
     return index
+
+
+def both(rows: list[Row]) -> Iterator[Index]:
+    """Answering by rows, then by cells."""
+    index = indexed(rows)
+    yield index
+    index.make_cells()
+    yield index
 
 
 def wanted(query: Query, rows: list[Row], but: str = "") -> list[Row]:
@@ -103,31 +118,40 @@ def same(a: dict[tuple[Any, ...], tuple[float, int]], b: dict[tuple[Any, ...], t
     )
 
 
-@settings(max_examples=60, deadline=None)
-@given(rows_of, queries)
-def test_points_are_what_plain_python_says(rows: list[Row], query: Query) -> None:
-    assert same(found(indexed(rows).points(query)), told(query, rows))
-
-
-@settings(max_examples=40, deadline=None)
-@given(rows_of, queries)
-def test_cells_answer_as_the_rows_do(rows: list[Row], query: Query) -> None:
-    assert same(found(indexed(rows, cells=True).points(query)), told(query, rows))
-
-
 @settings(max_examples=30, deadline=None)
-@given(rows_of, queries, st.booleans())
-def test_a_facet_counts_under_all_filters_but_its_own(rows: list[Row], query: Query, cells: bool) -> None:
+@given(rows_of, queries)
+def test_points_are_what_plain_python_says_by_rows_and_by_cells(rows: list[Row], query: Query) -> None:
+    for index in both(rows):
+        assert same(found(index.points(query)), told(query, rows))
+        assert index.matching(query) == sum(n for _, n in told(query, rows).values())
+
+
+@settings(max_examples=10, deadline=None)
+@given(rows_of, rows_of, queries)
+def test_cells_follow_their_rows(before: list[Row], after: list[Row], query: Query) -> None:
+    index = indexed(before)
+    index.make_cells()
+    gone = [f"{number:04}" for number in range(0, len(before), 3)]
+    index.add(({"id": f"{number:04}", **row} for number, row in enumerate(after, 2)), instead_of=gone)
+    kept = {f"{number:04}": row for number, row in enumerate(before) if number % 3}
+    kept |= {f"{number:04}": row for number, row in enumerate(after, 2)}
+    assert same(found(index.points(query)), told(query, list(kept.values())))
+
+
+@settings(max_examples=15, deadline=None)
+@given(rows_of, queries)
+def test_a_facet_counts_under_all_filters_but_its_own(rows: list[Row], query: Query) -> None:
     names = ["model", "precision", "framework"]
-    counts = indexed(rows, cells=cells).facets(query, names)
-    for name in names:
-        plain = Counter(row[name] for row in wanted(query, rows, but=name) if row[name] is not None)
-        assert counts[name] == dict(plain)
+    for index in both(rows):
+        counts = index.facets(query, names)
+        for name in names:
+            plain = Counter(row[name] for row in wanted(query, rows, but=name) if row[name] is not None)
+            assert counts[name] == dict(plain)
 
 
-@settings(max_examples=30, deadline=None)
-@given(rows_of, queries, st.booleans())
-def test_mixed_names_what_a_point_has_several_of(rows: list[Row], query: Query, cells: bool) -> None:
+@settings(max_examples=15, deadline=None)
+@given(rows_of, queries)
+def test_mixed_names_what_a_point_has_several_of(rows: list[Row], query: Query) -> None:
     sets: dict[tuple[Any, ...], dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
     for row in wanted(query, rows):
         for name in ("model", "precision", "framework", "replica_batch"):
@@ -137,7 +161,8 @@ def test_mixed_names_what_a_point_has_several_of(rows: list[Row], query: Query, 
     for point in sets.values():
         for name, values in point.items():
             most[name] = max(most.get(name, 0), len(values))
-    assert indexed(rows, cells=cells).mixed(query) == {name: count for name, count in most.items() if count > 1}
+    for index in both(rows):
+        assert index.mixed(query) == {name: count for name, count in most.items() if count > 1}
 
 
 SPEEDS = [{"model": "a", "framework": f, "throughput": v, "throughput_low": v - 1, "throughput_high": v + 1}
@@ -189,3 +214,25 @@ def test_text_that_looks_like_sql_is_only_text() -> None:
     index = indexed([row])
     query = Query(where=(("model", ("'; DROP TABLE runs; --",)),))
     assert len(index.points(query)) == 1 and index.count() == 1
+
+
+@pytest.mark.parametrize(("runs", "cells"), [(3, False), (8, True)])
+def test_cells_take_over_where_many_runs_repeat_few_configurations(
+    runs: int, cells: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "CELLS_FROM", 5)
+    index = indexed([ROWS[0]] * runs)
+    index.summarise()
+    assert index.has_cells is cells and index.matching(from_url("")) == runs
+
+
+def test_cells_are_not_made_where_every_run_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "CELLS_FROM", 5)
+    index = indexed([{**ROWS[0], "model": str(number)} for number in range(8)])
+    index.summarise()
+    assert not index.has_cells
+
+
+def test_a_number_that_is_none_is_absent() -> None:
+    rows = [{**ROWS[0], "throughput": value} for value in ("12.5", "fast", float("nan"), float("inf"), None)]
+    assert [row["throughput"] for row in indexed(rows).listing(from_url(""))][::-1] == [12.5, None, None, None, None]

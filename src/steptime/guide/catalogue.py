@@ -72,6 +72,8 @@ METRICS = {
         Metric("step_time", "Step time", "s", "less"),
         Metric("throughput", "Throughput", "units/s", "more"),
         Metric("throughput_per_device", "Throughput per processing unit", "units/s", "more"),
+        Metric("mean_time", "Mean step time", "s", "less"),
+        Metric("mean_speed", "Mean speed", "units/s", "more"),
         Metric("latency_p50", "Latency, median", "s", "less"),
         Metric("latency_p90", "Latency, 90th percentile", "s", "less"),
         Metric("latency_p99", "Latency, 99th percentile", "s", "less"),

@@ -19,36 +19,49 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 
 
 def spec(query: Query, points: list[Point], known: Callable[[str], list[str]]) -> dict[str, Any]:
-    """Points, never bars: a bar on a log axis has no base. Thin lines are the intervals. `known`: all values that a
+    """Points unless bars are asked for and have a base. Thin lines are the intervals. `known`: all values that a
     dimension has anywhere, so that one keeps its colour whatever is shown beside it."""
     by, points = ("series", *query.by) if query.series else query.by, readable(query, points)
+    coloured, shaped = (by, ()) if query.bars else (by[:1], by[1:])  # a bar has no shape
     colour, shape = (
         _channel(names, [n for n, _ in query.series] if names == ("series",) else _all(names, known), points, marks)
-        for names, marks in ((by[:1], ("color", PALETTE)), (by[1:], ("shape", SHAPES)))
+        for names, marks in ((coloured, ("color", PALETTE)), (shaped, ("shape", SHAPES)))
     )
-    tips = [{"field": name} for name in ("x", "value", "n", *by, "run")]
-    marks = {
-        "mark": {"type": "point", "filled": True, "size": 80},
-        "encoding": {**_axes(query), **colour, **shape, "tooltip": tips},
-    }
-    if by and query.x in DIMENSIONS and not DIMENSIONS[query.x].number:  # side by side, not on top of each other
-        colour = {**colour, "xOffset": {"field": _field(by[:1]), "type": "nominal"}}
-        marks["encoding"] = {**marks["encoding"], **colour}
+    places = {}
+    if by and query.x in DIMENSIONS and (query.bars or not DIMENSIONS[query.x].number):
+        places = {"xOffset": {"field": _field(coloured), "type": "nominal"}}  # side by side, not on top of each other
     told = {"y": any(p.low is not None for p in points), "x": any(p.x_low is not None for p in points)}
     ends = [end for end in ("y", *(["x"] if query.x in METRICS else [])) if told[end]]
-    picture: dict[str, Any] = {"layer": [*(_interval(query, end, colour) for end in ends), marks]}
-    picture |= {"width": 560, "height": 340}
+    tips = {"tooltip": [{"field": name} for name in ("x", "value", "n", *by, "run")]}
+    layers = [_interval(query, end, places if query.bars else {**colour, **places}) for end in ends]
+    layers = _marks(query, {**colour, **shape}, {**places, **tips}, layers)
+    picture: dict[str, Any] = {"layer": layers, "width": 560, "height": 340}
     if query.split:
         facet = {"field": query.split, "type": "nominal", "title": DIMENSIONS[query.split].label}
         picture = {"facet": facet, "spec": {**picture, "width": 300, "height": 240}, "columns": 2}
-    values = [_value(query, by, point) for point in points]
+    values = [_value(query, (coloured, shaped), point) for point in points]
     return {"$schema": SCHEMA, "title": _title(query), "data": {"values": values}, **picture}
 
 
-def _value(query: Query, by: tuple[str, ...], point: Point) -> dict[str, Any]:
+def _marks(
+    query: Query, looks: dict[str, Any], beside: dict[str, Any], intervals: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """What lies under what: bars under their intervals, points over them."""
+    encoding = {**_axes(query), **looks, **beside}
+    if query.bars:
+        return [{"mark": "bar", "encoding": encoding}, *intervals]
+    points = {"mark": {"type": "point", "filled": True, "size": 80}, "encoding": encoding}
+    if query.mark != "line":
+        return [*intervals, points]
+    apart = {"detail": looks["shape"]} if "shape" in looks else {}
+    lines = {**_axes(query), **{name: one for name, one in looks.items() if name == "color"}, **apart}
+    return [{"mark": {"type": "line", "opacity": 0.6}, "encoding": lines}, *intervals, points]
+
+
+def _value(query: Query, channels: tuple[tuple[str, ...], ...], point: Point) -> dict[str, Any]:
     x = point.x if query.x in METRICS else point.groups[query.x]
     ends = {"low": point.low, "high": point.high, "x_low": point.x_low, "x_high": point.x_high}
-    words = {_field(names): _word(names, point) for names in (by[:1], by[1:]) if names}
+    words = {_field(names): _word(names, point) for names in channels if names}
     return {"x": x, "value": point.value, **ends, "n": point.n, "run": point.run, **point.groups, **words}
 
 
@@ -78,10 +91,11 @@ def _channel(
     there = {str(point.groups.get(names[0])) for point in points}
     title = ", ".join(DIMENSIONS[name].label for name in names if name in DIMENSIONS)
     field: dict[str, Any] = {"field": _field(names), "type": "nominal", "title": title or None}
-    if values:
-        scale = _scale(sorted(values), known)
-        kept = [pair for pair in zip(scale["domain"], scale["range"], strict=True) if pair[0] in there]
-        field["scale"] = {"domain": [value for value, _ in kept], "range": [mark for _, mark in kept]}
+    if not values:
+        return {channel: {**field, "scale": {"range": list(known)}}}
+    scale = _scale(sorted(values), known)
+    kept = [pair for pair in zip(scale["domain"], scale["range"], strict=True) if pair[0] in there]
+    field["scale"] = {"domain": [value for value, _ in kept], "range": [mark for _, mark in kept]}
     return {channel: field}
 
 
@@ -102,11 +116,15 @@ def _field(names: tuple[str, ...]) -> str:
 
 
 def _word(names: tuple[str, ...], point: Point) -> str:
-    return " ".join(str(point.groups.get(name)) for name in names)
+    values = [point.groups.get(name) for name in names]
+    return " ".join(
+        "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value) for value in values
+    )
 
 
 def _axes(query: Query) -> dict[str, Any]:
-    y = {"field": "value", "type": "quantitative", "title": _label(query), "scale": _axis_scale("y" in query.log)}
+    y: dict[str, Any] = {"field": "value", "type": "quantitative", "title": _label(query)}
+    y["scale"] = {"zero": True} if query.bars else _axis_scale("y" in query.log)
     if query.x in METRICS:
         x = {
             "field": "x",
@@ -117,7 +135,9 @@ def _axes(query: Query) -> dict[str, Any]:
     else:
         known = DIMENSIONS[query.x]
         log = {"scale": {"type": "log"}} if known.number and "x" in query.log else {}
-        x = {"field": "x", "type": "quantitative" if known.number else "nominal", "title": known.label, **log}
+        kind = "nominal" if not known.number else "ordinal" if query.bars else "quantitative"
+        x = {"field": "x", "type": kind, "title": known.label, **({} if query.bars else log)}
+        x |= {"axis": {"labelAngle": 0}} if known.number else {}
     return {"x": x, "y": y}
 
 
@@ -129,14 +149,16 @@ def _interval(query: Query, end: str, colour: dict[str, Any]) -> dict[str, Any]:
     axes = _axes(query)
     low, high = ("low", "high") if end == "y" else ("x_low", "x_high")
     axes[end] = {**axes[end], "field": low}
-    return {"mark": {"type": "rule", "opacity": 0.6}, "encoding": {**axes, f"{end}2": {"field": high}, **colour}}
+    mark = {"type": "rule", "opacity": 0.6, **({"color": "#555555"} if query.bars else {})}
+    return {"mark": mark, "encoding": {**axes, f"{end}2": {"field": high}, **colour}}
 
 
 def _label(query: Query) -> str:
     metric = METRICS[query.y]
     if query.rel:
         return f"{metric.label}, of {query.rel.partition(':')[2]}'s"
-    return metric.axis if query.x in METRICS else f"{metric.axis} ({query.agg})"
+    spread = " ± standard deviation" if query.err == "deviation" else ""
+    return metric.axis if query.x in METRICS else f"{metric.axis} ({query.agg}{spread})"
 
 
 def _title(query: Query) -> dict[str, Any]:

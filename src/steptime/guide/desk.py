@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from steptime import __version__
 from steptime.analysis.result import result
+from steptime.analysis.wording import byte_count, duration
 from steptime.core.errors import SteptimeError
 from steptime.core.foreign import ForeignRun
 from steptime.core.record import Record
@@ -33,7 +34,9 @@ class Desk:
         self.templates = Environment(
             loader=FileSystemLoader(TEMPLATES), autoescape=select_autoescape(default=True), trim_blocks=True
         )
-        self.templates.filters |= {"number": number, "scaled": scaled, "inline_json": inline_json}
+        self.templates.filters |= {
+            "number": number, "scaled": scaled, "inline_json": inline_json, "duration": duration, "bytes": byte_count,
+        }  # fmt: skip
         self.templates.globals |= {"version": __version__, "dimensions": DIMENSIONS, "metrics": METRICS, "quote": quote}
 
     @property
@@ -43,7 +46,7 @@ class Desk:
 
     def found(self, run: str) -> Record | ForeignRun | None:
         self.source.refresh()
-        return None if run in self.source.broken else self.source.runs.get(run)
+        return self.source.found(run)
 
     def row(self, word: str) -> Row:
         """Of the one run whose id is, begins or ends with this word."""
@@ -59,7 +62,7 @@ class Desk:
         return {"id": record.attempts[0].id, "case": record.case.to_dict(), "status": record.status, **outcome}
 
     def page(self, template: str, **values: Any) -> HTMLResponse:
-        return HTMLResponse(self.templates.get_template(template).render(**values))
+        return HTMLResponse(self.templates.get_template(template).render(trouble=self.source.trouble, **values))
 
 
 def asked(request: Request, *but: str) -> Query:

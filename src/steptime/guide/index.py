@@ -1,22 +1,19 @@
-"""DuckDB in this process: a private, rebuildable table of all rows, and the answers to questions about them."""
+"""Answers to questions about all rows, by DuckDB in this process."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 from steptime.analysis import intervals
-from steptime.core.errors import NotInstalled
 from steptime.guide import sql
 from steptime.guide.catalogue import ALONE, DIMENSIONS, METRICS
 from steptime.guide.query import Query, Where
-from steptime.guide.rows import COLUMNS, ENDS, Row
+from steptime.guide.rows import ENDS, Row
+from steptime.guide.table import Table
 
-CELLS_FROM = 1_000_000  # rows; below it the rows themselves are quick enough
 MOST_POINTS = 5_000
 BY_CELLS = ("best", "min", "max", "mean")
 
@@ -36,57 +33,26 @@ class Point:
     x_high: float | None = None
 
 
-class Index:
-    def __init__(self, path: str = ":memory:") -> None:
-        self.database = _duckdb().connect(path)
-        columns = ", ".join(f"{sql.quoted(name)} {_type(name)}" for name in COLUMNS)
-        self.database.execute(f"CREATE TABLE IF NOT EXISTS runs (id VARCHAR PRIMARY KEY, started VARCHAR, {columns})")
-        self.has_cells = False
-
-    def add(self, rows: Iterable[Row]) -> None:
-        """A row that is there already is replaced: a session may have grown."""
-        names = ["id", "started", *COLUMNS]
-        types = "{" + ", ".join(f"'{name}': '{_type(name)}'" for name in names) + "}"
-        with NamedTemporaryFile("w", suffix=".json") as file:  # one file, because single inserts are slow
-            for row in rows:
-                print(json.dumps({name: _fitting(name, row.get(name)) for name in names}), file=file)
-            file.flush()
-            source = f"read_json(?, format = 'newline_delimited', columns = {types})"
-            self.database.execute(f"INSERT OR REPLACE INTO runs SELECT * FROM {source}", [file.name])
-        self.has_cells = False
-
-    def summarise(self) -> None:
-        """The table of cells, where there are so many rows that it pays."""
-        if self.count() >= CELLS_FROM:
-            self.make_cells()
-
-    def make_cells(self) -> None:
-        self.database.execute(sql.make_cells(name for name in DIMENSIONS if name not in ("session",)))
-        self.has_cells = True
-
+class Index(Table):
     def values(self, name: str) -> list[str]:
         """All that there are, whatever is asked for: colours are given by them."""
-        column = f"CAST({sql.quoted(name)} AS VARCHAR)"
-        return [
-            row[0] for row in self._asked(f"SELECT DISTINCT {column} AS v FROM runs WHERE v IS NOT NULL ORDER BY v", [])
-        ]
-
-    def count(self) -> int:
-        return int(self._asked("SELECT count(*) FROM runs", [])[0][0])
+        column, source = f"CAST({sql.quoted(name)} AS VARCHAR)", self._source(name in sql.CELL)
+        question = f"SELECT DISTINCT {column} AS v FROM {source} WHERE v IS NOT NULL ORDER BY v"
+        return [row[0] for row in self._asked(question, [])]
 
     def points(self, query: Query) -> list[Point]:
         """Named series each answer for themselves and carry their name."""
         if query.x in METRICS:
             return self._scattered(query)
-        found = []
+        found, cells = [], self._by_cells(query) and query.agg in BY_CELLS and query.err != "iqr"
         for name, own in query.series or (("", ()),):
-            for row in self._named(sql.chart(query, (*query.conditions, *own), cells=self._by_cells(query))):
+            for row in self._named(sql.chart(query, (*query.conditions, *own), cells=cells)):
                 groups = {key: row[key] for key in query.groups} | ({"series": name} if name else {})
                 found.append(_point(query, groups, row))
         return related(query, found)
 
     def facets(self, query: Query, names: Sequence[str]) -> dict[str, dict[str, int]]:
-        cells = self.has_cells and "session" not in names and not (query.since or query.until)
+        cells = self._by_cells(query) and "session" not in names
         counts: dict[str, dict[str, int]] = {name: {} for name in names}
         for name, value, count in self._asked(*sql.facets(query, query.conditions, names, cells=cells)):
             if value is not None:
@@ -100,27 +66,36 @@ class Index:
         names = [name for name in DIMENSIONS if name not in ALONE]
         if query.x in METRICS:
             return {}
-        cells = self.has_cells and not (query.since or query.until)
-        (row,) = self._named(sql.mixed(query, query.conditions, names, cells=cells))
-        return {name: count for name, count in row.items() if (count or 0) > 1}
+        found = dict(self._asked(*sql.mixed(query, query.conditions, names, cells=self._by_cells(query))))
+        return {name: found[name] for name in names if found.get(name, 0) > 1}
 
     def listing(self, query: Query, limit: int = 50, after: tuple[str, str] | None = None) -> list[Row]:
         return self._named(sql.listing(query, query.conditions, limit, after))
 
     def named(self, word: str) -> list[Row]:
         """Whose id is this, or else begins or ends with it."""
-        text = 'SELECT * FROM runs WHERE "id" = ?'
-        parts = 'SELECT * FROM runs WHERE starts_with("id", ?) OR ends_with("id", ?) LIMIT 2'
+        text = f'SELECT {sql.listed()} FROM runs WHERE "id" = ?'
+        parts = f'SELECT {sql.listed()} FROM runs WHERE starts_with("id", ?) OR ends_with("id", ?) LIMIT 2'
         return self._named((text, [word])) or self._named((parts, [word, word]))
+
+    def places(self, runs: Sequence[str]) -> dict[str, str]:
+        """Where in their store the imported rows among these lie."""
+        text = 'SELECT "id", "place" FROM runs WHERE "place" IS NOT NULL AND "id" IN (SELECT unnest(?))'
+        return dict(self._asked(text, [list(runs)]))
 
     def matching(self, query: Query, *, valued: bool = True) -> int:
         """How many runs; `valued`: only those that have the metric."""
-        test, values = sql.tested(query, query.conditions, valued=valued)
-        return int(self._asked(f"SELECT count(*) FROM runs WHERE {test}", values)[0][0])
+        cells = self._by_cells(query)
+        test, values = sql.tested(query, query.conditions, cells=cells, valued=valued)
+        count = f"sum({sql.quoted(query.y + '_n') if valued else 'cell_runs'})" if cells else "count(*)"
+        return int(self._asked(f"SELECT {count} FROM {self._source(cells)} WHERE {test}", values)[0][0] or 0)
+
+    def _source(self, cells: bool) -> str:
+        return "cells" if cells and self.has_cells else "runs"
 
     def _by_cells(self, query: Query) -> bool:
-        mergeable = query.agg in BY_CELLS and query.err != "iqr" and not (query.since or query.until)
-        return self.has_cells and mergeable and not _names_session(query)
+        """Cells know nothing of single runs: neither when they began nor in which session."""
+        return self.has_cells and not (query.since or query.until) and not _names_session(query)
 
     def _scattered(self, query: Query) -> list[Point]:
         found = []
@@ -153,6 +128,9 @@ def _doubt(query: Query, row: Row, value: float) -> tuple[float | None, float | 
         return None, None
     if query.err == "range":
         return row["least"], row["most"]
+    if query.err == "deviation":
+        spread = row["deviation"]
+        return (None, None) if spread is None else (value - spread, value + spread)
     if query.err == "iqr":
         return row["quartiles"][0], row["quartiles"][2]
     if query.agg == "best":
@@ -191,26 +169,3 @@ def _rest(point: Point, name: str) -> tuple[tuple[str, Any], ...]:
 def _names_session(query: Query) -> bool:
     own: Where = tuple(pair for _, where in query.series for pair in where)
     return "session" in query.groups or any(key.lstrip("!") == "session" for key, _ in (*query.where, *own))
-
-
-def _type(name: str) -> str:
-    words = name in ("id", "started") or (name in DIMENSIONS and not DIMENSIONS[name].number)
-    return "VARCHAR" if words else "DOUBLE"
-
-
-def _fitting(name: str, value: Any) -> Any:
-    """Foreign numbers may be text; what can not be one is absent."""
-    if value is None or _type(name) == "VARCHAR":
-        return None if value is None else str(value)
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return None
-
-
-def _duckdb() -> Any:
-    try:
-        import duckdb
-    except ImportError:
-        raise NotInstalled("The guide asks DuckDB; install it with: pip install 'steptime[guide]'") from None
-    return duckdb

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import exp, log, sqrt
 from typing import Any
 
-from steptime.analysis.intervals import student_quantile
+from steptime.analysis.intervals import Ends, ratio, student_quantile
 from steptime.guide.catalogue import ALONE, DIMENSIONS, METRICS
 from steptime.guide.rows import Row
 
@@ -88,22 +88,14 @@ def _word(value: Any) -> str:
 
 
 def _pair(metric: str, a: Row, b: Row, differs: list[str]) -> Pair:
-    low, high = _ratio_interval(metric, a, b)
+    found = ratio(_ends(metric, b), _ends(metric, a))
     kept = (name for name in DIMENSIONS if name not in (*ALONE, *differs))
     what = {name: _word(b[name]) for name in kept if b.get(name) not in (None, "")}
-    return Pair(what, a, b, b[metric] / a[metric], low, high, _verdict(metric, low, high))
+    return Pair(what, a, b, found.value, found.low, found.high, _verdict(metric, found.low, found.high))
 
 
-def _ratio_interval(metric: str, a: Row, b: Row) -> tuple[float | None, float | None]:
-    """Of two independent results on a log scale: relative half-widths add as squares."""
-    widths = []
-    for row in (a, b):
-        low, high = row.get(f"{metric}_low"), row.get(f"{metric}_high")
-        if not low or not high or low <= 0 or high <= 0:
-            return None, None
-        widths.append(log(high / low) / 2)
-    reach, centre = sqrt(sum(width**2 for width in widths)), log(b[metric] / a[metric])
-    return exp(centre - reach), exp(centre + reach)
+def _ends(metric: str, row: Row) -> Ends:
+    return row[metric], row.get(f"{metric}_low"), row.get(f"{metric}_high")
 
 
 def _verdict(metric: str, low: float | None, high: float | None) -> str:

@@ -11,11 +11,12 @@ from steptime.guide.catalogue import DIMENSIONS, METRICS, Dimension
 Where = tuple[tuple[str, tuple[str, ...]], ...]
 CHOICES = {
     "agg": ("best", "min", "max", "mean", "median"),
-    "err": ("interval", "iqr", "range", "none"),
+    "err": ("interval", "deviation", "iqr", "range", "none"),
+    "mark": ("point", "bar", "line"),
     "log": ("", "x", "y", "xy"),
     "scaling": ("", "weak", "strong"),
 }
-PLAIN = ("y", "x", "split", "agg", "err", "log", "scaling", "batch", "rel", "since", "until")
+PLAIN = ("y", "x", "split", "agg", "err", "mark", "log", "scaling", "batch", "rel", "since", "until")
 BATCH = {"weak": "replica_batch", "strong": "effective_batch"}
 
 
@@ -30,6 +31,7 @@ class Query:
     split: str = ""  # one small chart for each value
     agg: str = "best"  # which of the runs of a point speaks for it, or their mean or median
     err: str = "interval"
+    mark: str = "point"  # bars where they have a base: not on a log axis, nor against a metric
     log: str = ""
     scaling: str = ""  # what `batch` means: of one device (weak) or of all together (strong)
     batch: str = ""
@@ -69,6 +71,10 @@ class Query:
         """What one point is made of: these dimensions have one value in it."""
         names = (self.split, self.x, *self.by)
         return tuple(dict.fromkeys(name for name in names if name in DIMENSIONS))
+
+    @property
+    def bars(self) -> bool:
+        return self.mark == "bar" and "y" not in self.log and self.x in DIMENSIONS
 
     @property
     def conditions(self) -> Where:

@@ -8,7 +8,7 @@ from typing import Any
 from steptime.analysis.result import Result, result
 from steptime.analysis.throughput import Estimate
 from steptime.core.foreign import ForeignRun
-from steptime.core.record import Record
+from steptime.core.record import Attempt, Record
 from steptime.guide.catalogue import DIMENSIONS, METRICS
 
 Row = dict[str, Any]
@@ -47,15 +47,15 @@ def _dimensions(record: Record) -> Row:
         "framework_version": version,
         "mode": case.mode,
         "precision": case.precision,
-        "device": case.device,
-        "devices": 1,
+        "device": case.node_type or case.device,  # on a cluster: the kind of node that was asked for
+        "devices": case.devices,
         "replica_batch": case.batch_size,
         "effective_batch": case.batch_size,
-        "data": case.data,
+        "data": case.staging or case.data,
         "layout": case.layout,
         "optimizer": last.network.get("optimizer", case.optimizer),
         "threads": case.threads,
-        "server": last.machine.get("hostname", ""),
+        "server": _server(last),
         "software": f"{case.framework} {version}".strip(),
         "session": record.session,
         "status": record.status,
@@ -65,9 +65,19 @@ def _dimensions(record: Record) -> Row:
     }
 
 
+def _server(last: Attempt) -> str:
+    """A cluster's own name of the node, else the machine's."""
+    node = last.environment.get("slurm", {}).get("SLURMD_NODENAME")
+    return str(node or last.machine.get("host") or last.machine.get("hostname", ""))
+
+
 def _speed(numbers: Result) -> Row:
     speed = numbers.throughput.aggregate[numbers.throughput.unit]
     found = {**_told("step_time", numbers.typical_time_seconds), **_told("throughput", speed)}
+    mean = numbers.mean_throughput.aggregate[numbers.mean_throughput.unit]
+    found |= {**_told("mean_time", numbers.mean_time_seconds), **_told("mean_speed", mean)}
+    spread = numbers.speed_numbers
+    found |= {"jitter": spread.speed_jitter, "speed_uncertainty": spread.speed_uncertainty}
     return {**found, "cpu_time": numbers.cpu_seconds_per_step, "flops": numbers.model_flops_per_second}
 
 

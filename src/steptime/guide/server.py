@@ -15,7 +15,8 @@ from steptime.core.errors import SteptimeError, UnknownWord
 from steptime.guide.access import COOKIE, Access, without_token
 from steptime.guide.catalogue import DIMENSIONS, METRICS
 from steptime.guide.desk import Desk
-from steptime.guide.pages import compare, explore, history, machines, receive, runs
+from steptime.guide.pages import compare, explore, history, machines, receive, report, runs, trace
+from steptime.guide.report import SEAL
 from steptime.guide.source import Source
 
 STATIC = Path(__file__).parent / "static"
@@ -25,8 +26,15 @@ POLICY = (
     "img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
+# Perfetto's page styles itself, starts workers and compiles its trace processor. It may do so below its own address
+# alone, may speak to nobody else either, and only a page of ours may frame it.
+PERFETTO = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; worker-src 'self' blob:; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self' data: blob:; "
+    "font-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+)
 HEADERS = {
-    "Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }  # fmt: skip
 Answer = Callable[[Request], Awaitable[Response]]
@@ -39,7 +47,7 @@ def app(source: Source, access: Access | None = None) -> FastAPI:
     server.middleware("http")(_guard(desk, access))
     server.add_exception_handler(SteptimeError, _refusal(desk))
     server.add_exception_handler(HTTPException, _absence(desk))
-    for page in (explore, runs, compare, history, machines):
+    for page in (explore, runs, compare, history, machines, report, trace):
         page.add(server, desk)
     receive.add(server, desk, access)
     return server
@@ -55,10 +63,19 @@ def _guard(desk: Desk, access: Access) -> Callable[[Request, Answer], Awaitable[
             response.set_cookie(COOKIE, access.token, httponly=True, samesite="strict")
         else:
             response = await answer(request)
-        response.headers.update(HEADERS)
+        response.headers.update({**HEADERS, "Content-Security-Policy": policy(request.url.path)})
         return response
 
     return guarded
+
+
+def policy(path: str) -> str:
+    if path.startswith(f"{trace.PERFETTO}/"):
+        return PERFETTO
+    if path == report.ADDRESS:
+        return POLICY.replace("style-src 'self'", f"style-src 'self' {SEAL}")
+    frames = path.startswith("/run/") and path.endswith("/perfetto")
+    return f"{POLICY}; frame-src 'self'" if frames else POLICY
 
 
 def _refusal(desk: Desk) -> Callable[[Request, Exception], Awaitable[Response]]:

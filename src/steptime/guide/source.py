@@ -2,70 +2,120 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
-from steptime.analysis.certificates import Certificate, certificate
+from steptime.analysis.certificates import TASK, Certificate, certificate
+from steptime.core.errors import SteptimeError
 from steptime.core.foreign import ForeignRun
-from steptime.core.record import Record
+from steptime.core.record import Attempt, Record
+from steptime.guide.cache import Cache
 from steptime.guide.index import Index
-from steptime.guide.rows import Row, foreign_row, row
-from steptime.store.folder import FolderStore
-from steptime.store.imports import foreign_runs
+from steptime.guide.intake import Intake
+from steptime.store.reading import ReadingStore
 
-FRESH_SECONDS = 5.0  # looking for new files is cheap, but not for every click
+FRESH_SECONDS = 1.0  # looking for news is cheap, but not for every click
+MOST_KEPT = 200  # runs that somebody looked at
 
 
-@dataclass
 class Source:
-    store: FolderStore
-    index: Index = field(default_factory=Index)
-    runs: dict[str, Record | ForeignRun] = field(default_factory=dict)  # by the id of their row
-    broken: set[str] = field(default_factory=set)  # ids of those that no result follows from
-    looked: float = 0.0
-    busy: threading.Lock = field(default_factory=threading.Lock)
+    """Looks for news when somebody asks, and only then."""
+
+    def __init__(self, store: ReadingStore, cache: Cache | None = None) -> None:
+        self.store, self.cache = store, cache
+        self.index = cache.opened() if cache else Index()
+        self.trouble = ""  # why the latest look for news failed
+        self._intake = Intake(store, self.index)
+        self._due, self._filled, self._busy = 0.0, False, threading.Lock()
+        self._kept: dict[str, Record | ForeignRun] = {}
+        self._attempts: dict[str, Attempt] = {}  # of other tasks than measuring: few, and asked for by every page
 
     def refresh(self) -> None:
-        """Takes in what is new. A record's row goes by its first attempt: it stays the same while the session grows."""
-        with self.busy:
-            if time.monotonic() - self.looked < FRESH_SECONDS:
-                return
-            records = {record.attempts[0].id: record for record in self.store.records()}
-            foreign = {run.id: run for run in foreign_runs(self.store.path)} if not self.looked else {}
-            known: dict[str, Record | ForeignRun] = {**records, **foreign}
-            news = {name: found for name, found in known.items() if self.runs.get(name) != found}
-            if news:
-                self.index.add(made for one in news.values() if (made := self._row(one)))
-                self.index.summarise()
-                self.runs.update(news)
-            self.looked = time.monotonic()
-
-    def _row(self, one: Record | ForeignRun) -> Row | None:
-        """One record that makes no sense must not hide all others."""
+        """Takes in what is new. Whoever asks while another does so is answered from what is there."""
+        if not self._busy.acquire(blocking=not self._filled):
+            return
         try:
-            return row(one) if isinstance(one, Record) else foreign_row(one)
-        except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as problem:
-            name = one.attempts[0].id if isinstance(one, Record) else one.id
-            self.broken.add(name)
-            self.store.problems.append(f"{name}: no result follows from it ({problem!r}); it is left as it is.")
-            return None
+            if time.monotonic() >= self._due:
+                self._look()
+                self._due = time.monotonic() + FRESH_SECONDS
+        finally:
+            self._busy.release()
+
+    def expect_news(self) -> None:
+        """The next who asks looks at once."""
+        self._due = 0.0
+
+    def close(self) -> None:
+        """Leaves to the next process what this one made of the store."""
+        with self._busy:
+            if self.cache and self._filled:
+                self.cache.publish(self.index, force=True)
+
+    def _look(self) -> None:
+        began = time.monotonic()
+        try:
+            changed = self._intake.take(self.store.news(self._intake.ledger))
+        except SteptimeError as problem:
+            if not self._filled:
+                raise
+            self.trouble = str(problem)
+            return
+        self._filled, self.trouble = True, ""
+        if changed:
+            self._kept.clear()
+            if self.cache:
+                self.cache.publish(self.index, worked_seconds=time.monotonic() - began)
+
+    def found(self, run: str) -> Record | ForeignRun | None:
+        """What a row was made of."""
+        if run not in self._kept:
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            self._kept |= self.all_found([run])
+        return self._kept.get(run)
+
+    def all_found(self, runs: Sequence[str]) -> dict[str, Record | ForeignRun]:
+        """The same of many rows, each file read once."""
+        foreign = self.store.foreign_at(self.index.places(runs))
+        return {**{run.id: run for run in foreign}, **self._records(runs)}
+
+    def _records(self, runs: Sequence[str]) -> dict[str, Record]:
+        behind = self._intake.ledger.behind(runs)
+        found = self._read(behind)
+        groups = {row: [found[name] for name in members if name in found] for row, members in behind.items()}
+        return {
+            row: Record(attempts=tuple(sorted(group, key=lambda one: one.process)))
+            for row, group in groups.items()
+            if group
+        }
+
+    def lasts(self, runs: Sequence[str]) -> dict[str, Attempt]:
+        """The last attempt of each own one among these, by their row: far less to read than all."""
+        behind = self._intake.ledger.behind(runs, last=True)
+        found = self._read(behind)
+        return {row: found[name] for row, members in behind.items() for name in members if name in found}
+
+    def _read(self, behind: dict[str, dict[str, str]]) -> dict[str, Attempt]:
+        places = {name: place for members in behind.values() for name, place in members.items()}
+        return {one.id: one for one in self.store.attempts_at(places)} if places else {}
+
+    def attempts(self, task: str) -> list[Attempt]:
+        """Of another task than measuring, oldest first."""
+        places = self._intake.ledger.of_task(task)
+        if missing := {name: place for name, place in places.items() if name not in self._attempts}:
+            self._attempts |= {one.id: one for one in self.store.attempts_at(missing)}
+        return [self._attempts[name] for name in sorted(places) if name in self._attempts]
 
     def certificates(self) -> list[Certificate]:
-        found = [certificate(attempt) for attempt in self.store.attempts("certify")]
+        self.refresh()
+        found = [certificate(attempt) for attempt in self.attempts(TASK)]
         return [one for one in found if one is not None]
 
     def machines(self) -> list[dict[str, Any]]:
         """Those whose roofs were measured into this store."""
-        found = []
-        for path in sorted(self.store.path.glob("machines/*.json")):
-            try:
-                found.append({"fingerprint": path.stem, **json.loads(path.read_text())})
-            except (OSError, ValueError):
-                self.store.problems.append(f"{path}: not readable; it is left as it is.")
-        return found
+        return self.store.machines()
 
     def roof(self, machine: dict[str, Any], device: str, precision: str) -> float | None:
         """FLOP/s that this machine was measured to reach in this number format; None: nobody measured."""

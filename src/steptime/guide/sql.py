@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 from steptime.guide.catalogue import DIMENSIONS, METRICS
 from steptime.guide.query import Query, Where, bounds
+from steptime.guide.rows import COLUMNS
 
 Statement = tuple[str, list[Any]]
+CELL = tuple(name for name in DIMENSIONS if name != "session")
+"""What makes a configuration: runs that agree in these are repeats."""
 MERGEABLE = ("n", "least", "most", "total", "squares", "best_id", "best_low", "best_high")
 
 
@@ -16,9 +19,11 @@ def chart(query: Query, where: Where, *, cells: bool = False) -> Statement:
     """One row for each point: its dimensions, then n, the summary, and the run that is best."""
     groups = [quoted(name) for name in query.groups]
     test, values = tested(query, where, cells=cells)
-    columns = ", ".join([*groups, *(_merged(query.y) if cells else _summary(query.y))])
-    order = f" GROUP BY {', '.join(groups)} ORDER BY {', '.join(groups)}" if groups else ""
-    return f"SELECT {columns} FROM {'cells' if cells else 'runs'} WHERE {test}{order}", values
+    columns = ", ".join([*groups, *(_merged(query.y) if cells else _summary(query))])
+    by = f" GROUP BY {', '.join(groups)}" if groups else ""
+    text = f"SELECT {columns} FROM {'cells' if cells else 'runs'} WHERE {test}{by}"
+    order = f" ORDER BY {', '.join(f'points.{name}' for name in groups)}" if groups else ""
+    return f"{f'SELECT * FROM ({text}) AS points' if cells else _named_best(query.y, text)}{order}", values
 
 
 def scatter(query: Query, where: Where, limit: int) -> Statement:
@@ -33,28 +38,53 @@ def scatter(query: Query, where: Where, limit: int) -> Statement:
 
 
 def facets(query: Query, where: Where, names: Iterable[str], *, cells: bool = False) -> Statement:
-    """How many runs each value of each dimension would leave, under all filters but the dimension's own."""
-    parts, values = [], []
-    count = f"CAST(sum({quoted(query.y + '_n')}) AS BIGINT)" if cells else "count(*)"
+    """How many runs each value of each dimension would leave, under all filters but the dimension's own. Dimensions
+    that nothing filters are counted in one pass."""
+    filtered = {key.removeprefix("!") for key, _ in where}
+    source, count = ("cells", f"CAST(sum({quoted(query.y + '_n')}) AS BIGINT)") if cells else ("runs", "count(*)")
+    free = [name for name in names if name not in filtered]
+    parts, values = list[str](), list[Any]()
+    if free:
+        test, values = tested(query, where, cells=cells)
+        inner = f"SELECT {_row_of_sets(free)}, {count} AS n FROM {source} WHERE {test} {_sets(free)}"
+        value = f"coalesce({', '.join(f'CAST({quoted(name)} AS VARCHAR)' for name in free)})"
+        parts.append(f"SELECT {_which(free)} AS name, {value} AS value, n FROM ({inner})")
     for name in names:
-        others = tuple((key, wanted) for key, wanted in where if key.removeprefix("!") != name)
-        test, bound = tested(query, others, cells=cells)
-        value = f"CAST({quoted(name)} AS VARCHAR)"
-        source = "cells" if cells else "runs"
-        parts.append(f"SELECT '{name}' AS name, {value} AS value, {count} AS n FROM {source} WHERE {test} GROUP BY 2")
-        values += bound
+        if name in filtered:
+            test, bound = tested(query, tuple(pair for pair in where if pair[0].removeprefix("!") != name), cells=cells)
+            value = f"CAST({quoted(name)} AS VARCHAR)"
+            parts.append(f"SELECT '{name}', {value} AS value, {count} FROM {source} WHERE {test} GROUP BY value")
+            values = [*values, *bound]
     return " UNION ALL ".join(parts), values
 
 
 def mixed(query: Query, where: Where, names: Iterable[str], *, cells: bool = False) -> Statement:
     """For each dimension, the most values that any one point has of it: more than one, and the point mixes them."""
     kept = [name for name in names if name not in query.groups]
-    groups = ", ".join(quoted(name) for name in query.groups)
+    groups = "".join(f"{quoted(name)}, " for name in query.groups)
     test, values = tested(query, where, cells=cells)
-    counts = ", ".join(f"count(DISTINCT {quoted(name)}) AS {quoted(name)}" for name in kept)
-    inner = f"SELECT {counts} FROM {'cells' if cells else 'runs'} WHERE {test}{f' GROUP BY {groups}' if groups else ''}"
-    most = ", ".join(f"max({quoted(name)}) AS {quoted(name)}" for name in kept)
-    return f"SELECT {most} FROM ({inner})", values
+    told = " OR ".join(f"{quoted(name)} IS NOT NULL" for name in kept)
+    source = f"{'cells' if cells else 'runs'} WHERE {test} {_sets(kept, groups)}"
+    pairs = f"SELECT {groups}{_row_of_sets(kept)}, ({told}) AS told FROM {source}"
+    points = f"SELECT {groups}grouped, count_if(told) AS n FROM ({pairs}) GROUP BY {groups}grouped"
+    return f"SELECT {_which(kept)} AS name, max(n) AS n FROM ({points}) GROUP BY grouped", values
+
+
+def _sets(names: list[str], groups: str = "") -> str:
+    """One pass over the rows, grouped by each name by itself."""
+    return f"GROUP BY GROUPING SETS ({', '.join(f'({groups}{quoted(name)})' for name in names)})"
+
+
+def _row_of_sets(names: list[str]) -> str:
+    listed = ", ".join(quoted(name) for name in names)
+    return f"{listed}, GROUPING_ID({listed}) AS grouped"
+
+
+def _which(names: list[str]) -> str:
+    """The name by which a row of grouping sets was grouped: the one whose bit is not set."""
+    last, bits = len(names) - 1, (1 << len(names)) - 1
+    cases = " ".join(f"WHEN {bits ^ (1 << (last - number))} THEN '{name}'" for number, name in enumerate(names))
+    return f"CASE grouped {cases} END"
 
 
 def listing(query: Query, where: Where, limit: int, after: tuple[str, str] | None = None) -> Statement:
@@ -62,7 +92,7 @@ def listing(query: Query, where: Where, limit: int, after: tuple[str, str] | Non
     test, values = tested(query, where, valued=False)
     page = ' AND ("started", "id") < (?, ?)' if after else ""
     order = f' ORDER BY "started" DESC, "id" DESC LIMIT {int(limit)}'
-    return f"SELECT * FROM runs WHERE {test}{page}{order}", [*values, *(after or ())]
+    return f"SELECT {listed()} FROM runs WHERE {test}{page}{order}", [*values, *(after or ())]
 
 
 def tested(query: Query, where: Where, *, cells: bool = False, valued: bool = True) -> Statement:
@@ -73,8 +103,8 @@ def tested(query: Query, where: Where, *, cells: bool = False, valued: bool = Tr
     for key, wanted in where:
         name = key.removeprefix("!")
         alternatives, bound = zip(*(_one(name, value) for value in wanted), strict=True)
-        negation = "NOT " if key.startswith("!") else ""
-        texts.append(f"{negation}coalesce({' OR '.join(alternatives)}, FALSE)")
+        either = " OR ".join(alternatives)
+        texts.append(f"NOT coalesce({either}, FALSE)" if key.startswith("!") else f"({either})")
         values += [value for part in bound for value in part]
     for sign, moment in ((">=", query.since), ("<", query.until)):
         if moment and not cells:
@@ -94,15 +124,21 @@ def _one(name: str, value: str) -> Statement:
     ]
 
 
-def _summary(name: str) -> list[str]:
-    column, low, high = quoted(name), quoted(f"{name}_low"), quoted(f"{name}_high")
-    pick = _pick(name)
+def _summary(query: Query) -> list[str]:
+    column = quoted(query.y)
+    ranked = query.agg == "median" or query.err == "iqr"  # the only costly one
     return [
         f"count({column}) AS n", f"min({column}) AS least", f"max({column}) AS most", f"avg({column}) AS mean",
-        f"stddev_samp({column}) AS deviation", f"quantile_cont({column}, [0.25, 0.5, 0.75]) AS quartiles",
-        f'{pick}("id", {column}) AS best_id', f"{pick}({low}, {column}) AS best_low",
-        f"{pick}({high}, {column}) AS best_high",
+        f"stddev_samp({column}) AS deviation",
+        f"{f'quantile_cont({column}, [0.25, 0.5, 0.75])' if ranked else 'NULL'} AS quartiles",
+        f"{_pick(query.y)}(rowid, {column}) AS best",
     ]  # fmt: skip
+
+
+def _named_best(name: str, text: str) -> str:
+    """Rows are picked by their number, and only the picked ones are looked up: names are long."""
+    ends = f'best."id" AS best_id, best.{quoted(f"{name}_low")} AS best_low, best.{quoted(f"{name}_high")} AS best_high'
+    return f"SELECT points.*, {ends} FROM ({text}) AS points LEFT JOIN runs AS best ON best.rowid = points.best"
 
 
 def _merged(name: str) -> list[str]:
@@ -118,19 +154,32 @@ def _merged(name: str) -> list[str]:
     ]  # fmt: skip
 
 
-def make_cells(dimensions: Iterable[str]) -> str:
-    """One row for each configuration, with what merges exactly."""
+def cells_of(told: Container[str], where: str = "TRUE") -> str:
+    """One row for each configuration, with what merges exactly. `told`: metrics that some run has."""
     columns = []
-    for name, metric in METRICS.items():
+    for name in METRICS:
         own, low, high = quoted(name), quoted(f"{name}_low"), quoted(f"{name}_high")
-        pick = _pick(metric.name)
+        pick = _pick(name)
         parts = (
             f"count({own})", f"min({own})", f"max({own})", f"sum({own})", f"sum({own} * {own})",
             f'{pick}("id", {own})', f"{pick}({low}, {own})", f"{pick}({high}, {own})",
         )  # fmt: skip
+        if name not in told:
+            none = "CAST(NULL AS DOUBLE)"
+            parts = ("CAST(0 AS BIGINT)", none, none, none, none, "CAST(NULL AS VARCHAR)", none, none)
         columns += [f"{part} AS {quoted(f'{name}_{word}')}" for part, word in zip(parts, MERGEABLE, strict=True)]
-    groups = ", ".join(quoted(name) for name in dimensions)
-    return f"CREATE OR REPLACE TABLE cells AS SELECT {groups}, {', '.join(columns)} FROM runs GROUP BY {groups}"
+    groups = ", ".join(["cell", *(quoted(name) for name in CELL)])
+    return f"SELECT {groups}, count(*) AS cell_runs, {', '.join(columns)} FROM runs WHERE {where} GROUP BY {groups}"
+
+
+def cell() -> str:
+    """A number for a configuration, so that its rows are found quickly; two may share one, and are told apart."""
+    return f"hash({', '.join(quoted(name) for name in CELL)})"
+
+
+def listed() -> str:
+    """A row's names in the guide; the others are the index's own affair."""
+    return ", ".join(quoted(name) for name in ("id", "started", *COLUMNS))
 
 
 def _pick(name: str) -> str:

@@ -6,17 +6,23 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from steptime.core.errors import SteptimeError
+from steptime.core.foreign import ForeignRun
 from steptime.core.record import Attempt
-from steptime.store import journals, reader
+from steptime.store import following, journals, parts, reader
+from steptime.store.blobs import Blobs
+from steptime.store.foreign import runs_of
 from steptime.store.journal import written
+from steptime.store.news import Piece, Seen
 from steptime.store.parts import Parts
 from steptime.store.reading import ReadingStore
+from steptime.store.survey import Survey
 
 FORMAT = 1
 
@@ -30,6 +36,7 @@ class FolderStore(ReadingStore):
         self.path = Path(path)
         self.problems = []
         self.parts = Parts(self.path / "parts")
+        self._survey = Survey(self.path)
         self._ended: dict[Path, Attempt] = {}  # read once: a journal with its end never changes
         self._check_format()
 
@@ -57,6 +64,35 @@ class FolderStore(ReadingStore):
         kept = {attempt.id: attempt for attempt in read.values() if attempt.task == task}
         kept |= {attempt.id: attempt for attempt in self.parts.attempts(task, self.problems)}
         return [kept[identifier] for identifier in sorted(kept)]
+
+    def news(self, seen: Seen) -> Iterator[Piece]:
+        return following.news(self._survey, seen)
+
+    def attempts_at(self, places: Mapping[str, str]) -> list[Attempt]:
+        found = [reader.read(self.path / place) for place in places.values() if place.startswith("journal/")]
+        for place, ids in _gathered(places).items():
+            if place.startswith("parts/"):
+                with contextlib.suppress(parts.DamagedPart):
+                    texts = parts.texts(self.path / place, only=ids)
+                    found += [row.attempt for row in parts.found(self.path / place, texts, self.problems)]
+        return [attempt for attempt in found if attempt is not None]
+
+    def foreign_at(self, places: Mapping[str, str]) -> list[ForeignRun]:
+        groups = _gathered(places).items()
+        return [run for place, ids in groups for run in runs_of(self.path / place, []) if run.id in ids]
+
+    def machines(self) -> list[dict[str, Any]]:
+        found = []
+        for path in sorted(self.path.glob("machines/*.json")):
+            try:
+                found.append({"fingerprint": path.stem, **json.loads(path.read_text())})
+            except (OSError, ValueError, TypeError):
+                self.problems.append(f"{path}: not readable; it is left as it is.")
+        return found
+
+    def blob(self, sha256: str) -> bytes | None:
+        blobs = Blobs(self.path)
+        return blobs.get(sha256) if sha256.isalnum() and blobs.is_whole(sha256) else None
 
     @contextlib.contextmanager
     def hold(self, name: str, doing: str = "This plan is being measured into") -> Iterator[None]:
@@ -96,6 +132,14 @@ class FolderStore(ReadingStore):
 
     def _writing(self) -> contextlib.AbstractContextManager[None]:
         return written(f"The store {self.path}", "Choose another folder with --store.")
+
+
+def _gathered(places: Mapping[str, str]) -> dict[str, set[str]]:
+    """The ids by place, so that each is read once."""
+    found: dict[str, set[str]] = {}
+    for identifier, place in places.items():
+        found.setdefault(place, set()).add(identifier)
+    return found
 
 
 def _lock(file: int, doing: str) -> None:

@@ -9,12 +9,12 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from steptime.core.foreign import ForeignRun
 from steptime.store.blobs import Blobs
 from steptime.store.drafts import draft_of
 from steptime.store.folder import FolderStore
+from steptime.store.foreign import read_line, runs_of
 from steptime.store.journal import written
 
 
@@ -49,7 +49,7 @@ class Imports:
         """Under which the file was imported before."""
         kept = rows(self.path, sha256)
         first = kept.read_bytes().partition(b"\n")[0] if kept.exists() else b""
-        return next((run.file for run in _read(kept, 1, first, [])), "") if first else ""
+        return next((run.file for run in read_line(kept, 1, first, [])), "") if first else ""
 
     def _write(self, path: Path, data: bytes) -> bool:
         if _holds(path, data):
@@ -74,24 +74,8 @@ def rows(path: Path, sha256: str) -> Path:
 
 def foreign_runs(path: Path | str, problems: list[str] | None = None) -> Iterator[ForeignRun]:
     """All imported rows. What can not be read is told in `problems`, the rest is still there."""
-    problems = [] if problems is None else problems
     for file in sorted((Path(path) / "imports").glob("*.jsonl")):
-        try:
-            lines = file.read_bytes().split(b"\n")
-        except OSError as problem:
-            problems.append(f"{file}: not readable ({problem.strerror}); it is left as it is.")
-            continue
-        for number, line in enumerate(lines, 1):
-            if line:
-                yield from _read(file, number, line, problems)
-
-
-def _read(file: Path, number: int, line: bytes, problems: list[str]) -> Iterator[ForeignRun]:
-    try:
-        values: Any = json.loads(line)
-        yield ForeignRun.from_dict(values)
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        problems.append(f"{file}: line {number} is damaged and was passed over; importing the original again mends it.")
+        yield from runs_of(file, [] if problems is None else problems)
 
 
 def _text(runs: list[ForeignRun]) -> bytes:

@@ -1,4 +1,4 @@
-"""Sends a folder's attempts and imported rows to PostgreSQL. Sending twice changes nothing, here or there."""
+"""Sends what a folder holds to PostgreSQL. Sending twice changes nothing, here or there."""
 
 from __future__ import annotations
 
@@ -15,39 +15,27 @@ from uuid import UUID
 
 from steptime.core.foreign import ForeignRun
 from steptime.store import journals, parts
+from steptime.store.blobs import Blobs
 from steptime.store.folder import FolderStore
 from steptime.store.imports import foreign_runs
 from steptime.store.journals import Found
-from steptime.store.postgres import FORMAT, check_format, connected, named
+from steptime.store.postgres import connected, named
+from steptime.store.tables import prepare
 
 if TYPE_CHECKING:
     import psycopg
 
 BATCH_CHARACTERS, BATCH_ROWS = 10_000_000, 1000
-# `journal` and `row` are the truth, to the last digit. `record` is there to be asked: jsonb knows no NaN and no order.
-TABLES = f"""
-CREATE TABLE IF NOT EXISTS steptime_store (format integer NOT NULL);
-INSERT INTO steptime_store SELECT {FORMAT} WHERE NOT EXISTS (SELECT FROM steptime_store);
-CREATE TABLE IF NOT EXISTS runs (
-    id uuid PRIMARY KEY, session text NOT NULL, plan text NOT NULL, started timestamptz NOT NULL,
-    ended timestamptz NOT NULL, task text NOT NULL, status text NOT NULL, case_key text NOT NULL,
-    workload text NOT NULL, framework text NOT NULL, phase text NOT NULL, device text NOT NULL,
-    precision text NOT NULL, batch_size integer NOT NULL, machine text NOT NULL,
-    record jsonb NOT NULL, journal text NOT NULL
-);
-CREATE TABLE IF NOT EXISTS foreign_runs (
-    id uuid PRIMARY KEY, source text NOT NULL, original text NOT NULL, started timestamptz,
-    record jsonb NOT NULL, row text NOT NULL
-);
-"""
-LOCK = 0x57E971E  # any number: two who make the tables at once would trip over each other
+MOST_BYTES = 256 << 20  # of a blob: the database holds it in memory while it is sent
 
 
 @dataclass
 class Pushed:
     runs: int = 0  # sent now
     foreign_runs: int = 0
-    present: int = 0  # there before
+    machines: int = 0
+    blobs: int = 0
+    present: int = 0  # runs and rows that were there before
     left: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
@@ -56,18 +44,39 @@ def push(store: FolderStore, address: str) -> Pushed:
     """Sends what the database lacks. The folder is not changed: what could not be sent is sent next time."""
     done = Pushed()
     with connected(address) as connection:
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
-        connection.execute(TABLES.encode())
-        check_format(connection, named(address))
-        connection.commit()
-        known = {str(row[0]) for row in connection.execute("SELECT id FROM runs")}
+        prepare(connection, named(address))
+        known = _known(connection, "SELECT id::text FROM runs")
         for batch in journals.batches(_unsent(store, known, done), BATCH_CHARACTERS):
             done.runs += _insert(connection, "runs", [row for found in batch for row in _rows(found, done.problems)])
-        known = {str(row[0]) for row in connection.execute("SELECT id FROM foreign_runs")}
+        known = _known(connection, "SELECT id::text FROM foreign_runs")
         rows = (_foreign_row(run) for run in foreign_runs(store.path, done.problems) if _is_new(run.id, known, done))
         while some := list(islice(rows, BATCH_ROWS)):
             done.foreign_runs += _insert(connection, "foreign_runs", some)
+        _push_files(connection, store, done)
     return done
+
+
+def _push_files(connection: psycopg.Connection[Any], store: FolderStore, done: Pushed) -> None:
+    """Machines, and the originals and traces that prove rows and runs."""
+    known = _known(connection, "SELECT fingerprint FROM machines")
+    machines = [one for one in store.machines() if one["fingerprint"] not in known]
+    rows = [{"fingerprint": one["fingerprint"], "content": json.dumps(one)} for one in machines]
+    done.machines += _insert(connection, "machines", rows, key="fingerprint")
+    known = _known(connection, "SELECT sha256 FROM blobs")
+    blobs = Blobs(store.path)
+    for name in blobs.names():
+        if name in known:
+            continue
+        if blobs.path(name).stat().st_size > MOST_BYTES:
+            done.left["too_large"] += 1
+        elif (content := store.blob(name)) is None:
+            done.problems.append(f"{blobs.path(name)}: its content is not what its name says; it is not sent.")
+        else:
+            done.blobs += _insert(connection, "blobs", [{"sha256": name, "content": content}], key="sha256")
+
+
+def _known(connection: psycopg.Connection[Any], question: str) -> set[str]:
+    return {row[0] for row in connection.execute(question.encode())}
 
 
 def _unsent(store: FolderStore, known: set[str], done: Pushed) -> Iterator[Found]:
@@ -129,12 +138,12 @@ def _askable(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _insert(connection: psycopg.Connection[Any], table: str, rows: list[dict[str, Any]]) -> int:
+def _insert(connection: psycopg.Connection[Any], table: str, rows: list[dict[str, Any]], key: str = "id") -> int:
     """In the order of their ids, so that two who send the same do not wait for each other in a circle."""
     if not rows:
         return 0
     names, values = ", ".join(rows[0]), ", ".join(f"%({name})s" for name in rows[0])
     with connection.transaction(), connection.cursor() as cursor:
         question = f"INSERT INTO {table} ({names}) VALUES ({values}) ON CONFLICT DO NOTHING"
-        cursor.executemany(question.encode(), sorted(rows, key=lambda row: str(row["id"])))
+        cursor.executemany(question.encode(), sorted(rows, key=lambda row: str(row[key])))
         return int(cursor.rowcount)

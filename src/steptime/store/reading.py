@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from steptime.core.foreign import ForeignRun
 from steptime.core.record import Attempt, Record
+from steptime.store.news import Piece, Seen
 
 
 class ReadingStore(ABC):
@@ -15,6 +19,26 @@ class ReadingStore(ABC):
     @abstractmethod
     def attempts(self, task: str = "measure") -> list[Attempt]:
         """All of this task that ended, oldest first; what still runs is not here yet."""
+
+    @abstractmethod
+    def news(self, seen: Seen) -> Iterator[Piece]:
+        """What somebody who follows this store has not seen yet. Cheap where there is nothing."""
+
+    @abstractmethod
+    def attempts_at(self, places: Mapping[str, str]) -> list[Attempt]:
+        """These, by id, each from the place where `news` found it. One that is gone meanwhile is left out."""
+
+    @abstractmethod
+    def foreign_at(self, places: Mapping[str, str]) -> list[ForeignRun]:
+        """These imported rows, by id, each from the place where `news` found it."""
+
+    @abstractmethod
+    def machines(self) -> list[dict[str, Any]]:
+        """Those whose roofs were measured, each with its fingerprint."""
+
+    @abstractmethod
+    def blob(self, sha256: str) -> bytes | None:
+        """A file by its content's name; None: it is not here, or not whole."""
 
     def records(self) -> list[Record]:
         """Oldest session first; one record for each of its cases."""

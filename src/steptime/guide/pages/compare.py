@@ -10,7 +10,6 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from steptime.analysis.certificates import remark, uncertified
 from steptime.core.errors import SteptimeError
-from steptime.core.record import Record
 from steptime.guide.catalogue import METRICS
 from steptime.guide.desk import Desk
 from steptime.guide.matching import Table, matched
@@ -82,11 +81,12 @@ def certified(desk: Desk, table: Table | None) -> dict[str, str]:
     if table is None or "framework" not in table.differs:
         return {}
     known, found = desk.source.certificates(), {}
+    lasts = desk.source.lasts([row["id"] for pair in table.pairs for row in (pair.a, pair.b)])
     for pair in table.pairs:
-        a, b = (desk.found(row["id"]) for row in (pair.a, pair.b))
-        if isinstance(a, Record) and isinstance(b, Record):
-            why = uncertified(a.last, b.last, known)
-            found[pair.a["id"]] = f"not certified: {why}" if why else remark(a.last, b.last, known)
+        a, b = (lasts.get(row["id"]) for row in (pair.a, pair.b))
+        if a and b:
+            why = uncertified(a, b, known)
+            found[pair.a["id"]] = f"not certified: {why}" if why else remark(a, b, known)
         else:
             found[pair.a["id"]] = ELSEWHERE
     return found

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse
 
+from steptime.analysis.scaling import METHOD
 from steptime.core.errors import SteptimeError
 from steptime.guide.catalogue import DIMENSIONS, METRICS
 from steptime.guide.chart import readable, spec
 from steptime.guide.desk import Desk, asked
 from steptime.guide.drawing import drawn
+from steptime.guide.growth import GROWS, MOST_ROWS, grown
 from steptime.guide.index import Index, Point
 from steptime.guide.parameters import QUESTION
 from steptime.guide.query import CHOICES, Query, Where
@@ -25,6 +26,7 @@ FACETS = (
     "software", "source", "suite", "submitter",
 )  # fmt: skip
 SHOWN_VALUES = 12
+Counts = dict[str, dict[str, int]]  # of each dimension its values, the commonest first, and how many runs have them
 PICTURES = {"svg": "image/svg+xml", "png": "image/png", "json": "application/json"}
 
 
@@ -54,13 +56,21 @@ def add(server: FastAPI, desk: Desk) -> None:
         points = [asdict(point) for point in desk.index.points(query)]
         return {"query": query.to_url(), "points": points, "mixed": desk.index.mixed(query)}
 
+    @server.get("/api/v1/scaling", openapi_extra=QUESTION)
+    def scaling_tables(request: Request) -> dict[str, Any]:
+        query = asked(request)
+        tables = grown(desk.index.listing(query, MOST_ROWS), query)
+        return {"query": query.to_url(), "method": METHOD, "tables": [table.to_dict() for table in tables]}
+
     @server.get("/api/v1/facets", openapi_extra=QUESTION)
     def facet_counts(request: Request) -> dict[str, dict[str, int]]:
         return desk.index.facets(asked(request), list(FACETS))
 
 
 def view(index: Index, query: Query) -> dict[str, Any]:
-    points, found = index.points(query), facets(index, query)
+    points, mixed = index.points(query), index.mixed(query)
+    counts = index.facets(query, list(dict.fromkeys([*FACETS, *mixed])))
+    found = facets(query, {name: counts[name] for name in FACETS})
     return {
         "query": query,
         "url": query.to_url(),
@@ -70,11 +80,13 @@ def view(index: Index, query: Query) -> dict[str, Any]:
         "chips": chips(query),
         "series": series(query),
         "runs_url": replace(query, x="model", by=(), split="", rel="", series=()).to_url(),
-        "mixes": mixes(index, query),
+        "mixes": mixes(query, mixed, counts),
         "matching": index.matching(query),
         "points": table(query, points),
         "left_out": len(points) - len(readable(query, points)),
         "spec": spec(query, points, index.values),
+        "scaling": grown(index.listing(query, MOST_ROWS), query) if query.x in GROWS else [],
+        "method": METHOD,
     }
 
 
@@ -108,16 +120,16 @@ class Facet:
         return any(choice.chosen for choice in self.choices)
 
 
-def facets(index: Index, query: Query, names: Iterable[str] = FACETS) -> list[Facet]:
+def facets(query: Query, counts: Counts) -> list[Facet]:
     """Of dimensions that have something to choose. What is chosen is always shown."""
     chosen = dict(query.where)
     found = []
-    for name, counts in index.facets(query, list(names)).items():
+    for name, counted in counts.items():
         wanted = chosen.get(name, ())
-        values = [*(value for value in wanted if value not in counts), *counts]
+        values = [*(value for value in wanted if value not in counted), *counted]
         kept = [value for place, value in enumerate(values) if place < SHOWN_VALUES or value in wanted]
-        if len(counts) > 1 or wanted:
-            choices = [Choice(value, counts.get(value, 0), value in wanted) for value in kept]
+        if len(counted) > 1 or wanted:
+            choices = [Choice(value, counted.get(value, 0), value in wanted) for value in kept]
             found.append(Facet(name, DIMENSIONS[name].label, choices, len(values) - len(kept)))
     return found
 
@@ -132,12 +144,11 @@ class Mix:
     split: str  # the same question with small charts, or colours, of it
 
 
-def mixes(index: Index, query: Query) -> list[Mix]:
-    counts = index.mixed(query)
-    common = index.facets(query, list(counts)) if counts else {}
+def mixes(query: Query, mixed: dict[str, int], counts: Counts) -> list[Mix]:
+    """The commonest value is the first that the facet counts."""
     found = []
-    for name, count in counts.items():
-        value = next(iter(common[name]), "")
+    for name, count in mixed.items():
+        value = next(iter(counts[name]), "")
         split = replace(query, split=name) if not query.split else replace(query, by=(*query.by, name))
         found.append(Mix(DIMENSIONS[name].label, count, with_filter(query, name, value).to_url(), split.to_url()))
     return found
@@ -190,6 +201,7 @@ def controls(query: Query) -> list[dict[str, Any]]:
             for name, label in (
                 ("agg", "Aggregate"),
                 ("err", "Error bars"),
+                ("mark", "Mark"),
                 ("log", "Log axis"),
                 ("scaling", "Scaling"),
             )

@@ -21,8 +21,12 @@ from steptime.guide.desk import Desk
 from steptime.guide.rows import row
 from steptime.store import reader
 from steptime.store.folder import FolderStore
+from steptime.store.postgres import PostgresStore
+from steptime.store.pushing import push
+from steptime.store.reading import ReadingStore
 
 MOST_BYTES = 32 * 2**20
+TAKEN = "Another journal has the id {} already."
 BODY = {"required": True, "content": {"text/plain": {"schema": {"type": "string"}}}}
 
 
@@ -33,7 +37,8 @@ def add(server: FastAPI, desk: Desk, access: Access) -> None:
             raise HTTPException(*refused)
         text = await _body(request)
         attempt = await run_in_threadpool(checked, text)
-        is_new = await run_in_threadpool(kept, desk.source.store, attempt.id, text)
+        is_new = await run_in_threadpool(kept, desk.source.store, attempt, text)
+        desk.source.expect_news()
         return JSONResponse({"id": attempt.id, "new": is_new}, status_code=201 if is_new else 200)
 
 
@@ -93,8 +98,20 @@ def _check_id(identifier: Any) -> None:
         raise SteptimeError(f"An attempt's id is a UUID of version 7, in small letters; found {identifier!r}.")
 
 
-def kept(store: FolderStore, identifier: str, text: bytes) -> bool:
+def kept(store: ReadingStore, attempt: Attempt, text: bytes) -> bool:
     """Appears whole or not at all. False: it was here already."""
+    if isinstance(store, FolderStore):
+        return _written(store, attempt.id, text)
+    assert isinstance(store, PostgresStore)
+    with TemporaryDirectory() as folder:
+        _written(FolderStore(folder), attempt.id, text)
+        is_new = push(FolderStore(folder), store.address).runs > 0
+    if not is_new and store.attempts_at({attempt.id: "runs"}) != [attempt]:
+        raise HTTPException(409, TAKEN.format(attempt.id))
+    return is_new
+
+
+def _written(store: FolderStore, identifier: str, text: bytes) -> bool:
     try:
         path = store.journal(identifier)
     except (ValueError, OverflowError, OSError) as problem:
@@ -108,7 +125,7 @@ def kept(store: FolderStore, identifier: str, text: bytes) -> bool:
         os.link(draft, path)  # unlike a rename it never replaces
     except FileExistsError:
         if path.read_bytes() != text:
-            raise HTTPException(409, f"Another journal has the id {identifier} already.") from None
+            raise HTTPException(409, TAKEN.format(identifier)) from None
         return False
     finally:
         draft.unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import fields
+from dataclasses import replace
 from typing import Any
 
 from fastapi.responses import HTMLResponse
@@ -16,16 +16,13 @@ from steptime.core.foreign import ForeignRun
 from steptime.core.record import Record
 from steptime.guide.catalogue import METRICS
 from steptime.guide.desk import Desk
+from steptime.guide.inside import look_inside, power, roofline, words
+from steptime.guide.pages.trace import perfetto_folder
 from steptime.guide.query import Query
 from steptime.guide.steps import histogram, strip
 
-ALWAYS = ("framework", "mode", "device", "precision")
-"""Settings whose default depends on the machine or the version: a command to repeat a run names them."""
-FLAGS = {"workload": "--workload", "phase": "--phase", "batch_size": "--batch-size"}
-NO_COMMAND = {
-    "Operators and timeline": "no command of this version measures them",
-    "Memory by class": "no command of this version measures it",
-}
+NO_SENSOR = "only boards with NVML tell them, and this run was on the CPU"
+NO_READING = "this board told nothing, or nvidia-ml-py is not installed where the run was"
 
 
 def own_page(desk: Desk, record: Record) -> HTMLResponse:
@@ -33,12 +30,15 @@ def own_page(desk: Desk, record: Record) -> HTMLResponse:
     found = covering(record.last, desk.source.certificates())
     roof = desk.source.roof(record.last.machine, record.case.device, record.case.precision)
     share = numbers.model_flops_per_second / roof if numbers and numbers.model_flops_per_second and roof else None
+    profile = look_inside(desk.source, record)
+    line = roofline(desk.source, record, numbers, profile)
     return desk.page(
         "run.html", here="/runs", record=record, numbers=numbers, command=command(record), roof=roof, share=share,
+        profile=profile, roofline=line, power=power(record), perfetto=perfetto_folder() is not None,
         headline=numbers.headline if numbers else f"{record.status}: {record.failures[-1].reason}",
         strip=strip(record) if numbers else None, histogram=histogram(record) if numbers else None, proof=found,
         details=_details(record, numbers), history=history(record.case),
-        missing=missing(record, numbers, certificate=found is not None, roof=roof is not None),
+        missing=missing(record, numbers, {"certificate": found, "roof": roof, "inside": profile, "roofline": line}),
     )  # fmt: skip
 
 
@@ -49,16 +49,11 @@ def foreign_page(desk: Desk, run: ForeignRun) -> HTMLResponse:
 
 def command(record: Record) -> str:
     """What measures this again."""
-    case, words = record.case, ["steptime run"]
-    words += [f"{flag} {shlex.quote(str(getattr(case, name)))}" for name, flag in FLAGS.items()]
-    for one in fields(case):
-        value = getattr(case, one.name)
-        if one.name not in FLAGS and (one.name in ALWAYS or value != one.default):
-            words.append(f"--set {shlex.quote(f'{one.name}={value}')}")
-    words += [
+    found = ["steptime run", words(record.case)]
+    found += [
         f"--set {shlex.quote(f'protocol.{name}={value}')}" for name, value in record.last.protocol.changed().items()
     ]
-    return " ".join([*words, f"--profile {record.last.protocol.profile}", "--again"])
+    return " ".join([*found, f"--profile {record.last.protocol.profile}", "--again"])
 
 
 def history(case: Case) -> str:
@@ -68,24 +63,35 @@ def history(case: Case) -> str:
     return Query(y="step_time", where=tuple((name, (value,)) for name, value in same.items())).to_url()
 
 
-def missing(record: Record, numbers: Result | None, *, certificate: bool, roof: bool) -> dict[str, str]:
+def missing(record: Record, numbers: Result | None, here: dict[str, Any]) -> dict[str, str]:
     """What this page could show, and the command that measures it."""
     case, found = record.case, dict[str, str]()
     if numbers is None:
         return found
-    if not certificate:
+    if not here["certificate"]:
         wanted = f"--framework {case.framework} --mode {case.mode} --precision {case.precision}"
         found["Proof that it computes the network"] = f"steptime certify {shlex.quote(case.workload)} {wanted}"
-    if not roof:
+    if not here["inside"]:
+        found["Phases, operators, memory and timeline"] = f"steptime profile {words(replace(case, trial=0))}"
+    if not here["roof"]:
         found["Share of what the machine can do"] = "steptime machine"
+    elif not here["roofline"] and here["inside"]:
+        found["Its place under the roofs"] = "steptime machine"
     if numbers.typical_time_seconds.low is None:
         found["An interval across processes"] = command(record).replace("--profile quick", "--profile standard")
+    return found | _without_command(record)
+
+
+def _without_command(record: Record) -> dict[str, str]:
+    case, found = record.case, dict[str, str]()
     if is_low(case.precision) and not (record.accuracy or {}).get("task"):
         found["What the precision costs on the task"] = (
             f"steptime train {shlex.quote(case.workload)} --save weights.safetensors, then this run with "
             "--set weights=weights.safetensors"
         )
-    return found | NO_COMMAND
+    if power(record) is None:
+        found["Power and clocks over time"] = NO_SENSOR if case.device == "cpu" else NO_READING
+    return found
 
 
 def _details(record: Record, numbers: Result | None) -> dict[str, dict[str, Any]]:
