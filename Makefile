@@ -1,9 +1,11 @@
 # Two commands on a fresh machine: `make tour` shows a first result, `make test` proves the tree.
 PYTHON ?= python3
 BIN := .venv/bin
-EVERYTHING := pytorch,jax,tensorflow,onnxruntime,openvino,int8,data,guide,postgres,dev
+EVERYTHING := pytorch,jax,tensorflow,onnxruntime,openvino,int8,data,guide,trace,postgres,dev
+# Else each of the many processes would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: tour test whole frameworks clean
+.PHONY: tour test commands engine contracts frameworks clean
 
 tour: .venv/tour.done
 	$(BIN)/steptime run
@@ -14,18 +16,25 @@ test: .venv/test.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(MAKE) --jobs=2 whole frameworks
+	$(MAKE) --jobs=2 commands engine contracts frameworks
 
-whole:
-	$(BIN)/pytest --ignore=tests/frameworks --ignore=tests/contracts
+# What people see, then everything else: the two longest parts first, side by side.
+SEEN := tests/cli tests/guide tests/browser tests/test_documentation.py
+commands:
+	$(BIN)/pytest --durations=10 $(SEEN)
+
+engine:
+	$(BIN)/pytest --durations=10 $(SEEN:%=--ignore=%) --ignore=tests/frameworks --ignore=tests/contracts
+
+contracts:
+	$(BIN)/pytest --durations=5 tests/contracts --deselect tests/contracts/test_trained_weights.py
+	$(BIN)/pytest tests/contracts/test_trained_weights.py
 
 # A framework keeps its threads for as long as its process lives, so each has a process of its own here as elsewhere.
 FRAMEWORKS := $(filter-out %/__pycache__/,$(wildcard tests/frameworks/*/))
 frameworks:
-	$(BIN)/pytest tests/contracts --deselect tests/contracts/test_trained_weights.py
-	$(BIN)/pytest tests/contracts/test_trained_weights.py
 	$(BIN)/pytest tests/frameworks/test_*.py
-	set -e; for folder in $(FRAMEWORKS); do $(BIN)/pytest $$folder; done
+	set -e; for folder in $(FRAMEWORKS); do $(BIN)/pytest --durations=3 $$folder; done
 
 # An interrupted install leaves no stamp, so the next call goes on with it.
 .venv/tour.done: pyproject.toml | .venv/bin/python
@@ -36,11 +45,12 @@ frameworks:
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$(EVERYTHING)]'
 	touch $@ .venv/tour.done
 
+SYSTEM := chromium postgresql slurmctld slurmd slurm-client munge
 # What is no Python package. Where apt is missing or forbidden the tests that need these skip and say so.
-.venv/system.done: | .venv/bin/python
-	(command -v chromium && ls /usr/lib/postgresql/*/bin/initdb) >/dev/null || (apt-get update -qq && \
-	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium postgresql) \
-	    || echo 'chromium or postgresql could not be installed'
+.venv/system.done: Makefile | .venv/bin/python
+	(which chromium slurmctld slurmd sbatch munged && ls /usr/lib/postgresql/*/bin/initdb) >/dev/null || \
+	    (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(SYSTEM)) \
+	    || echo 'one of $(SYSTEM) could not be installed'
 	touch $@
 
 .venv/bin/python:

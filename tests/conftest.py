@@ -34,6 +34,8 @@ MISBEHAVING = [
     "leaves",
     "hangs",
     "grows",
+    "hoards",
+    "waits",
     "full",
     "fails",
     "prints",
@@ -49,16 +51,25 @@ def interrupts() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(scope="session")
+def plug_ins() -> Callable[[Path, pytest.MonkeyPatch], None]:
+    """Makes workers find the frameworks of `plugins` as if they were installed."""
+
+    def install(folder: Path, patch: pytest.MonkeyPatch) -> None:
+        info = folder / "site" / "misbehaving-1.dist-info"
+        info.mkdir(parents=True)
+        points = [f"{name} = misbehaving:{name}" for name in MISBEHAVING] + ["absent = absent"]
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: misbehaving\nVersion: 1\n")
+        (info / "entry_points.txt").write_text("\n".join(["[steptime.frameworks]", *points, ""]))
+        folders = [str(info.parent), str(PLUGINS), os.environ.get("PYTHONPATH", "")]
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, folders)))
+
+    return install
+
+
 @pytest.fixture
-def misbehaving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers find the frameworks of `plugins` as if they were installed."""
-    info = tmp_path / "site" / "misbehaving-1.dist-info"
-    info.mkdir(parents=True)
-    points = [f"{name} = misbehaving:{name}" for name in MISBEHAVING] + ["absent = absent"]
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: misbehaving\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("\n".join(["[steptime.frameworks]", *points, ""]))
-    folders = [str(info.parent), str(PLUGINS), os.environ.get("PYTHONPATH", "")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, folders)))
+def misbehaving(plug_ins: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plug_ins(tmp_path, monkeypatch)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import resource
 import statistics
 import subprocess
@@ -35,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "executors": {"core", "shelf", "store", "executors"},
     "analysis": {"core", "graph", "store", "analysis", "numpy", "scipy"},
     "session": {"core", "shelf", "store", "analysis", "workloads", "executors", "session"},
-    "exchange": {"core", "shelf", "analysis", "exchange"},
+    "exchange": {"core", "shelf", "analysis", "exchange", "guide", "duckdb"},
     "guide": {
         "core", "store", "analysis", "guide", "duckdb", "fastapi", "jinja2", "markupsafe", "starlette", "vl_convert",
     },
@@ -201,10 +202,12 @@ def test_listing_networks_loads_nothing_heavy() -> None:
 
 
 def test_help_answers_within_a_fifth_of_a_second_of_a_bare_interpreter() -> None:
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
     def seconds(*arguments: str) -> float:
-        """Processor time, because other work on the machine is not ours."""
+        """Processor time, because other work on the machine is not ours, of compiled modules, as users have."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
+        subprocess.run([sys.executable, *arguments], env=kept, capture_output=True, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import random
 import shutil
@@ -17,6 +18,7 @@ import pytest
 
 from steptime.core.foreign import ForeignRun
 from steptime.core.record import Attempt, Failure
+from steptime.store.blobs import Blobs
 from steptime.store.folder import FolderStore
 from steptime.store.imports import Imports
 
@@ -32,6 +34,30 @@ QUIET = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+WORK = {
+    "fingerprint": "f", "unit": "images", "units_per_step": 32, "flops_per_step": 1_000_000, "optimizer": "sgd",
+}  # fmt: skip
+INSIDE: dict[str, Any] = {
+    "phases": {
+        "seconds": {"optimizer": 5e-5, "forward": 3.2e-4, "loss": 1e-5, "backward": 6e-4}, "plain_seconds": 9.5e-4,
+        "perturbation": 0.004, "how": "stamps", "steps": 500,
+    },
+    "operators": {
+        "classes": {"convolution": 0.62, "normalisation": 0.2, "elementwise": 0.1, "framework overhead": 0.08},
+        "operators": [
+            {"name": "aten::convolution_backward", "class": "convolution", "calls": 3, "share": 0.4},
+            {"name": "aten::mkldnn_convolution", "class": "convolution", "calls": 3, "share": 0.22},
+            {"name": "<i>aten::batch_norm</i>", "class": "normalisation", "calls": 2, "share": 0.2},
+        ],
+        "plain_seconds": 9.5e-4, "perturbation": 0.11, "steps": 10, "unlisted_share": 0.0,
+    },
+    "memory": {
+        "held_bytes": {"weights": 480_000, "optimizer state": 960_000, "gradients": 480_000, "activations": 5_600_000},
+        "note": "", "process_peak_bytes": 374_000_000,
+    },
+    "absent": {},
+    "least_bytes": 400_000,
+}  # fmt: skip
 SPEED = {"fp32": 1.0, "bf16": 1.8, "int8": 3.0}
 
 
@@ -86,7 +112,7 @@ class Filled:
     ) -> None:
         self.store, self.attempt_of, self.times_of, self.write = FolderStore(path), attempt_of, times_of, write
         self.ids: dict[str, str] = {}
-        self.seed = 0
+        self.seed, self.steps = 0, 200
         for number, step_ns in enumerate((1.0e6, 1.0e6, 1.0e6, 1.3e6, 1.3e6, 1.3e6)):
             self.record(f"pytorch {number}", step_ns, framework="pytorch")
         for framework, step_ns in (("jax", 0.7e6), ("onnxruntime", 0.5e6)):
@@ -110,7 +136,7 @@ class Filled:
     def record(self, name: str, step_ns: float, **case: Any) -> None:
         self.seed += 1
         for process in range(6):
-            times = self.times_of(100 * self.seed + process, centre_ns=step_ns, noise=0.01)
+            times = self.times_of(100 * self.seed + process, centre_ns=step_ns, noise=0.01, steps=self.steps)
             made = self.attempt(times, process=process, session=f"session {self.seed}", **case)
             identifier = self.write(self.store, made)
             self.ids.setdefault(name, identifier)
@@ -129,7 +155,8 @@ class Filled:
     def machine(self) -> None:
         roof = {"flops_per_second": 4e9, "median_flops_per_second": 3e9, "shape": [512, 512, 512], "n": 9}
         found = {"machine": {"fingerprint": "abc123", "cpu": "A processor"}, "software": {}}
-        found["roofs"] = {"cpu": {"framework": "pytorch", "roofs": {"fp32": roof}}}
+        copy = {"bytes_per_second": 2e9, "median_bytes_per_second": 1.5e9, "shape": [1024], "n": 9}
+        found["roofs"] = {"cpu": {"framework": "pytorch", "roofs": {"fp32": roof, "copy": copy}}}
         path = self.store.path / "machines" / "abc123.json"
         path.parent.mkdir()
         path.write_text(json.dumps(found))
@@ -161,6 +188,58 @@ def filled_address(filled: Filled) -> Iterator[str]:
     source.refresh()
     with served(source) as found:
         yield found
+
+
+class Looked(Filled):
+    """A run that somebody looked inside, on a board that tells its power, under roofs; and one that nobody did."""
+
+    def __init__(
+        self, path: Path, attempt_of: Callable[..., Attempt], times_of: Callable[..., Any], write: Any
+    ) -> None:
+        self.store, self.attempt_of, self.times_of, self.write = FolderStore(path), attempt_of, times_of, write
+        self.ids, self.seed, self.steps = {}, 0, 50
+        board = {"sm_clock_mhz": 1980.0, "power_w": 512.5, "temperature_c": 55.0}
+        self.record("looked", 1.0e6, phase="training", gpu=board, network=WORK)
+        self.record("plain", 1.0e6, phase="training", batch_size=64)
+        made = self.attempt([1] * 40, blocks=1, phase="training", network=WORK)
+        found = {**INSIDE, "operators": {**INSIDE["operators"], "trace": self.trace()}}
+        self.write(self.store, replace(made, task="profile", measurement=None, findings={"profile": found}))
+        self.machine()
+
+    def trace(self) -> dict[str, Any]:
+        """Ten steps of two operators, the second inside the first."""
+        events: list[dict[str, Any]] = [
+            {"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "main"}}
+        ]
+        for step in range(10):
+            for name, start, length in (("step", 0, 900), ("aten::conv2d", 50, 600), ("aten::mkldnn", 100, 500)):
+                events.append({"ph": "X", "name": name, "ts": 1000 * step + start, "dur": length, "pid": 1, "tid": 1})
+        packed = gzip.compress(json.dumps({"traceEvents": events}).encode())
+        return {"sha256": Blobs(self.store.path).put(packed), "bytes": len(packed), "events": 30}
+
+
+@pytest.fixture(scope="module")
+def looked(
+    tmp_path_factory: pytest.TempPathFactory,
+    attempt_of: Callable[..., Attempt],
+    times_of: Callable[..., Any],
+    write: Any,
+) -> Looked:
+    return Looked(tmp_path_factory.mktemp("looked"), attempt_of, times_of, write)
+
+
+@pytest.fixture(scope="module")
+def looked_address(looked: Looked) -> Iterator[str]:
+    source = Source(looked.store)
+    source.refresh()
+    with served(source) as found:
+        yield found
+
+
+@pytest.fixture
+def open_looked(chromium: Any, looked_address: str) -> Iterator[Callable[..., Any]]:
+    with opener(chromium, looked_address) as open_view:
+        yield open_view
 
 
 @pytest.fixture(scope="module")
@@ -217,3 +296,29 @@ def barriers() -> Callable[[Any], list[Any]]:
 
 def _own(url: str, address: str) -> bool:
     return url.startswith((address, "data:", "blob:"))
+
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--screenshots", action="store_true", help="write the pictures of the docs anew")
+
+
+@pytest.fixture
+def picture(request: pytest.FixtureRequest) -> Callable[[Any, str], Path]:
+    """Where the docs keep their picture of a view; taken anew when asked for, in 256 colours to stay small."""
+
+    def take(page: Any, name: str) -> Path:
+        path = IMAGES / f"{name}.png"
+        if request.config.getoption("--screenshots", default=False):
+            from PIL import Image
+
+            path.parent.mkdir(exist_ok=True)
+            page.screenshot(path=path)
+            Image.open(path).convert("RGB").quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(
+                path, optimize=True
+            )
+        return path
+
+    return take

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from steptime.cli.words import byte_count, clock, differing, scaled, settings
+from steptime.analysis.wording import byte_count
+from steptime.cli.words import clock, differing, scaled, settings
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
 

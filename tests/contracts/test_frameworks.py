@@ -126,8 +126,9 @@ def framework(request: pytest.FixtureRequest) -> Candidate:
 
 @pytest.fixture(params=TOLERANCE)
 def precise(framework: Candidate, request: pytest.FixtureRequest) -> Candidate:
-    """At every precision that it has."""
-    candidate = replace(framework, precision=request.param)
+    """At every precision that it has; fp32, which all have, in the mode that it is best known for."""
+    mode = framework.module.MODES[0] if request.param == "fp32" else framework.mode
+    candidate = replace(framework, precision=request.param, mode=mode)
     if reason := framework.module.unsupported(candidate.case()):
         pytest.skip(reason)
     return candidate
@@ -185,7 +186,7 @@ def test_only_a_lack_of_memory_is_one(framework: Candidate) -> None:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_training_lowers_the_loss(framework: Candidate, name: str) -> None:
-    program = framework.lower(work(name, adam(0.01)), phase="training")
+    program = framework.lower(work(name, adam(0.01)), phase="training", mode=framework.module.MODES[0])
     before, _ = program.gradients(work(name).batch)
     for _ in range(40):
         program.step()

@@ -116,7 +116,7 @@ def test_dlbs(file: str, throughput: float, milliseconds: float, real_runs: list
 def test_psc(real_runs: list[ForeignRun]) -> None:
     assert only(real_runs, "results/2018-06-05-k80:2:local").metrics == {
         "throughput": 5238.71626177, "step_time": 0.00954432297945, "speed_uncertainty": 0.86728809406,
-        "jitter": 73.5046674466, "accuracy": 0.9917,
+        "jitter": 73.5046674466, "accuracy": 0.9917, "mean_time": 0.00954432297945, "mean_speed": 5238.71626177,
     }  # fmt: skip
     failures = Counter(run.failure for run in real_runs if run.source == "psc" and run.failure)
     assert failures == {"Slurm's time limit": 3}

@@ -79,3 +79,9 @@ def test_what_a_language_model_calls_accuracy_is_its_loss(read: Read) -> None:
 def test_damaged_lines_are_counted(read: Read) -> None:
     found = read("result_0.txt", LOG + ':::MLLOG {"key": "torn\n')
     assert found.skipped[0].reason == "1 lines that can not be read" and len(found.runs) == 1
+
+
+def test_a_log_of_the_speed_alone_is_no_failure(read: Callable[..., Reading]) -> None:
+    line = ':::MLLOG {"namespace": "", "time_ms": 1, "key": "tracked_stats", "value": {"throughput": 5.0}}\n'
+    (run,) = read("result_0.txt", line).runs
+    assert (run.failure, run.metrics) == ("", {"throughput": 5.0})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from steptime.exchange import Reading
-from steptime.exchange.psc import named
+from steptime.exchange import Reading, Skipped
+from steptime.exchange.psc import HEAD, named, write
 
 Read = Callable[..., Reading]
 
@@ -47,7 +48,7 @@ def test_a_log_has_its_numbers_and_its_node(read: Read) -> None:
     run = read("results/2018-06-05-k80:2:local", LOG).runs[0]
     assert run.metrics == {
         "step_time": 0.00954432297945, "throughput": 5238.71626177, "speed_uncertainty": 0.86728809406,
-        "jitter": 73.5046674466, "accuracy": 0.9917,
+        "jitter": 73.5046674466, "accuracy": 0.9917, "mean_time": 0.00954432297945, "mean_speed": 5238.71626177,
     }  # fmt: skip
     assert run.dimensions["effective_batch"] == 50 and run.dimensions["server"] == "gpu013"
     assert run.started == "2018-06-05T10:14:13" and "one tower" in run.defects[0]
@@ -64,6 +65,33 @@ def test_a_job_over_its_time_stays_a_failure(read: Read) -> None:
 def test_speed_of_one_gpu_is_not_called_the_speed_of_all(read: Read) -> None:
     run = read("results/2018-06-14-GPU-k80:2:50:local:IN", LOG).runs[0]
     assert "throughput" not in run.metrics and run.metrics["throughput_per_device"] == 5238.71626177
+
+
+def test_rows_become_their_table_of_today() -> None:
+    row = {
+        "id": "a",
+        "model": "deepmnist",
+        "phase": "training",
+        "mean_speed": 8732.9,
+        "mean_time": 0.0057,
+        "jitter": 7.5,
+    }
+    row |= {"throughput": 9000.0, "speed_uncertainty": 6.3, "device": "p100", "devices": 2.0, "data": "scratch"}
+    (page,) = write([row])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d:TF_PERFORMANCE_RESULTS\.csv", page.name)
+    assert page.data.decode() == f"{HEAD}\n0,8732.9,0.0057,6.3,7.5,p100,2,$SCRATCH\n"
+
+
+def test_the_table_read_back_is_the_same_table(read: Read) -> None:
+    text = f"{HEAD}\n0,8732.9,0.0057254,6.3,760.2,p100,2,$SCRATCH\n1,5250.9,0.0095221,0.7,65.7,k80,1,$LOCAL\n"
+    runs = read("2018-06-05:TF_PERFORMANCE_RESULTS.csv", text).runs
+    (page,) = write([{"id": run.id, **run.dimensions, **run.metrics} for run in runs])
+    assert page.data.decode() == text
+
+
+def test_another_network_is_not_sold_as_theirs() -> None:
+    (skipped,) = write([{"id": "a", "model": "resnet50", "phase": "training", "throughput": 1.0}])
+    assert isinstance(skipped, Skipped) and "no column for other networks" in skipped.reason
 
 
 def test_the_table(read: Read) -> None:

@@ -77,6 +77,18 @@ def grow() -> None:
         hoard.append(bytearray(64 << 20))
 
 
+def hoard() -> None:
+    """Holds more than anybody granted, and keeps it until somebody notices."""
+    held = bytearray(b"x") * (600 << 20)
+    time.sleep(60)
+    del held
+
+
+def wait_for_the_gate() -> None:
+    while not Path(os.environ["STEPTIME_TEST_GATE"]).exists():
+        time.sleep(0.02)
+
+
 def print_and_leave() -> None:
     for number in range(1000):
         print("line", number)
@@ -113,6 +125,8 @@ segfault = Framework(lambda: ctypes.string_at(0) and None)
 leaves = Framework(lambda: sys.exit(3))
 hangs = Framework(lambda: time.sleep(1000))
 grows = Framework(grow)
+hoards = Framework(hoard)
+waits = Framework(wait_for_the_gate)
 full = Framework(run_out_of_device_memory)
 fails = Framework(fail)
 prints = Framework(print_and_leave)

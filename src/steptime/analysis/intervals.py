@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+from math import exp, hypot, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,30 @@ class Interval:
     def half_width(self) -> float:
         """Relative to the centre."""
         return (self.high - self.low) / 2 / abs(self.centre)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    value: float
+    low: float | None
+    high: float | None
+
+    def scaled(self, factor: float) -> Ratio:
+        low, high = (None if end is None else factor * end for end in (self.low, self.high))
+        return Ratio(factor * self.value, low, high)
+
+
+Ends = tuple[float, float | None, float | None]  # a positive value, and its interval where it has one
+
+
+def ratio(above: Ends, below: Ends) -> Ratio:
+    """Of two independent results on a log scale: half-widths add as squares. Without both intervals it has none."""
+    value, reach = above[0] / below[0], 0.0
+    for _, low, high in (above, below):
+        if not low or not high or low <= 0:
+            return Ratio(value, None, None)
+        reach = hypot(reach, log(high / low) / 2)
+    return Ratio(value, value * exp(-reach), value * exp(reach))
 
 
 def student(values: Numbers, alpha: float) -> Interval | None:

@@ -19,6 +19,7 @@ SUPER_LINEAR = 1.25  # larger caches in sum may speed a device up, but not by mo
 ACROSS_SERVERS = 1.5  # other hosts and power limits come on top
 BATCH_TOLERANCE = 0.05
 SHARES = ("accuracy", "utilisation")
+OTHER_THAN_SAMPLES = re.compile("quer|token|word|character")  # units of which a sample has several, or none
 MAY_BE_NEGATIVE = {"loss", "task_loss", "score", "task_metric", "temperature"}
 ONE_QUESTION = (
     "model", "phase", "precision", "device", "framework", "software", "scenario", "suite", "mode", "unit", "submitter",
@@ -153,7 +154,7 @@ def _shares(dimensions: dict[str, Any], metrics: dict[str, float]) -> str:
 
 def _batch(dimensions: dict[str, Any], metrics: dict[str, float]) -> str:
     batch, speed, seconds = dimensions.get("effective_batch"), metrics.get("throughput"), metrics.get("step_time")
-    if not batch or not speed or not seconds or dimensions.get("unit") == "queries":
+    if not batch or not speed or not seconds or OTHER_THAN_SAMPLES.search(str(dimensions.get("unit", ""))):
         return ""
     ratio = speed * seconds / batch
     if abs(ratio - 1) <= BATCH_TOLERANCE + _rounding(speed) + _rounding(seconds):

@@ -19,3 +19,9 @@ def duration(seconds: float) -> str:
 
 def percent(share: float) -> str:
     return f"{100 * share:.2g} %" if abs(share) < 0.1 else f"{100 * share:.0f} %"
+
+
+def byte_count(value: int) -> str:
+    """Memory comes in powers of two."""
+    size, unit = next(((1 << s, u) for s, u in ((30, "GiB"), (20, "MiB"), (10, "KiB")) if value >= 1 << s), (1, "B"))
+    return f"{digits(value / size)} {unit}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steptime.cli.output import document, say
+from steptime.cli.output import document, say, write_file
 from steptime.core.errors import SteptimeError
 
 if TYPE_CHECKING:
@@ -24,22 +24,18 @@ def chart_command(
     json: Annotated[bool, typer.Option("--json", help="Print the rows that were drawn as one JSON document.")] = False,
 ) -> None:
     """Draws stored results."""
-    from steptime.cli.request import reading_store, warn_of_problems
+    from steptime.cli.request import opened_desk
     from steptime.guide.chart import spec
-    from steptime.guide.index import Index
     from steptime.guide.query import from_url
-    from steptime.guide.rows import rows
 
     asked = from_url(query)
     if output.suffix not in KINDS:
         raise SteptimeError(f"A picture is {', '.join(KINDS)}; found {output.name!r}.")
-    store, index = reading_store(), Index()
-    index.add(rows(store.records()))
-    warn_of_problems(store)
-    points = index.points(asked)
+    desk = opened_desk()
+    points = desk.index.points(asked)
     if not points:
-        raise SteptimeError(f"Nothing in {store.path} has {asked.y} and {asked.x} and fits {query!r}.")
-    _write(output, spec(asked, points, index.values))
+        raise SteptimeError(f"Nothing in {desk.source.store.path} has {asked.y} and {asked.x} and fits {query!r}.")
+    _write(output, spec(asked, points, desk.index.values))
     if json:
         document({"query": asked.to_url(), "points": [asdict(point) for point in points]})
     else:
@@ -49,11 +45,7 @@ def chart_command(
 def _write(path: Path, chart: dict[str, Any]) -> None:
     from steptime.guide.drawing import drawn
 
-    data = drawn(path.suffix, chart)
-    try:
-        path.write_bytes(data)
-    except OSError as problem:
-        raise SteptimeError(f"{path} can not be written: {problem.strerror}.") from problem
+    write_file(path, drawn(path.suffix, chart))
 
 
 def _tell(path: Path, asked: Query, points: list[Point]) -> None:

@@ -13,6 +13,7 @@ from steptime.core.record import Attempt
 
 START_SECONDS = {"numpy": 0.5}
 OTHER_START_SECONDS = 3.0  # a fresh process that imports a framework
+BUILD_SECONDS = {"eager": 0.0, "graph": 3.0, "session": 3.0}  # a graph is put together; all other modes compile
 COMPILE_SECONDS = 20.0
 PILOT_STEPS = 5  # the first one, and those that choose the group
 # FLOP/s where no roof of this machine is known: slow for their kind, since a wait that ends early annoys nobody.
@@ -70,7 +71,7 @@ def speed(case: Case, roofs: Roofs) -> float:
 def _guess(case: Case, protocol: Protocol, step: float) -> float:
     """Of one process. What warm-up leaves over counts as measurement, so slow steps are not run twice over."""
     start = START_SECONDS.get(case.framework, OTHER_START_SECONDS)
-    compiling = COMPILE_SECONDS if case.mode != "eager" else 0.0
+    compiling = BUILD_SECONDS.get(case.mode, COMPILE_SECONDS)
     patience = 1 if case.device == "cpu" else 2
     most = min(patience * protocol.warmup_most_seconds, protocol.budget_seconds / 4)
     steps = max(min(protocol.warmup_steps, most / step), protocol.least_steps) + PILOT_STEPS

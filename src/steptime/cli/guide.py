@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
+import signal
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from steptime.cli.output import say
 from steptime.core.errors import NotInstalled, SteptimeError
+
+if TYPE_CHECKING:
+    from socket import socket
+
+TERMINATED = 128 + signal.SIGTERM
 
 
 def guide_command(
@@ -30,27 +35,29 @@ def guide_command(
         from steptime.guide.server import app
     except ImportError as problem:
         raise NotInstalled(f"The guide needs more ({problem}): pip install 'steptime[guide]'") from None
-    from steptime.cli.request import store_folder, warn_of_problems
+    from steptime.cli.request import opened_desk
     from steptime.guide.access import Access
-    from steptime.guide.source import Source
-    from steptime.store.folder import FolderStore
 
-    access, source = Access(host, token), Source(FolderStore(store_folder()))
-    listening = _listen(host, port)
-    source.refresh()
-    warn_of_problems(source.store)
+    access, listening = Access(host, token), _listen(host, port)
+    source = opened_desk().source
     address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
     once = ", the first time with ?token=TOKEN" if token else ""
     say(f"{source.index.count():,} results of {source.store.path}: {address}{once} (Ctrl-C ends it)")
     sys.stdout.flush()  # a pipe would hold it until the end
-    uvicorn.Server(uvicorn.Config(app(source, access), log_level="warning")).run(sockets=[listening])
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """Before the store is read: whoever can not listen is told at once."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that it tidies up after itself
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family)
+        uvicorn.Server(uvicorn.Config(app(source, access), log_level="warning")).run(sockets=[listening])
+    finally:
+        source.close()
+
+
+def _listen(host: str, port: int) -> socket:
+    """Before the store is read: whoever can not listen is told at once."""
+    from socket import SOCK_STREAM, create_server, getaddrinfo
+
+    try:
+        family = getaddrinfo(host, port, type=SOCK_STREAM)[0][0]
+        return create_server((host, port), family=family)
     except OSError as problem:
         number = problem.errno or 0
         why = os.strerror(number) if number > 0 else problem.strerror  # names that nobody knows have their own numbers

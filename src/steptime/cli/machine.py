@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json as json_text
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from steptime import shelf
-from steptime.analysis.wording import digits
+from steptime.analysis.wording import byte_count, digits
 from steptime.cli import output
 from steptime.cli.request import store_folder
 from steptime.cli.watch import Progress
-from steptime.cli.words import byte_count, clock, scaled
+from steptime.cli.words import clock, scaled
 from steptime.core.errors import SteptimeError
+
+if TYPE_CHECKING:
+    from subprocess import Popen
 
 REPEATED = ("memory_gib", "clock_source", "python")  # said elsewhere
 
@@ -47,10 +48,13 @@ def machine_command(
 
 def _ask(progress: Progress, flags: list[str]) -> dict[str, Any]:
     """The answers of `steptime.roofs`, which runs in its own process because it imports frameworks."""
+    from subprocess import PIPE, Popen
+    from tempfile import TemporaryFile
+
     found: dict[str, Any] = {"machine": {}, "software": {}, "roofs": {}}
     command = [sys.executable, "-P", "-m", "steptime.roofs", *flags]
     with TemporaryFile("w+") as errors:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+        with Popen(command, stdout=PIPE, stderr=errors, text=True) as process:
             _listen(process, found, progress)
         errors.seek(0)
         complaints = errors.read().strip().splitlines()
@@ -59,7 +63,7 @@ def _ask(progress: Progress, flags: list[str]) -> dict[str, Any]:
     return found
 
 
-def _listen(process: subprocess.Popen[str], found: dict[str, Any], progress: Progress) -> None:
+def _listen(process: Popen[str], found: dict[str, Any], progress: Progress) -> None:
     for line in process.stdout or ():
         answer = json_text.loads(line)
         part = answer.pop("part")

@@ -13,16 +13,23 @@ from typing import Annotated, Any
 import typer
 
 from steptime import __version__
+from steptime.cli.cancel import cancel_command
 from steptime.cli.certify import certify_command
 from steptime.cli.chart import chart_command
+from steptime.cli.collect import collect_command
 from steptime.cli.compare import compare_command
+from steptime.cli.export import export_command
 from steptime.cli.guide import guide_command
 from steptime.cli.import_ import import_command
 from steptime.cli.list import list_command
 from steptime.cli.machine import machine_command
+from steptime.cli.profile import profile_command
+from steptime.cli.report import report_command
 from steptime.cli.run import run_command
 from steptime.cli.show import show_command
+from steptime.cli.status import status_command
 from steptime.cli.store import COMMANDS as STORE_COMMANDS
+from steptime.cli.submit import submit_command
 from steptime.cli.train import train_command
 from steptime.core.errors import SteptimeError
 
@@ -98,11 +105,18 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "show": show_command,
     "compare": compare_command,
     "machine": machine_command,
+    "profile": profile_command,
     "certify": certify_command,
     "chart": chart_command,
+    "report": report_command,
+    "export": export_command,
     "train": train_command,
     "import": import_command,
     "guide": guide_command,
+    "submit": submit_command,
+    "status": status_command,
+    "collect": collect_command,
+    "cancel": cancel_command,
 }
 for name, function in COMMANDS.items():
     app.command(name)(spoken(function, AFTER_INTERRUPT.get(name, "interrupted.")))

@@ -6,7 +6,10 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+
+from steptime.core.errors import SteptimeError
 
 PIPED_WIDTH = 200  # a pipe has no width: wide enough that nothing is folded
 
@@ -33,6 +36,13 @@ def width() -> int:
 def document(value: Any) -> None:
     """One JSON document. What is not a number is null: JSON has no infinity."""
     print(json.dumps(_finite(value), ensure_ascii=False, indent=2))
+
+
+def write_file(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as problem:
+        raise SteptimeError(f"{path} can not be written: {problem.strerror}.") from problem
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steptime.cli import output
-from steptime.core.errors import SteptimeError, unknown
+from steptime.core.errors import NotInstalled, SteptimeError, unknown
 
 if TYPE_CHECKING:
     from steptime.core.plan import Plan, Request
+    from steptime.guide.desk import Desk
     from steptime.store.folder import FolderStore
     from steptime.store.postgres import PostgresStore
     from steptime.store.reading import ReadingStore
@@ -48,6 +49,22 @@ def reading_store() -> FolderStore | PostgresStore:
 
     word = _store_word()
     return PostgresStore(word) if is_database(word) else FolderStore(word)
+
+
+def opened_desk() -> Desk:
+    """Everything stored, own and imported, ready to be asked."""
+    try:
+        from steptime.guide.cache import Cache
+        from steptime.guide.desk import Desk
+        from steptime.guide.source import Source
+    except ImportError as problem:
+        raise NotInstalled(f"Questions need more ({problem}): pip install 'steptime[guide]'") from None
+    store = reading_store()
+    name = store.path.resolve() if isinstance(store.path, Path) else store.path
+    desk = Desk(Source(store, Cache(str(name))))
+    desk.source.refresh()
+    warn_of_problems(store)
+    return desk
 
 
 def _store_word() -> str:

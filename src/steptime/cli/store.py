@@ -55,7 +55,7 @@ def push_command(
     ],
     json: Json = False,
 ) -> None:
-    """Sends all attempts and imported rows to PostgreSQL; what is there already is not sent. Nothing is removed."""
+    """Sends attempts, imported rows, machines and blobs to PostgreSQL; what is there is not sent. Removes nothing."""
     from steptime.store.postgres import named
     from steptime.store.pushing import push
 
@@ -65,7 +65,8 @@ def push_command(
         output.document({"database": named(database), **vars(done)})
         return
     sent = f"{_counted(done.runs, 'attempt')} and {_counted(done.foreign_runs, 'imported row')}"
-    output.say(f"{sent} sent to {named(database)}; {done.present:,} were there.")
+    files = f"{_counted(done.machines, 'machine')} and {_counted(done.blobs, 'blob')}"
+    output.say(f"{sent}, {files} sent to {named(database)}; {done.present:,} attempts and rows were there.")
     _say_left(done.left)
 
 

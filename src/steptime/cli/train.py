@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_text
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,9 +14,11 @@ from steptime.cli import output
 from steptime.cli.request import read_plan, store_folder
 from steptime.cli.watch import Progress
 from steptime.cli.words import clock, settings
-from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
-from steptime.core.record import Attempt
+
+if TYPE_CHECKING:
+    from steptime.core.case import Case
+    from steptime.core.record import Attempt
 
 FAILED = 3
 

@@ -25,12 +25,6 @@ def scaled(value: float, unit: str) -> str:
     return f"{digits(value / size)} {prefix}{unit}"
 
 
-def byte_count(value: int) -> str:
-    """Memory comes in powers of two."""
-    size, unit = next(((1 << s, u) for s, u in ((30, "GiB"), (20, "MiB"), (10, "KiB")) if value >= 1 << s), (1, "B"))
-    return f"{digits(value / size)} {unit}"
-
-
 def processes(count: int) -> str:
     return "1 process" if count == 1 else f"{count} processes"
 

@@ -1,4 +1,4 @@
-"""SHELF: one file per thing that a worker can be asked to do with a case: measure it, certify it, train it."""
+"""SHELF: one file or folder per thing that a worker can be asked to do with a case: measure, certify, train, …"""
 
 from __future__ import annotations
 

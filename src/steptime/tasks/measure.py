@@ -13,6 +13,7 @@ from steptime.core.accuracy import is_low
 from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.measurement import Measurement
+from steptime.data import staging
 from steptime.engine import accuracy
 from steptime.engine.meter import Meter
 from steptime.engine.task_metric import task_metric
@@ -25,20 +26,29 @@ COMPARED_SEED = 1000  # far from the seeds of the step's batch and of calibratio
 
 
 def perform(setting: Setting) -> None:
+    """Where the case names a tier, its data set lies there meanwhile."""
+    case, tier = setting.job.case, setting.job.options.get("tier", "")
+    if not tier:
+        measure(setting, {}, {})
+        return
+    with staging.staged(workloads.load(case.workload).data_set(case).SET, tier) as told:
+        measure(setting, {"staging": told["seconds"]}, {"staging": {"tier": case.staging, **told}})
+
+
+def measure(setting: Setting, staged_seconds: dict[str, float], findings: dict[str, Any]) -> None:
     job, case = setting.job, setting.job.case
     begin = time.perf_counter()
     work = workloads.load(case.workload).build(case)
     program = setting.framework.lower(work, case)
-    starts = {"import": setting.import_seconds, "build": time.perf_counter() - begin}
+    starts = {"import": setting.import_seconds, **staged_seconds, "build": time.perf_counter() - begin}
     meter = Meter(program, case, job.protocol)
     measurement = in_turns(meter, job, setting.answers, starts) if setting.answers else straight(meter, starts)
     measurement = with_kernels(measurement, program)
-    findings: dict[str, Any] = {}
     if is_low(case.precision):
         compared = Compared.chosen(case, work)
         low = compared.outputs(program, None if case.phase == "inference" else work)
         del meter, program  # two of them may be more than a device holds
-        findings = {"accuracy": compared.price(setting, work, low)}
+        findings = {**findings, "accuracy": compared.price(setting, work, low)}
     setting.journal.measured(measurement, findings)
 
 
