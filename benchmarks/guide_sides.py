@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,15 @@ NARROW = ("model", "phase", "framework", "device", "precision")
 Ask = Callable[[str, list[Any]], tuple[float, list[tuple[Any, ...]]]]
 
 
-def sides(index: Index, questions: dict[str, str], names: list[str]) -> Iterator[str]:
-    """Lines of a table: CPU milliseconds, and how many times the guide's."""
-    cells = index.has_cells
-    table, columns = _table(index, cells, names)
-    yield f"the same questions of the same {len(table):,} {'cells' if cells else 'rows'}, CPU ms (times the guide's):"
+def sides(index: Index, questions: dict[str, str], names: list[str], *, cells: bool) -> Iterator[str]:
+    """Lines of a table: CPU milliseconds, and how many times the guide's. The others have all rows, or the cells."""
+    columns = _columns(index, cells, names)
+    table = partial(_rows, index, cells, list(columns))
+    yield f"the guide, and the others with {'the same cells' if cells else 'all rows'}, CPU ms (times the guide's):"
     yield "question   answer          guide              SQLite          PostgreSQL"
     with tempfile.TemporaryDirectory(prefix="steptime-sides-") as folder, _postgres(Path(folder)) as postgres:
-        asks: dict[str, Ask | None] = {"SQLite": _sqlite(table, columns)}
-        asks["PostgreSQL"] = _filled(postgres, table, columns) if postgres else None
+        asks: dict[str, Ask | None] = {"SQLite": _sqlite(table(), columns)}
+        asks["PostgreSQL"] = _filled(postgres, table(), columns) if postgres else None
         for word, text in questions.items():
             query = from_url(text)
             for name, guide, statements in _statements(index, query, names, cells):
@@ -98,18 +99,23 @@ def _told(ask: Ask, statement: tuple[str, list[Any]]) -> float:
     return min(ask(*statement)[0] for _ in range(3))
 
 
-def _table(index: Index, cells: bool, names: list[str]) -> tuple[list[tuple[Any, ...]], dict[str, str]]:
-    """Only what the questions touch: a narrow table is a gift to whoever stores rows."""
+def _columns(index: Index, cells: bool, names: list[str]) -> dict[str, str]:
+    """Only what the questions touch, with types: a narrow table is a gift to whoever stores rows."""
     parts = [f"throughput_{part}" for part in ("n", "least", "most", "total")] if cells else ["throughput"]
-    words = dict.fromkeys([*names, *NARROW, "replica_batch", "status", "plausible"])
-    found = index.database.execute(
-        f"SELECT {', '.join(sql.quoted(name) for name in (*words, *parts))} FROM {'cells' if cells else 'runs'}"
-    )
-    kinds = {column[0]: "text" if str(column[1]) == "VARCHAR" else "double precision" for column in found.description}
-    return found.fetchall(), kinds
+    words = dict.fromkeys([*names, *NARROW, "replica_batch", "status", "plausible", *parts])
+    listed = ", ".join(sql.quoted(name) for name in words)
+    found = index.database.execute(f"SELECT {listed} FROM {'cells' if cells else 'runs'} LIMIT 0").description
+    return {column[0]: "text" if str(column[1]) == "VARCHAR" else "double precision" for column in found}
 
 
-def _sqlite(rows: list[tuple[Any, ...]], columns: dict[str, str]) -> Ask:
+def _rows(index: Index, cells: bool, columns: list[str]) -> Iterator[tuple[Any, ...]]:
+    listed = ", ".join(sql.quoted(name) for name in columns)
+    cursor = index.database.cursor().execute(f"SELECT {listed} FROM {'cells' if cells else 'runs'}")
+    while some := cursor.fetchmany(10_000):
+        yield from some
+
+
+def _sqlite(rows: Iterator[tuple[Any, ...]], columns: dict[str, str]) -> Ask:
     database = sqlite3.connect(":memory:")
     database.execute(f"CREATE TABLE runs ({', '.join(f'{sql.quoted(name)} {kind}' for name, kind in columns.items())})")
     database.executemany(f"INSERT INTO runs VALUES ({', '.join('?' * len(columns))})", rows)
@@ -124,7 +130,7 @@ def _sqlite(rows: list[tuple[Any, ...]], columns: dict[str, str]) -> Ask:
     return ask
 
 
-def _filled(connection: Any, rows: list[tuple[Any, ...]], columns: dict[str, str]) -> Ask:
+def _filled(connection: Any, rows: Iterator[tuple[Any, ...]], columns: dict[str, str]) -> Ask:
     made = ", ".join(f"{sql.quoted(name)} {kind}" for name, kind in columns.items())
     connection.execute(f"CREATE TABLE runs ({made})")
     with connection.cursor().copy("COPY runs FROM STDIN") as copy:

@@ -11,7 +11,7 @@ from typing import Any
 
 from steptime.core.errors import SteptimeError
 
-PIPED_WIDTH = 200  # a pipe has no width: wide enough that nothing is folded
+PIPED_WIDTH = 320  # a pipe has no width: wide enough that nothing is folded
 
 
 def say(text: str = "") -> None:

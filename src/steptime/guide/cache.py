@@ -20,7 +20,12 @@ from steptime.store.drafts import draft_of
 
 WORTH_SECONDS = 1.0  # of work: what was made faster is made again
 UNUSED_SECONDS = 30 * 86_400.0
-MAKERS = ("analysis/*.py", "core/foreign.py", "guide/*.py")  # whose rows are no more the same when these change
+MAKERS = (
+    "analysis/*.py",
+    "core/foreign.py",
+    *(f"guide/{name}.py" for name in ("catalogue", "intake", "ledger", "rows", "sql", "table")),
+)
+"""When one of these changes, so may the rows."""
 
 
 class Cache:
