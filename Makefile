@@ -5,7 +5,7 @@ EVERYTHING := pytorch,jax,tensorflow,onnxruntime,openvino,int8,data,guide,trace,
 # Else each of the many processes would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: tour test commands engine contracts frameworks clean
+.PHONY: tour test commands engine documentation contracts frameworks clean
 
 tour: .venv/tour.done
 	$(BIN)/steptime run
@@ -16,15 +16,18 @@ test: .venv/test.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(MAKE) --jobs=2 commands engine contracts frameworks
+	$(MAKE) --jobs=2 commands engine documentation contracts frameworks
 
 # What people see, then everything else: the two longest parts first, side by side.
-SEEN := tests/cli tests/guide tests/browser tests/test_documentation.py
+SEEN := tests/cli tests/guide tests/browser
 commands:
 	$(BIN)/pytest --durations=10 $(SEEN)
 
 engine:
-	$(BIN)/pytest --durations=10 $(SEEN:%=--ignore=%) --ignore=tests/frameworks --ignore=tests/contracts
+	$(BIN)/pytest --durations=10 $(SEEN:%=--ignore=%) --ignore=tests/test_documentation.py --ignore=tests/frameworks --ignore=tests/contracts
+
+documentation:
+	$(BIN)/pytest --durations=10 tests/test_documentation.py
 
 contracts:
 	$(BIN)/pytest --durations=5 tests/contracts --deselect tests/contracts/test_trained_weights.py

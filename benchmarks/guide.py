@@ -28,6 +28,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from guide_browser import in_chromium
 from guide_sides import sides
@@ -110,7 +111,8 @@ def filed(store: Path, count: int) -> None:
                 speed = made[which]["speed"] * dice.gauss(1, 0.02)
                 metrics = {"throughput": speed, "throughput_low": 0.99 * speed, "throughput_high": 1.01 * speed}
                 metrics |= {"step_time": made[which]["effective_batch"] / speed, "power": dice.uniform(100, 700)}
-                common = f'"source": "generated", "original": "{original}", "file": "f", "place": "row {number}"'
+                name = UUID(bytes=sha256(f"{original} {number}".encode()).digest()[:16], version=5)
+                common = f'"id": "{name}", "source": "generated", "original": "{original}", "place": "row {number}"'
                 moment = f"2026-{number % 12 + 1:02}-{number % 28 + 1:02}T00:00:{number % 60:02}"
                 rest = f'"started": "{moment}", "dimensions": {words[which]}, "metrics": {json.dumps(metrics)}'
                 file.write(f"{{{common}, {rest}}}\n")

@@ -201,6 +201,30 @@ def test_a_settled_folder_is_not_listed_again(
     assert len(seen(source)) == 3
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [b"{", b"[1]", b"{}", b"\xff\xfe", b'{"id": "a"', b'"text"', b"null", b'{"id": "\xff"}', b"x" * 20_000_000],
+)
+def test_a_damaged_line_of_an_import_is_told_and_the_rest_is_there(store: FolderStore, damage: bytes) -> None:
+    source, file = Source(store), imported(store, "a", 3)
+    lines = file.read_bytes().splitlines()
+    file.write_bytes(b"\n".join([lines[0], damage, *lines[1:], b""]))
+    assert len(seen(source)) == 3 and "line 2 is damaged" in store.problems[0] and len(store.problems) == 1
+
+
+def test_imported_values_fit_their_columns_or_are_absent(store: FolderStore) -> None:
+    dimensions = {"model": "ü\0</b>", "devices": "8", "replica_batch": "many", "framework_version": 2.5, "odd": 1}
+    metrics = {"throughput": 0.1 + 0.2, "step_time": "0.5", "power": float("nan"), "energy": float("inf"), "cost": None}
+    imported(store, "a", dimensions=dimensions, metrics=metrics, quarantine="19 times on 8")
+    imported(store, "b", failure="out of memory", started="2017-01-01")
+    doubted, failed = sorted(seen(Source(store)), key=lambda row: str(row["started"]))
+    assert (doubted["model"], doubted["devices"], doubted["framework_version"]) == ("ü\0</b>", 8.0, "2.5")
+    assert (doubted["throughput"], doubted["step_time"]) == (0.1 + 0.2, 0.5)
+    assert [doubted[name] for name in ("replica_batch", "power", "energy", "cost")] == [None] * 4
+    assert (doubted["status"], doubted["plausible"], doubted["source"]) == ("ok", "no", "lambda")
+    assert (failed["status"], failed["plausible"], failed["started"]) == ("failed", "yes", "2017-01-01")
+
+
 def test_a_damaged_part_is_told_once_and_the_rest_is_there(store: FolderStore, measured: Measured) -> None:
     source = Source(store)
     measured("a")

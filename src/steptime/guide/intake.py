@@ -4,12 +4,13 @@ gone."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from steptime.core.foreign import ForeignRun
 from steptime.core.record import Attempt, Record
 from steptime.guide.index import Index
 from steptime.guide.ledger import Key, Ledger
-from steptime.guide.rows import Row, foreign_row, row
+from steptime.guide.rows import Row, row
+from steptime.store.foreign import read_line
 from steptime.store.news import Piece
 from steptime.store.reading import ReadingStore
 
@@ -44,10 +45,8 @@ class Intake:
         self.ledger.forget(list(lost))
         self.ledger.note(new)
         records = self._records(keys, new)
-        rows = {record.attempts[0].id: made for record in records if (made := self._made(record))}
-        foreign = (made for piece in pieces for run in piece.foreign if (made := self._foreign(run, piece.place)))
-        whole = [piece.place for piece in pieces if piece.whole]
-        self.index.add(_chained(rows.values(), foreign), instead_of=old, places=[*gone, *whole])
+        self.index.add((made for record in records if (made := self._made(record))), instead_of=old, places=gone)
+        self._take_foreign(pieces)
         self.ledger.name_rows({one.id: r.attempts[0].id for r in records for one in r.attempts})
         self._mark(pieces, gone)
 
@@ -65,18 +64,17 @@ class Intake:
         try:
             return row(record)
         except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as problem:
-            self._tell(record.attempts[0].id, problem)
+            name = record.attempts[0].id
+            self.store.problems.append(f"{name}: no result follows from it ({problem!r}); it is left as it is.")
             return None
 
-    def _foreign(self, run: ForeignRun, place: str) -> Row | None:
-        try:
-            return {**foreign_row(run), "place": place}
-        except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as problem:
-            self._tell(run.id, problem)
-            return None
-
-    def _tell(self, name: str, problem: Exception) -> None:
-        self.store.problems.append(f"{name}: no result follows from it ({problem!r}); it is left as it is.")
+    def _take_foreign(self, pieces: list[Piece]) -> None:
+        """Lines are looked at one by one only where some are damaged."""
+        lines = ((piece.place, line) for piece in pieces for line in piece.foreign)
+        if self.index.add_foreign(lines, places=[piece.place for piece in pieces if piece.whole]):
+            for piece in pieces:
+                for number, line in enumerate(piece.foreign, 1):
+                    list(read_line(Path(piece.place), number, line, self.store.problems))
 
     def _mark(self, pieces: list[Piece], gone: list[str]) -> None:
         """What has a problem is told again by the next process."""
@@ -99,8 +97,3 @@ def _gathered(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
             some, weight = [], 0.0
     if some:
         yield some
-
-
-def _chained(*many: Iterable[Row]) -> Iterator[Row]:
-    for rows in many:
-        yield from rows

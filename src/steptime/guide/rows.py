@@ -7,7 +7,6 @@ from typing import Any
 
 from steptime.analysis.result import Result, result
 from steptime.analysis.throughput import Estimate
-from steptime.core.foreign import ForeignRun
 from steptime.core.record import Attempt, Record
 from steptime.guide.catalogue import DIMENSIONS, METRICS
 
@@ -28,13 +27,6 @@ def row(record: Record) -> Row:
         return found
     numbers = result(record)
     return {**found, "grade": numbers.grade, "unit": numbers.throughput.unit, **_speed(numbers), **_price(record)}
-
-
-def foreign_row(run: ForeignRun) -> Row:
-    """Another tool's result: what the catalogue has no name for stays in the run."""
-    known = {name: value for name, value in {**run.dimensions, **run.metrics}.items() if name in COLUMNS}
-    told = {"source": run.source, "status": run.status, "plausible": "no" if run.quarantine else "yes"}
-    return {"id": run.id, "started": run.started, **known, **told}
 
 
 def _dimensions(record: Record) -> Row:

@@ -177,6 +177,37 @@ def cell() -> str:
     return f"hash({', '.join(quoted(name) for name in CELL)})"
 
 
+def foreign() -> str:
+    """Rows from a file of imported ones. What the catalogue has no name for, and what is no number where one is needed,
+    stays in the file."""
+    told = {
+        "source": '"source"',
+        "status": "CASE WHEN coalesce(failure, '') = '' THEN 'ok' ELSE 'failed' END",
+        "plausible": "CASE WHEN coalesce(quarantine, '') = '' THEN 'yes' ELSE 'no' END",
+    }
+    parts = {"dimensions": list(DIMENSIONS), "metrics": [name for name in COLUMNS if name not in DIMENSIONS]}
+    types = dict.fromkeys(("id", "kept_in", "started", "source", "failure", "quarantine"), "VARCHAR")
+    for part, names in parts.items():
+        types[part] = f"STRUCT({', '.join(f'{quoted(name)} VARCHAR' for name in names)})"
+    columns = "{" + ", ".join(f"'{name}': '{kind}'" for name, kind in types.items()) + "}"
+    form = "format = 'newline_delimited', ignore_errors = TRUE"
+    source = f"read_json(?, {form}, columns = {columns}, maximum_object_size = ?)"
+    values = [
+        f"{told.get(name) or _number_or_word(name, f'{part}.{quoted(name)}')} AS {quoted(name)}"
+        for part, names in parts.items()
+        for name in names
+    ]
+    rows = f"""SELECT DISTINCT ON ("id") "id", coalesce("started", '') AS started, kept_in AS place, {", ".join(values)}
+        FROM {source} WHERE "id" IS NOT NULL AND kept_in IS NOT NULL"""
+    return f'SELECT "id", "started", "place", {cell()} AS cell, {", ".join(map(quoted, COLUMNS))} FROM ({rows})'
+
+
+def _number_or_word(name: str, value: str) -> str:
+    if name in DIMENSIONS and not DIMENSIONS[name].number:
+        return value
+    return f"CASE WHEN isfinite(TRY_CAST({value} AS DOUBLE)) THEN TRY_CAST({value} AS DOUBLE) END"
+
+
 def listed() -> str:
     """A row's names in the guide; the others are the index's own affair."""
     return ", ".join(quoted(name) for name in ("id", "started", *COLUMNS))

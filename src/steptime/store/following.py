@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from steptime.store import parts, reader
-from steptime.store.foreign import runs_of
 from steptime.store.journal import is_running
 from steptime.store.news import Piece, Seen
 from steptime.store.survey import FINAL, Survey
@@ -62,6 +61,9 @@ def _part(path: Path, place: str, mark: str, seen: Seen) -> Piece:
 
 
 def _import(path: Path, place: str, mark: str) -> Piece:
-    problems: list[str] = []
-    foreign = tuple(runs_of(path, problems))
-    return Piece(place=place, mark=mark, foreign=foreign, whole=True, problems=tuple(problems))
+    try:
+        lines = tuple(line for line in path.read_bytes().split(b"\n") if line)
+    except OSError as problem:
+        told = f"{path}: not readable ({problem.strerror}); it is left as it is."
+        return Piece(place=place, mark=mark, whole=True, problems=(told,))
+    return Piece(place=place, mark=mark, foreign=lines, whole=True)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from steptime.core.foreign import ForeignRun
 from steptime.core.record import Attempt
 
 
@@ -18,7 +17,7 @@ class Piece:
     mark: str = ""  # tells this state of the place from others; empty: look again, it may change unseen
     attempts: tuple[Attempt, ...] = ()
     present: frozenset[str] = frozenset()  # ids of known attempts that lie here, perhaps only since a moment ago
-    foreign: tuple[ForeignRun, ...] = ()
+    foreign: tuple[bytes, ...] = ()  # imported rows as they are kept, each a line of JSON
     whole: bool = False  # there are no other imported rows in this place
     gone: frozenset[str] = frozenset()  # places that hold nothing any more
     problems: tuple[str, ...] = ()

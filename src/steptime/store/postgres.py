@@ -107,7 +107,7 @@ def _piece(table: str, rows: list[tuple[Any, ...]]) -> Piece:
     if table == "runs":
         attempts = tuple(_attempts(rows, problems))
         return Piece(place=table, attempts=attempts, problems=tuple(problems))
-    return Piece(place=table, foreign=tuple(ForeignRun.from_dict(json.loads(text)) for _, text in rows))
+    return Piece(place=table, foreign=tuple(text.encode() for _, text in rows))
 
 
 def _attempts(rows: list[tuple[Any, ...]], problems: list[str]) -> Iterator[Attempt]:
