@@ -18,15 +18,15 @@ def draft_of(path: Path, *, sync: bool = True) -> Iterator[Path]:
     try:
         yield draft
         if sync:
-            _synchronise(draft)
+            synchronise(draft)
         draft.replace(path)
         for folder in folders if sync else ():
-            _synchronise(folder)  # the name, too, must survive
+            synchronise(folder)  # the name, too, must survive
     finally:
         draft.unlink(missing_ok=True)
 
 
-def _synchronise(path: Path) -> None:
+def synchronise(path: Path) -> None:
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)

@@ -17,7 +17,7 @@ from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.record import Attempt
 from steptime.store import reader
-from steptime.store.drafts import draft_of
+from steptime.store.drafts import draft_of, synchronise
 from steptime.store.folder import FolderStore
 
 CAMPAIGNS = "campaigns"
@@ -138,14 +138,14 @@ class CampaignFolder:
         if not _move(path, target):
             self._set_aside(path)
             return None
-        _synchronise(target.parent)
+        synchronise(target.parent)
         return attempt
 
     def _claim(self, kind: str, name: str, identifier: str) -> bool:
         link = self.path / kind / name
         try:
             os.symlink(identifier, link)
-            _synchronise(link.parent)
+            synchronise(link.parent)
             return True
         except FileExistsError:
             return os.readlink(link) == identifier
@@ -204,11 +204,3 @@ def _move(path: Path, target: Path) -> bool:
         return True
     path.unlink(missing_ok=True)
     return True
-
-
-def _synchronise(folder: Path) -> None:
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
