@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import gc
 import mmap
-import statistics
-import time
 
 import pytest
 
@@ -101,21 +99,10 @@ def test_swap_ins_are_unknown_without_the_file(tmp_path):
     assert swap_ins(tmp_path) is None
 
 
-def test_a_reading_costs_at_most_ten_microseconds():
-    """A core whose sibling is busy runs at half its speed for a while: one undisturbed round in thirty is enough."""
-    with Channels() as channels:
-        costs = []
-        for _ in range(30):
-            costs.append(median_ns(channels.read, 2000))
-            if costs[-1] <= 10_000:
-                return
-    pytest.fail(f"A reading takes {min(costs):.0f} ns.")
-
-
-def median_ns(read, count: int) -> float:
-    costs = []
-    for _ in range(count):
-        start = time.perf_counter_ns()
-        read()
-        costs.append(time.perf_counter_ns() - start)
-    return statistics.median(costs)
+def test_a_reading_opens_no_file_again(root):
+    """That would be the dearest part of it; what a reading costs is told by benchmarks/overhead.py."""
+    with Channels(root=root) as channels:
+        for path in ("proc/self/schedstat", "proc/pressure/cpu"):
+            (root / path).unlink()
+        reading = channels.read()
+    assert (reading.queue_ns, reading.pressure_ns) == (7000, 122_000)

@@ -72,25 +72,15 @@ class Roofline:
         }  # fmt: skip
 
 
-def roofline(source: Source, record: Record, numbers: Result | None, profile: Profile | None) -> Roofline | None:
+def roofline(
+    record: Record, numbers: Result | None, profile: Profile | None, roofs: dict[str, float]
+) -> Roofline | None:
     moved = profile.found.get("least_bytes") if profile else None
     flops, reached = record.last.network.get("flops_per_step"), numbers and numbers.model_flops_per_second
-    roofs = _roofs(source, record)
-    try:
-        compute = float(roofs[record.case.precision]["flops_per_second"])
-        bandwidth = float(roofs["copy"]["bytes_per_second"])
-    except (KeyError, TypeError, ValueError):
+    compute, bandwidth = roofs.get(record.case.precision), roofs.get("copy")
+    if not (moved and flops and reached and compute and bandwidth):
         return None
-    return Roofline(flops / moved, reached, compute, bandwidth) if moved and flops and reached else None
-
-
-def _roofs(source: Source, record: Record) -> dict[str, Any]:
-    own = (one for one in source.machines() if one["fingerprint"] == record.last.machine.get("fingerprint"))
-    try:
-        found: dict[str, Any] = next(own)["roofs"][record.case.device]["roofs"]
-    except (StopIteration, KeyError, TypeError):
-        return {}
-    return found
+    return Roofline(flops / moved, reached, compute, bandwidth)
 
 
 def power(record: Record) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:

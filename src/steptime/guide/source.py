@@ -117,10 +117,13 @@ class Source:
         """Those whose roofs were measured into this store."""
         return self.store.machines()
 
-    def roof(self, machine: dict[str, Any], device: str, precision: str) -> float | None:
-        """FLOP/s that this machine was measured to reach in this number format; None: nobody measured."""
+    def roofs(self, machine: dict[str, Any], device: str) -> dict[str, float]:
+        """What this machine was measured to reach: FLOP/s by number format, and the bytes/s of a copy. Empty: nobody
+        measured."""
         found = next((one for one in self.machines() if one["fingerprint"] == machine.get("fingerprint")), {})
         try:
-            return float(found["roofs"][device]["roofs"][precision]["flops_per_second"])
-        except (KeyError, TypeError, ValueError):
-            return None
+            told = found["roofs"][device]["roofs"].items()
+            rates = {name: one.get("flops_per_second") or one.get("bytes_per_second") for name, one in told}
+            return {name: float(rate) for name, rate in rates.items() if rate}
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return {}

@@ -28,10 +28,11 @@ NO_READING = "this board told nothing, or nvidia-ml-py is not installed where th
 def own_page(desk: Desk, record: Record) -> HTMLResponse:
     numbers = result(record) if record.measurements else None
     found = covering(record.last, desk.source.certificates())
-    roof = desk.source.roof(record.last.machine, record.case.device, record.case.precision)
+    roofs = desk.source.roofs(record.last.machine, record.case.device)
+    roof = roofs.get(record.case.precision)
     share = numbers.model_flops_per_second / roof if numbers and numbers.model_flops_per_second and roof else None
     profile = look_inside(desk.source, record)
-    line = roofline(desk.source, record, numbers, profile)
+    line = roofline(record, numbers, profile, roofs)
     return desk.page(
         "run.html", here="/runs", record=record, numbers=numbers, command=command(record), roof=roof, share=share,
         profile=profile, roofline=line, power=power(record), perfetto=perfetto_folder() is not None,
