@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,12 @@ def test_what_can_not_train_is_certified_in_inference(examiner: Examiner, store:
     outcome = certify([case("onnxruntime", mode="graph")], store)[0]
     assert outcome.certificate is not None and outcome.certificate.covers == "inference"
     assert outcome.no_training == "no training" and outcome.passed
+
+
+def test_the_reference_is_as_thorough_for_inference_as_for_training() -> None:
+    """The inference of ptb-lstm-small is so much cheaper that it looked for a reference that nobody had written."""
+    ours = sized(Case(workload="ptb-lstm-small"))
+    assert effort(replace(ours, phase="inference")) == effort(ours) != effort(replace(ours, workload="mnist-mlp"))
 
 
 def test_a_failure_is_an_outcome_with_its_reason(examiner: Examiner, store: FolderStore) -> None:
