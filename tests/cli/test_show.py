@@ -97,3 +97,20 @@ def test_a_misspelt_network_gets_the_nearest_known() -> None:
 def test_a_file_without_a_name_gets_the_hint_how_to_name_its_network() -> None:
     with pytest.raises(SteptimeError, match=r"nets.py:NAME"):
         show_command("nets.py")
+
+
+def test_a_plan_of_dlbs_is_shown_as_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = {
+        "parameters": {"exp.framework": "pytorch", "exp.docker": False},
+        "variables": {"exp.model": ["resnet50"]},
+    }
+    (tmp_path / "plan.json").write_text(json.dumps(content))
+    lines = shown(capsys, f"{tmp_path}/plan.json")
+    assert lines[0] == "# From a plan of HPE DLBS." and 'workload = ["resnet50"]' in lines
+    assert "# no counterpart: exp.docker = False (containers are named in the machine file)" in lines
+
+
+def test_a_json_file_that_is_no_plan_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text("[1, 2]")
+    with pytest.raises(SteptimeError, match=r"plan.json: A DLBS plan is an object with parameters"):
+        show_command(f"{tmp_path}/plan.json")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from math import prod
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steptime.core.case import CHOICES
@@ -77,6 +78,7 @@ def written(sweep: dict[str, list[object]]) -> str:
     return "\n".join(['constants.workload = "resnet50"', "[sweep]", *lines, ""])
 
 
+@settings(deadline=None)
 @given(sweeps)
 def test_the_cases_are_the_product_in_the_order_of_the_file(sweep: dict[str, list[object]]) -> None:
     plan = planned(written(sweep))
@@ -85,6 +87,7 @@ def test_the_cases_are_the_product_in_the_order_of_the_file(sweep: dict[str, lis
     assert len({case.key for case in plan.cases}) == prod(map(len, sweep.values()))
 
 
+@settings(deadline=None)
 @given(sweeps, st.integers(1, 512), st.sampled_from(CHOICES["phase"]))
 def test_an_exclusion_takes_away_what_it_says_and_nothing_else(
     sweep: dict[str, list[object]], most: int, phase: str
@@ -96,6 +99,7 @@ def test_an_exclusion_takes_away_what_it_says_and_nothing_else(
     assert list(plan.cases) == [case for case in all_cases if case not in gone]
 
 
+@settings(deadline=None)
 @given(sweeps, st.integers(1, 4))
 def test_repeats_multiply_the_cases_and_differ_in_the_trial_alone(sweep: dict[str, list[object]], count: int) -> None:
     once, plan = planned(written(sweep)), planned(f"repeats = {count}\n{written(sweep)}")
@@ -106,7 +110,11 @@ def test_repeats_multiply_the_cases_and_differ_in_the_trial_alone(sweep: dict[st
 def test_equal_cases_run_once_and_the_plan_says_so() -> None:
     plan = planned('[constants]\nworkload = "resnet50"\n[sweep]\nbatch_size = [8, 8, 16]\n')
     assert [case.batch_size for case in plan.cases] == [8, 16]
-    assert plan.notes == ("1 of 3 points have the same settings as another and run once.",)
+    assert plan.notes == (
+        "1 of 3 points have the same settings as another and run once; "
+        "the first is resnet50 training pytorch eager cpu fp32 batch 8.",
+        "line 4: batch_size has 8 more than once.",
+    )
 
 
 def test_a_rule_that_applies_to_nothing_is_noted() -> None:
@@ -223,3 +231,16 @@ def test_a_list_behind_a_reference_belongs_into_the_sweep_too() -> None:
 def test_the_protocol_may_refer_to_variables() -> None:
     text = '[variables]\nprecise = 0.003\n[constants]\nworkload = "resnet50"\n[protocol]\ntarget = "${precise}"\n'
     assert planned(text).protocol.target == 0.003
+
+
+def test_the_examples_of_the_page_mean_what_it_says() -> None:
+    page = (Path(__file__).parents[2] / "docs/plans.md").read_text()
+    complete, computed, rules = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    outside = Outside({"HOME": "/home/x"}, {"cpus": "2", "device": "cpu"})
+    plan = expand(complete, Request(outside=outside))
+    assert (len(plan.cases), len(plan.excluded), plan.notes) == (2 * 8, 4, ())
+    text = computed + 'workload = "resnet50"\n[sweep]\ndevices = [1, 2]\n'
+    cases = expand(text, Request(outside=outside)).cases
+    assert [(case.batch_size, case.threads) for case in cases] == [(256, 2), (128, 2)]
+    sweep = '[sweep]\nworkload = ["resnet50", "ptb-lstm-small"]\nphase = ["inference"]\nbatch_size = [8, 128]\n'
+    assert len(expand(sweep + rules, Request()).cases) == 1 + 3 + 4 + 4

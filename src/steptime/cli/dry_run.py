@@ -6,27 +6,37 @@ from collections.abc import Sequence
 from typing import Any
 
 from steptime.cli import output
-from steptime.cli.estimate import Estimate, estimate, history
+from steptime.cli.estimate import Estimate, Roofs, estimate, history
 from steptime.cli.machine import newest_roofs
 from steptime.cli.request import NOTHING_LEFT, store_folder, warn_of_problems
 from steptime.cli.words import clock, differing
-from steptime.core.case import Case
+from steptime.core.case import SETTINGS, Case
 from steptime.core.plan import Plan
+from steptime.core.plan_words import DEFAULTS
 from steptime.store.folder import FolderStore
 
-GUESSED = "Times of cases that never ran are rough guesses, from the network's arithmetic and the device's usual speed."
-NO_ROOFS = "`steptime machine` measures what this machine can do, and makes them better."
+GUESSED = "guessed from the network's arithmetic and the device's usual speed, which is rough"
+SOURCES = {
+    "history": "from earlier runs of the same case",
+    "similar": "learned from earlier runs of a case like it",
+    "guess": GUESSED,
+}
+NO_ROOFS = "`steptime machine` measures what this machine can do, and makes guesses better."
+ALWAYS = (
+    "workload",
+    "framework",
+    "phase",
+    "mode",
+    "device",
+    "precision",
+    "batch_size",
+)  # told also where they are usual
 
 
-def list_cases(plan: Plan, *, json: bool, quiet: bool) -> None:
-    _check_own_networks(plan.cases)
-    store = FolderStore(store_folder())
-    past = history(store.attempts())
-    warn_of_problems(store)
-    roofs = newest_roofs()
-    estimates = [estimate(case, plan.protocol, past, roofs) for case in plan.cases]
+def list_cases(plan: Plan, *, json: bool, quiet: bool = False) -> None:
+    estimates, roofs = estimated(plan)
     if json:
-        output.document(_document(plan, estimates))
+        output.document(document(plan, estimates))
         return
     if not plan.cases:
         output.say(f"{plan.title or plan.name}: {NOTHING_LEFT}")
@@ -36,10 +46,29 @@ def list_cases(plan: Plan, *, json: bool, quiet: bool) -> None:
     count = "1 case" if len(plan.cases) == 1 else f"{len(plan.cases)} cases"
     output.say(f"{plan.title or plan.name}: {count}, {_range(least, most)} ({plan.protocol.profile}).")
     _table(plan, estimates)
-    if not all(guess.from_history for guess in estimates):
-        output.say(GUESSED if roofs else f"{GUESSED} {NO_ROOFS}")
+    output.say(_sources(estimates, NO_ROOFS if not roofs else ""))
     for line in () if quiet else plan.notes:
         output.say(f"note: {line}")
+
+
+def estimated(plan: Plan) -> tuple[list[Estimate], Roofs]:
+    _check_own_networks(plan.cases)
+    store = FolderStore(store_folder())
+    past = history(store.attempts())
+    warn_of_problems(store)
+    roofs = newest_roofs()
+    return [estimate(case, plan.protocol, past, roofs) for case in plan.cases], roofs
+
+
+def _sources(estimates: Sequence[Estimate], advice: str) -> str:
+    """Where the times come from: a wait is easier to bear when one knows how sure it is."""
+    counts = {source: sum(guess.source == source for guess in estimates) for source in SOURCES}
+    known = {source: count for source, count in counts.items() if count}
+    if len(known) == 1:
+        sentence = f"Times are {SOURCES[next(iter(known))]}."
+    else:
+        sentence = f"Times: {'; '.join(f'{count} {SOURCES[source]}' for source, count in known.items())}."
+    return f"{sentence} {advice}".strip() if "guess" in known else sentence
 
 
 def _check_own_networks(cases: Sequence[Case]) -> None:
@@ -50,7 +79,7 @@ def _check_own_networks(cases: Sequence[Case]) -> None:
         workloads.load(case.workload).describe(case)
 
 
-def _document(plan: Plan, estimates: Sequence[Estimate]) -> dict[str, Any]:
+def document(plan: Plan, estimates: Sequence[Estimate]) -> dict[str, Any]:
     return {
         "name": plan.name,
         "protocol": plan.protocol.to_dict(),
@@ -59,7 +88,8 @@ def _document(plan: Plan, estimates: Sequence[Estimate]) -> dict[str, Any]:
                 "case": case.to_dict(),
                 "key": case.key,
                 "seconds": [guess.least_seconds, guess.most_seconds],
-                "from_history": guess.from_history,
+                "from": guess.source,
+                "like": guess.like.key if guess.like else None,
             }
             for case, guess in zip(plan.cases, estimates, strict=True)
         ],
@@ -69,17 +99,32 @@ def _document(plan: Plan, estimates: Sequence[Estimate]) -> dict[str, Any]:
 
 
 def _table(plan: Plan, estimates: Sequence[Estimate]) -> None:
-    names = differing([*plan.cases, *(gone.case for gone in plan.excluded)])
-
-    def words(case: Case) -> list[str]:
-        return [str(getattr(case, name)) for name in names]
-
+    """What varies, a row for each case; what does not, once above it."""
+    cases = [*plan.cases, *(gone.case for gone in plan.excluded)]
+    names = differing(cases, always=())
+    same = [name for name in SETTINGS if name not in names and name != "trial"]
+    told = [name for name in same if name in ALWAYS or getattr(cases[0], name) != DEFAULTS.get(name)]
+    output.say(f"all: {' · '.join(_told(cases[0], name) for name in told)}")
     rows = [
-        [*words(case), _range(guess.least_seconds, guess.most_seconds)]
+        [*_words(case, names), _range(guess.least_seconds, guess.most_seconds), _source(guess)]
         for case, guess in zip(plan.cases, estimates, strict=True)
     ]
-    rows += [[*words(gone.case), f"excluded: {gone.reason}"] for gone in plan.excluded]
-    output.table([*(name.replace("_", " ") for name in names), "time"], rows)
+    rows += [[*_words(gone.case, names), "excluded", gone.reason] for gone in plan.excluded]
+    output.table([*(name.replace("_", " ") for name in names), "time", "because"], rows)
+
+
+def _words(case: Case, names: Sequence[str]) -> list[str]:
+    return [str(getattr(case, name)) for name in names]
+
+
+def _told(case: Case, name: str) -> str:
+    return f"{name.replace('_', ' ')} {getattr(case, name)}"
+
+
+def _source(guess: Estimate) -> str:
+    if guess.like is None:
+        return "guess"
+    return f"like {', '.join(_told(guess.like, name) for name in guess.differs)}" if guess.differs else "as before"
 
 
 def _range(least: float, most: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NOTHING_LEFT = "every case is excluded, nothing is left to run."
 TOUR = "tour"
+FOREIGN = ".json"  # a plan of HPE DLBS
 PROTOCOL = "protocol."  # `--set protocol.target=0.01`: how to measure, not what
 
 
@@ -79,23 +80,51 @@ def warn_of_problems(store: ReadingStore) -> None:
 
 def read_plan(name: str, settings: Mapping[str, Any], profile: str = "") -> Plan:
     """A file, the name of a shipped plan, or nothing: then the settings alone are the plan."""
+    from dataclasses import replace
+
     from steptime.core.plan import expand
 
-    text = _text(name) if name else 'name = "command line"'
+    notes: tuple[str, ...] = ()
+    request, place = _request(settings, profile), f"{name}: " if name else ""
+    if name.endswith(FOREIGN):
+        text, notes = dlbs_plan(name, settings)
+        place = f"{name}, as `steptime show {name}` writes it: "
+        if notes:
+            output.warn(f"note: not all of {name} has a counterpart: `steptime show {name}` lists what has none.")
+    else:
+        text = _text(name) if name else 'name = "command line"'
     try:
-        return expand(text, _request(settings, profile))
+        plan = expand(text, request)
     except SteptimeError as problem:
-        raise SteptimeError(f"{name}: {problem}" if name else str(problem)) from None
+        raise SteptimeError(f"{place}{problem}") from None
+    return replace(plan, notes=(*notes, *plan.notes))
+
+
+def dlbs_plan(name: str, given: Collection[str] = ()) -> tuple[str, tuple[str, ...]]:
+    """Another tool's plan file as ours, and what has no counterpart in it."""
+    from steptime.exchange.dlbs_plan import translated
+
+    text = _text(name)
+    try:
+        found = translated(text, _words(), Path(name).stem, given)
+    except SteptimeError as problem:
+        raise SteptimeError(f"{name}: {problem}") from None
+    return found.toml, found.notes
+
+
+def _words() -> dict[str, list[str]]:
+    from steptime import shelf, workloads
+
+    return {"workload": workloads.names(), "framework": shelf.names("frameworks")}
 
 
 def _request(settings: Mapping[str, Any], profile: str) -> Request:
-    from steptime import shelf, workloads
     from steptime.core.plan import Request
     from steptime.core.reference import Outside
 
     device = "cuda:0" if Path("/dev/nvidia0").exists() else "cpu"
     return Request(
-        known={"workload": workloads.names(), "framework": shelf.names("frameworks")},
+        known=_words(),
         outside=Outside(os.environ, {"device": device, "cpus": str(len(os.sched_getaffinity(0)))}),
         settings={name: value for name, value in settings.items() if not name.startswith(PROTOCOL)},
         protocol={name.removeprefix(PROTOCOL): settings[name] for name in settings if name.startswith(PROTOCOL)},
@@ -110,7 +139,7 @@ def _text(name: str) -> str:
             return path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as problem:
             raise SteptimeError(f"The plan {name} can not be read: {problem}.") from None
-    if path.suffix == ".toml" or len(path.parts) > 1:
+    if path.suffix in (".toml", FOREIGN) or len(path.parts) > 1:
         raise SteptimeError(f"There is no plan file {name}. `steptime run --help` says how to write settings as flags.")
     if name not in (plans := shipped()):
         raise unknown("plan file or shipped plan", name, plans)

@@ -1,4 +1,4 @@
-"""`steptime show NETWORK`: its layers, and what follows from them alone. Nothing is run."""
+"""`steptime show NETWORK`: its layers, and what follows from them alone; or a foreign plan as ours. Nothing is run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from steptime.cli.output import document, say, table
+from steptime.cli.request import FOREIGN, dlbs_plan
 from steptime.core.errors import SteptimeError
 
 if TYPE_CHECKING:
@@ -16,14 +17,19 @@ COLUMNS = ("layer", "kind", "output", "parameters", "forward FLOPs", "backward F
 
 
 def show_command(
-    network: Annotated[str, typer.Argument(help="A network's name, or FILE.py:NAME for one of your own.")],
+    network: Annotated[
+        str, typer.Argument(help="A network's name, FILE.py:NAME for one of your own, or a DLBS plan, FILE.json.")
+    ],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Layers, parameters, FLOPs and fingerprint of a network."""
+    """Layers, parameters, FLOPs and fingerprint of a network; or a plan of HPE DLBS as a TOML plan."""
     if network == "cpu" or network.startswith("cuda"):
         raise SteptimeError(f"{network!r} is a device, not a network; `steptime machine` shows devices.")
     if network.endswith(".py"):
         raise SteptimeError(f"{network} is a file: name the network in it too, {network}:NAME.")
+    if network.endswith(FOREIGN):
+        _print_plan(network, json=json)
+        return
     from steptime import networks
 
     found = networks.load(network)
@@ -31,6 +37,14 @@ def show_command(
         document(describe(found))
     else:
         _print(found)
+
+
+def _print_plan(name: str, *, json: bool) -> None:
+    toml, notes = dlbs_plan(name)
+    if json:
+        document({"toml": toml, "notes": notes})
+    else:
+        say(toml.rstrip())
 
 
 def describe(network: Network) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from steptime.cli.request import read_plan, store_folder
 from steptime.cli.words import processes, settings
 
 if TYPE_CHECKING:
+    from steptime.core.plan import Plan
     from steptime.session.campaign import Submission
 
 
@@ -19,7 +20,9 @@ def submit_command(
     machine: Annotated[str, typer.Option(help="The machine file, with [slurm.NAME].", show_default=False)] = "",
     profile: Annotated[str, typer.Option(help="quick, standard, gold or single.", show_default=False)] = "",
     set_: Annotated[list[str] | None, typer.Option("--set", help="key=value, any setting; repeatable.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the arrays and their scripts; submit none.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show cases, time, arrays and scripts; submit none.")
+    ] = False,
     again: Annotated[bool, typer.Option("--again", help="Begin a new campaign.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -35,11 +38,22 @@ def submit_command(
     where = FolderStore(store_folder()), shelf.load("executors", "local").machine_file(machine)
     found = campaign.preview(planned, *where) if dry_run else campaign.submit(planned, *where, again=again)
     if json:
-        output.document(_document(found))
+        output.document(_document(found) | (_plan(planned) if dry_run else {}))
         return
+    if dry_run:
+        from steptime.cli.dry_run import list_cases
+
+        list_cases(planned, json=False)
+        output.say()
     _show(found, dry_run=dry_run)
-    for line in planned.notes:
+    for line in () if dry_run else planned.notes:
         output.note(f"note: {line}")
+
+
+def _plan(plan: Plan) -> dict[str, Any]:
+    from steptime.cli import dry_run
+
+    return {"plan": dry_run.document(plan, dry_run.estimated(plan)[0])}
 
 
 def _document(found: Submission) -> dict[str, Any]:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
+from math import prod
 from typing import Any
 
-from steptime.core.case import CHOICES, SETTINGS, Case
+from steptime.core.case import SETTINGS, Case
 from steptime.core.errors import SteptimeError, unknown
 from steptime.core.plan_text import Document, Rule, Value, at, parse
+from steptime.core.plan_words import DEFAULTS, Known, check_value, check_words, elements
 from steptime.core.protocol import Protocol, profile
-from steptime.core.reference import Outside, Scope
+from steptime.core.reference import Outside, Scope, typed
 
-DEFAULTS = {f.name: f.default for f in fields(Case) if f.name != "workload"}
-MEASURES = ("at_least", "at_most")
 LEARNED = ("profile", "steps", "warmup_start")  # numbers of the protocol that are not the plan's to set
-Known = Mapping[str, Iterable[str]]
+MOST_POINTS = 100_000
+Point = dict[str, Value]
+"""Every name with its value at one place of the space."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,16 +59,17 @@ class _Expansion:
         self.variables, self.constants = document.tables["variables"], document.tables["constants"]
         self.pinned = {name: Value(_listed(value)) for name, value in request.settings.items()}
         self.used: set[int] = set()
-        self._check_names()
+        self.checked: set[tuple[str, type, Any]] = set()  # values of settings: most points share most of them
+        check_words(document, self.pinned, request.known)
 
     def plan(self) -> Plan:
         cases: dict[Case, None] = {}
         excluded: dict[Case, str] = {}
-        points = doubles = 0
-        for scope in self._scopes():
+        doubles: list[Case] = []
+        for scope in (Scope(point, self.request.outside) for point in self._points()):
             case, reason = self._case(scope), self._reason(scope)
-            points += 1
-            doubles += case in cases or case in excluded
+            if case in cases or case in excluded:
+                doubles.append(case)
             if reason is None:
                 cases[case] = None
             else:
@@ -76,127 +80,106 @@ class _Expansion:
             title=self._text("title", ""),
             protocol=self._protocol(),
             cases=tuple(trials),
-            excluded=tuple(Excluded(case=case, reason=reason) for case, reason in excluded.items()),
-            notes=tuple(self._notes(points, doubles)),
+            excluded=tuple(
+                Excluded(case=case, reason=reason) for case, reason in excluded.items() if case not in cases
+            ),
+            notes=tuple(self._notes(doubles, len(cases) + len(excluded) + len(doubles))),
         )
 
     def _text(self, name: str, default: str) -> str:
         value = self.document.texts.get(name)
         return value.raw if value else default
 
-    def _notes(self, points: int, doubles: int) -> list[str]:
-        notes = [f"{doubles} of {points} points have the same settings as another and run once."] if doubles else []
-        unused = [rule for rules in self.document.rules.values() for rule in rules if rule.line not in self.used]
-        return notes + [f"{at(rule.line)}this rule applies to no case." for rule in unused]
-
-    # every word is checked where it stands, also in rules that apply to nothing
-
-    def _check_names(self) -> None:
-        names = (*SETTINGS, *self.variables)
-        for name in SETTINGS:
-            if name in self.variables:
-                line = self.variables[name].line
-                raise SteptimeError(f"{at(line)}{name!r} is a setting: write it in [constants] or [sweep].")
-        for name in self.constants:
-            if name in self.document.tables["sweep"]:
-                line = self.document.tables["sweep"][name].line
-                raise SteptimeError(f"{at(line)}{name!r} is in [constants] and in [sweep]: remove it from one of them.")
-        rules = [rule for rules in self.document.rules.values() for rule in rules]
-        single = [self.constants, *(rule.set for rule in rules)]
-        several = [self.document.tables["sweep"], self.pinned]
-        for part in [*single, *several, *(rule.when for rule in rules)]:
-            for name, value in part.items():
-                self._check_name(name, value, names)
-        for name, value in (entry for part in single for entry in part.items()):
-            self._check(name, value)
-        for name, value in (entry for part in several for entry in part.items()):
-            for element in _elements(value):
-                self._check(name, element)
-        for name, value in (entry for rule in rules for entry in rule.when.items()):
-            for element in _elements(value):
-                self._check_condition(name, element)
-
-    def _check_name(self, name: str, value: Value, names: tuple[str, ...]) -> None:
-        if name not in names:
-            raise unknown("setting", name, names, where=at(value.line))
-        if name == "trial":
-            raise SteptimeError(f"{at(value.line)}trial counts the repeats: write repeats = N at the top instead.")
-
-    def _check_condition(self, name: str, value: Value) -> None:
-        if not isinstance(value.raw, dict):
-            self._check(name, value)
-            return
-        for word, bound in value.raw.items():
-            if word not in MEASURES:
-                raise unknown("measure", word, MEASURES, where=at(value.line))
-            if type(bound) is not int or (name in DEFAULTS and type(DEFAULTS[name]) is not int):
-                raise SteptimeError(f"{at(value.line)}{word} is for whole numbers, found {name} {word} {bound!r}.")
-
-    def _check(self, name: str, value: Value) -> None:
-        """References are checked when they are resolved."""
-        found = value.raw
-        if name not in SETTINGS or (isinstance(found, str) and "${" in found):
-            return
-        if isinstance(found, list):
-            raise SteptimeError(
-                f"{at(value.line)}{name} takes one value here, found a list: a list belongs into [sweep]."
+    def _notes(self, doubles: Sequence[Case], points: int) -> Iterator[str]:
+        if doubles:
+            first = f"the first is {doubles[0].label}"
+            yield f"{len(doubles)} of {points} points have the same settings as another and run once; {first}."
+        for name, value in self.document.tables["sweep"].items():
+            written = [element.raw for element in elements(value)]
+            yield from (
+                f"{at(value.line)}{name} has {found!r} more than once."
+                for i, found in enumerate(written)
+                if written[:i].count(found) == 1
             )
-        if isinstance(found, dict):
-            raise SteptimeError(f"{at(value.line)}{name} must be one value, found a table ({', '.join(found)}).")
-        if name == "workload" and str(found).endswith(".py"):
-            raise SteptimeError(f"{at(value.line)}{found} is a file: name the network in it too, {found}:NAME.")
-        own_file = name == "workload" and ".py:" in str(found)
-        words = CHOICES.get(name) or self.request.known.get(name)
-        if words is not None and found not in words and not own_file:
-            raise unknown(name, found, words, where=at(value.line))
-        kind = type(DEFAULTS.get(name, ""))
-        if type(found) is not kind:
-            wanted = "a whole number" if kind is int else "a text in quotes"
-            raise SteptimeError(f"{at(value.line)}{name} must be {wanted}, found {found!r}.")
-        try:
-            Case.from_dict({"workload": "any", name: found})
-        except SteptimeError as problem:
-            raise SteptimeError(f"{at(value.line)}{problem}") from None
+        for rule in (rule for rules in self.document.rules.values() for rule in rules):
+            if id(rule) not in self.used:
+                yield f"{at(rule.line)}this rule applies to no case."
 
     # points of the space
 
-    def _sweeps(self) -> dict[str, list[Value]]:
+    def _points(self) -> Iterator[Point]:
+        """Defaults, then variables, constants and sweeps, then overrides in file order."""
+        start = {name: Value(value) for name, value in DEFAULTS.items()} | self.variables | self.constants
         sweeps = {**self.document.tables["sweep"], **self.pinned}
-        scope = Scope({**self.variables, **self.constants}, self.request.outside)
-        found = {}
-        for name, value in sweeps.items():
-            found[name] = scope.resolve(value)
-            if not isinstance(found[name], list) or not found[name]:
-                raise SteptimeError(f"{at(value.line)}A sweep needs a list that is not empty, found {found[name]!r}.")
+        chosen = self._product(sweeps, Scope({**self.variables, **self.constants}, self.request.outside))
+        points: Iterable[Point] = (start | point for point in chosen)
+        for rule in self.document.rules["override"]:
+            points = self._overridden(points, rule)
+        for count, point in enumerate(points):
+            if count >= MOST_POINTS:
+                raise SteptimeError(f"More than {MOST_POINTS:,} points: split the plan.")
+            yield point
+
+    def _product(self, sweeps: Mapping[str, Value], scope: Scope) -> Iterator[Point]:
+        lists = {name: scope.listed(value) for name, value in sweeps.items()}
+        for name, found in lists.items():
+            if not found or not isinstance(scope.resolve(sweeps[name]), list):
+                where, given = at(sweeps[name].line), scope.resolve(sweeps[name])
+                raise SteptimeError(f"{where}A sweep needs a list that is not empty, found {given!r}.")
+        if (count := prod(map(len, lists.values()))) > MOST_POINTS:
+            line = next((value.line for value in sweeps.values()), 0)
+            raise SteptimeError(
+                f"{at(line)}These lists make {count:,} points, more than {MOST_POINTS:,}: split the plan."
+            )
+        return (dict(zip(lists, point, strict=True)) for point in product(*lists.values()))
+
+    def _overridden(self, points: Iterable[Point], rule: Rule) -> Iterator[Point]:
+        """Each as it was, changed, or several: one for each case of the rule and each point of its sweep."""
+        for point in points:
+            scope = Scope(point, self.request.outside)
+            groups = self._applies(rule, scope)
+            if groups is None:
+                yield point
+                continue
+            changes = (groups | rule.set | case for case in rule.cases or [{}])
+            for change, chosen in (
+                (change, chosen) for change in changes for chosen in self._product(rule.sweep, scope)
+            ):
+                yield point | {name: value for name, value in (change | chosen).items() if name not in self.pinned}
+
+    def _applies(self, rule: Rule, scope: Scope) -> Point | None:
+        """What its patterns took out of the values; None where it does not apply."""
+        if rule.computed and not self._is_true(rule.computed, scope):
+            return None
+        groups: Point = {}
+        for name, wanted in rule.when.items():
+            found = self._meets(scope, name, wanted)
+            if found is None:
+                return None
+            groups |= found
+        self.used.add(id(rule))
+        return groups
+
+    def _is_true(self, condition: Value, scope: Scope) -> bool:
+        found = scope.resolve(condition)
+        if not isinstance(found, bool):
+            where = at(condition.line)
+            raise SteptimeError(f"{where}when must compute true or false, found {found!r} from {condition.raw!r}.")
         return found
 
-    def _scopes(self) -> Iterable[Scope]:
-        """One scope for each point: defaults, then constants and sweeps, then overrides in file order."""
-        defaults = {name: Value(value) for name, value in DEFAULTS.items()}
-        sweeps = self._sweeps()
-        for point in product(*sweeps.values()):
-            chosen = dict(zip(sweeps, point, strict=True))
-            values = {**defaults, **self.variables, **self.constants, **chosen}
-            for rule in self.document.rules["override"]:
-                if self._applies(rule, Scope(values, self.request.outside)):
-                    values |= {name: value for name, value in rule.set.items() if name not in self.pinned}
-            yield Scope(values, self.request.outside)
-
-    def _applies(self, rule: Rule, scope: Scope) -> bool:
-        applies = all(self._meets(scope, name, wanted) for name, wanted in rule.when.items())
-        if applies:
-            self.used.add(rule.line)
-        return applies
-
-    def _meets(self, scope: Scope, name: str, wanted: Value) -> bool:
+    def _meets(self, scope: Scope, name: str, wanted: Value) -> Point | None:
         found = scope.value(name, line=wanted.line)
-        if isinstance(wanted.raw, dict):
-            low, high = (wanted.raw.get(word) for word in MEASURES)
-            return isinstance(found, int) and (low is None or found >= low) and (high is None or found <= high)
-        return any(found == scope.resolve(answer) for answer in _elements(wanted))
+        for answer in elements(wanted):
+            if isinstance(answer.raw, dict):
+                groups = _measured(found, answer)
+                if groups is not None:
+                    return groups
+            elif any(found == scope.resolve(one) for one in scope.listed(answer)):
+                return {}
+        return None
 
     def _reason(self, scope: Scope) -> str | None:
-        matching = [rule.reason for rule in self.document.rules["exclude"] if self._applies(rule, scope)]
+        matching = [rule.reason for rule in self.document.rules["exclude"] if self._applies(rule, scope) is not None]
         return matching[0] if matching else None
 
     def _case(self, scope: Scope) -> Case:
@@ -204,7 +187,10 @@ class _Expansion:
             raise SteptimeError('A case needs a workload: write workload = "resnet50" in [constants], for example.')
         settings = {name: scope.value(name) for name in SETTINGS if name in scope.values}
         for name, value in settings.items():
-            self._check(name, Value(value, scope.values[name].line))
+            known = isinstance(value, str | int | float) and (name, type(value), value) in self.checked
+            if not known:
+                check_value(name, Value(value, scope.values[name].line), self.request.known)
+                self.checked.add((name, type(value), value))
         return Case(**settings)
 
     # the protocol
@@ -235,8 +221,15 @@ class _Expansion:
         return type(default)(raw)
 
 
-def _elements(value: Value) -> list[Value]:
-    return value.raw if isinstance(value.raw, list) else [value]
+def _measured(found: Any, wanted: Value) -> Point | None:
+    """`{ at_least = …, at_most = …, matches = … }`: with the named groups of the pattern, as values."""
+    low, high, pattern = (wanted.raw.get(word) for word in ("at_least", "at_most", "matches"))
+    if (low is not None or high is not None) and not isinstance(found, int):
+        return None
+    if (low is not None and found < low) or (high is not None and found > high):
+        return None
+    match = re.fullmatch(pattern or ".*", str(found), re.DOTALL)
+    return None if match is None else {name: Value(typed(text or "")) for name, text in match.groupdict().items()}
 
 
 def _listed(value: Any) -> list[Value]:

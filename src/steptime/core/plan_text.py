@@ -12,9 +12,12 @@ from steptime.core.errors import SteptimeError, unknown
 
 TEXTS = ("name", "title", "profile")
 TABLES = ("protocol", "variables", "constants", "sweep")
-RULES = {"override": "set", "exclude": "reason"}  # each with what it needs besides `when`
-EXAMPLES = {"when": '{ phase = "training" }', "set": '{ precision = "bf16" }', "reason": '"why not"'}
-HEADER = re.compile(r"\s*\[\[?\s*([\w.-]+)\s*\]\]?\s*(?:#.*)?")
+RULES = {"override": ("set", "cases", "sweep"), "exclude": ("reason",)}  # each with what it may say besides `when`
+EXAMPLES = {
+    "when": '{ phase = "training" }, or "${batch_size > 64}"', "set": '{ precision = "bf16" }', "reason": '"why not"',
+    "cases": '[{ precision = "bf16" }, { mode = "compiled" }]', "sweep": "{ batch_size = [8, 16] }",
+}  # fmt: skip
+HEADER = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]\]?\s*(?:#.*)?")
 KEY = re.compile(r"""\s*(?:[\w-]+\.)*["']?([\w-]+)["']?\s*=""")
 
 Place = tuple[str, int, str]
@@ -31,10 +34,13 @@ class Value:
 
 @dataclass(frozen=True)
 class Rule:
-    when: dict[str, Value]
-    set: dict[str, Value]
-    reason: str
     line: int
+    when: dict[str, Value]  # all of it must hold
+    computed: Value | None  # or `when` is a text: then what it computes
+    set: dict[str, Value]
+    cases: list[dict[str, Value]]  # each makes a point of its own
+    sweep: dict[str, Value]
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -72,15 +78,17 @@ class Lines:
     def __init__(self, text: str) -> None:
         self._lines = text.splitlines()
         self._found: dict[Place, int] = {}
-        counts: Counter[str] = Counter()
+        counts: Counter[str | tuple[str, int]] = Counter()
         table, number = "", 0
         for line, words in enumerate(self._lines, start=1):
             if header := HEADER.fullmatch(words):
-                table = header[1]
+                table = header[2]
                 counts[table] += 1
-                number = max(
-                    counts[table.partition(".")[0]] - 1, 0
-                )  # [override.when] belongs to the [[override]] above
+                above = table.partition(".")[0]  # [override.when] belongs to the [[override]] above
+                number = max(counts[above] - 1, 0)
+                if header[1] == "[[" and above != table:
+                    counts[table, number] += 1
+                    table = f"{table}.{counts[table, number] - 1}"
                 self._found[table, number, ""] = line
             elif key := KEY.match(words):
                 self._found.setdefault((table, number, key[1]), line)
@@ -131,24 +139,59 @@ class _Reader:
         return [self._rule(name, number, rule) for number, rule in enumerate(found)]
 
     def _rule(self, name: str, number: int, rule: dict[str, Any]) -> Rule:
-        needs = ("when", RULES[name])
+        known = ("when", *RULES[name])
         line = self.lines.of((name, number, ""), ("", 0, name))
         for key in rule:
-            if key not in needs:
-                raise unknown(f"key of [[{name}]]", key, needs, where=at(self.lines.of((name, number, key)) or line))
-        for key in needs:
-            if not isinstance(rule.get(key), str if key == "reason" else dict) or not rule[key]:
+            where = at(self.lines.of((name, number, key)) or line)
+            if key not in known:
+                raise unknown(f"key of [[{name}]]", key, known, where=where)
+            if not _fits(key, rule[key]):
+                raise SteptimeError(f"{where}{key} is written so: {key} = {EXAMPLES[key]}; found {rule[key]!r}.")
+        if name == "override" and not set(rule) & set(RULES[name]):
+            raise SteptimeError(
+                f"{at(line)}[[override]] needs set, cases or sweep, for example: set = {EXAMPLES['set']}."
+            )
+        for key in known if name == "exclude" else ():
+            if key not in rule:
                 raise SteptimeError(f"{at(line)}[[{name}]] needs {key}, for example: {key} = {EXAMPLES[key]}.")
-        when, settings = self._part(name, number, "when", rule), self._part(name, number, "set", rule)
-        return Rule(when=when, set=settings, reason=rule.get("reason", ""), line=line)
+        return self._made(name, number, rule, line)
 
-    def _part(self, name: str, number: int, part: str, rule: dict[str, Any]) -> dict[str, Value]:
-        near = ((name, number, part), (name, number, ""), ("", 0, name))
+    def _made(self, name: str, number: int, rule: dict[str, Any], line: int) -> Rule:
+        when = rule.get("when", {})
+        computed = Value(when, self.lines.of((name, number, "when")) or line) if isinstance(when, str) else None
+        return Rule(
+            line=line,
+            when={} if computed else self._part((name, number, "when"), when),
+            computed=computed,
+            set=self._part((name, number, "set"), rule.get("set", {})),
+            cases=[self._part((name, number, "cases"), case, i) for i, case in enumerate(rule.get("cases", []))],
+            sweep=self._part((name, number, "sweep"), rule.get("sweep", {})),
+            reason=rule.get("reason", ""),
+        )
+
+    def _part(self, place: Place, content: dict[str, Any], index: int | None = None) -> dict[str, Value]:
+        """Written as a table of its own, or inside the rule; one of several cases is found by its words then."""
+        name, number, part = place
+        table, near = f"{name}.{part}", (place, (name, number, ""), ("", 0, name))
+        if index is None:
+            return {key: self._value(value, (table, number, key), *near) for key, value in content.items()}
+        own = f"{table}.{index}"
+        lines = {key: self.lines.of((own, number, key)) or self.lines.of(*near, word=content[key]) for key in content}
         return {
-            key: self._value(value, (f"{name}.{part}", number, key), *near) for key, value in rule.get(part, {}).items()
+            key: Value([Value(element, lines[key]) for element in raw] if isinstance(raw, list) else raw, lines[key])
+            for key, raw in content.items()
         }
 
     def _value(self, raw: Any, *places: Place) -> Value:
         if isinstance(raw, list):
             raw = [Value(element, self.lines.of(*places, word=element)) for element in raw]
         return Value(raw, self.lines.of(*places))
+
+
+def _fits(key: str, found: Any) -> bool:
+    """Whether this can be such a part of a rule at all."""
+    if key == "cases":
+        return isinstance(found, list) and bool(found) and all(isinstance(case, dict) for case in found)
+    if key == "reason":
+        return isinstance(found, str) and bool(found)
+    return (isinstance(found, dict) and bool(found)) or (key == "when" and isinstance(found, str) and "${" in found)
