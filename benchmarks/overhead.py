@@ -1,4 +1,4 @@
-"""What measuring costs: a stamp, a loop, a block's bookkeeping, the waiting parent; beside two other ways to measure.
+"""What measuring costs: a stamp, a loop, a block's bookkeeping, the waiting parent, a monitor; beside two other ways.
 
     python benchmarks/overhead.py            # about a minute on a quiet machine
     python benchmarks/overhead.py --quick
@@ -13,9 +13,12 @@ import argparse
 import hashlib
 import importlib.util
 import json
+import os
 import random
 import resource
+import signal
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -35,6 +38,7 @@ Step = Callable[[], Any]
 Run = Callable[[int], float]
 """Does so many steps and returns the seconds that it says they took."""
 clock = time.perf_counter_ns
+WATCHED_SECONDS = 0.4  # two looks of a monitor
 UNIT_SECONDS = 0.006  # short, because a shared core changes its speed; long, because starting a loop is not its cost
 
 
@@ -195,6 +199,7 @@ def parent() -> dict[str, Any] | str:
     """CPU time of the process that waits while a worker measures."""
     try:
         from steptime.core.job import Job
+        from steptime.executors.local.launch import Launch
         from steptime.executors.local.process import WorkerProcess
         from steptime.store.folder import FolderStore
         from steptime.store.journal import uuid7
@@ -203,7 +208,7 @@ def parent() -> dict[str, Any] | str:
     case = Case(workload="mnist-mlp", threads=1)
     job = Job(id=uuid7(), session=uuid7(), plan="", process=0, case=case, protocol=profile("quick"))
     with tempfile.TemporaryDirectory() as folder:
-        worker = WorkerProcess(sys.executable, job, FolderStore(folder))
+        worker = WorkerProcess(Launch((sys.executable,)), job, FolderStore(folder))
         with worker.supervised():
             start, before = time.perf_counter(), cpu_seconds()
             worker.wait()
@@ -212,6 +217,31 @@ def parent() -> dict[str, Any] | str:
     if attempt.measurement is None:
         return f"not available: {attempt.failure.reason if attempt.failure else 'no result'}"
     return {"waited_seconds": seconds, "cpu_seconds": used, "share": used / seconds}
+
+
+def monitor(pairs: int) -> dict[str, tuple[float, float, float]]:
+    """Steps with a monitor that looks five times a second, against the same steps while it is stopped, in turns. On a
+    CPU that both must share, every look is in a step's way; else the system finds it another."""
+    everywhere = os.sched_getaffinity(0)
+    found = {}
+    for place, cpus in (("on another CPU", everywhere), ("on the same CPU", {min(everywhere)})):
+        os.sched_setaffinity(0, cpus)
+        line = [sys.executable, "-P", "-m", "steptime.engine.monitor", str(os.getpid()), "0.2", "cpu"]
+        with subprocess.Popen(line, stdout=subprocess.PIPE) as watching:
+            assert watching.stdout is not None
+            watching.stdout.readline()  # it has started up
+            found[place] = centre([watched_ratio(watching.pid) for _ in range(max(10, pairs // 8))])
+            watching.kill()
+        os.sched_setaffinity(0, everywhere)
+    return found
+
+
+def watched_ratio(watching: int) -> float:
+    step, spent = spin(UNIT_SECONDS), {}
+    for order in random.sample([signal.SIGCONT, signal.SIGSTOP], 2):
+        os.kill(watching, order)
+        spent[order] = bare(step)(round(WATCHED_SECONDS / UNIT_SECONDS))
+    return float(np.log(spent[signal.SIGCONT] / spent[signal.SIGSTOP]))
 
 
 def cpu_seconds() -> float:
@@ -234,6 +264,8 @@ def show(found: dict[str, Any]) -> None:
     if isinstance(waiting, dict):
         waiting = f"{waiting['share']:.3%} of one CPU over {waiting['waited_seconds']:.1f} s"
     print(f"\nThe parent while its worker measures: {waiting}")
+    for place, interval in found["monitor"].items():
+        print(f"Steps while a monitor looks five times a second, {place}: {percent(interval)}")
 
 
 def percent(interval: tuple[float, float, float]) -> str:
@@ -248,6 +280,7 @@ def main() -> None:
     options = parser.parse_args()
     pairs = 40 if options.quick else 400
     found = {"stamp": stamp_costs(), "block": bookkeeping(), "loop": loops(pairs), "parent": parent()}
+    found["monitor"] = monitor(pairs)
     print(json.dumps(found)) if options.json else show(found)
 
 

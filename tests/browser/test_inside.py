@@ -33,10 +33,19 @@ def test_the_place_under_the_roofs_is_told(open_looked: Opener, looked: Any) -> 
     page.wait_for_selector("[data-spec=power] svg")
 
 
+def test_what_a_monitor_saw_is_drawn_and_in_a_table(open_looked: Opener, looked: Any) -> None:
+    page = open_looked(f"/run/{looked.ids['looked']}")
+    assert "that took 0.4 % of one CPU" in page.inner_text("#watched") and "disk_read_bytes" in page.inner_text("main")
+    page.wait_for_selector("[data-spec=watched-spec] svg")
+    lines = [line.split("\t") for line in page.inner_text("#watched-readings").splitlines()]
+    assert ["CPUs in use", "1", "1.5", "2"] in lines and ["Memory, MiB", "100", "256", "312"] in lines
+
+
 def test_what_is_missing_names_the_command_that_measures_it(open_looked: Opener, looked: Any) -> None:
     page = open_looked(f"/run/{looked.ids['plain']}")
     missing = page.inner_text("#missing")
     assert "steptime profile --workload mnist-mlp --phase training --batch-size 64" in missing
+    assert "--set protocol.monitor_seconds=0.5" in missing
     assert "Power and clocks over time: only boards" in missing and page.locator("#inside").count() == 0
 
 

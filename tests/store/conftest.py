@@ -18,7 +18,7 @@ import pytest
 from steptime.core.accuracy import COUNTS, ERRORS
 from steptime.core.case import Case
 from steptime.core.job import Job
-from steptime.core.measurement import Block, Measurement
+from steptime.core.measurement import Block, Measurement, RankSamples
 from steptime.core.protocol import Protocol
 from steptime.core.record import Failure
 from steptime.store.folder import FolderStore
@@ -40,6 +40,11 @@ def measurement() -> Measurement:
         counts = {"cpu_ns": 7, "faults": 1, "major_faults": 0, "switches": 2, "involuntary_switches": 0}
         return Block(samples=samples, host_ns=30, dispatch_ns=20, **counts)
 
+    def rank(number: int, offset_ns: int) -> RankSamples:
+        times = {"stamps": (90, 105, 121, 130, 149), "device_ns": (9, 14, 5, 18), "idle_ns": (0, 3)}
+        seen = {"cpu_ns": 7, "queue_ns": None, "cut": 1, "steady": True, "threads": 2}
+        return RankSamples(rank=number, node="n0", **times, **seen, offset_ns=(offset_ns, -5), offset_error_ns=4)
+
     return Measurement(
         group=1,
         stamps=(100, 110, 125, 131, 150),
@@ -50,6 +55,7 @@ def measurement() -> Measurement:
         clock={"cost_ns": 50},
         starts={"import": 0.5},
         facts={"word": "Größe"},
+        ranks=(rank(0, 0), rank(1, 1 << 40)),
     )
 
 

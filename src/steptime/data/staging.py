@@ -12,28 +12,32 @@ from pathlib import Path
 from typing import Any
 
 from steptime.core.errors import SteptimeError
+from steptime.data import tiers
 from steptime.data.sets import VARIABLE, DataSet, folder
 
 
 @contextlib.contextmanager
-def staged(files: DataSet, tier: str) -> Iterator[dict[str, Any]]:
-    """Inside, the set is read from the tier. Tells what was copied; the copies go at the end."""
+def staged(files: DataSet, tier: str, owner: str) -> Iterator[dict[str, Any]]:
+    """Inside, the set is read from the tier. Tells what was copied; the copies go at the end. Where this process is
+    killed before that, whoever started it finds them by the owner's name."""
     target, source = _folder(tier), folder()
-    found = [files.find(name, source) for name in files.files]
-    missing = [name for name, path in zip(files.files, found, strict=True) if path is None]
-    if len(missing) == len(found):
-        raise files.missing(missing[0], source)
-    with tempfile.TemporaryDirectory(prefix="steptime-data-", dir=target) as copy, _reading_from(copy):
+    found = [path for name in (*files.files, *files.other_forms) if (path := files.find(name, source))]
+    if not found:
+        raise files.missing(next(iter(files.files)), source)
+    with tempfile.TemporaryDirectory(prefix=f"steptime-data-{owner}-", dir=target) as copy, _reading_from(copy):
         begin = time.perf_counter()
-        paths = [Path(shutil.copy(path, copy)) for path in found if path is not None]
+        paths = [Path(shutil.copy(path, copy)) for path in found]
         for path in paths:
             _synchronise(path)
-        seconds = time.perf_counter() - begin
+        seconds, size = time.perf_counter() - begin, sum(path.stat().st_size for path in paths)
         yield {
             "folder": tier,
             "files": len(paths),
-            "bytes": sum(path.stat().st_size for path in paths),
+            "bytes": size,
             "seconds": seconds,
+            "bytes_per_second": size / seconds,
+            "from": tiers.describe(source),
+            "on": tiers.describe(copy),
         }
 
 

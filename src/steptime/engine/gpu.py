@@ -39,7 +39,7 @@ class Gpu:
         costs = []
         for _ in range(3):
             start = clock()
-            self._read()
+            readings(nvml, handle)
             costs.append(clock() - start)
         self.cost_ns = int(statistics.median(costs))
         self._next_ns = 0
@@ -50,26 +50,46 @@ class Gpu:
         if now < self._next_ns:
             return None
         self._next_ns = now + int(self.cost_ns / SHARE)
-        return self._read()
+        return readings(self._nvml, self._handle)
 
-    def _read(self) -> dict[str, float]:
-        nvml, handle = self._nvml, self._handle
-        questions: dict[str, Callable[[], float]] = {
-            "sm_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),
-            "power_w": lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000,
-            "temperature_c": lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU),
-            "energy_mj": lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle),
-            "reasons": lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle),
-        }
-        return {name: float(value) for name, ask in questions.items() if (value := _answer(nvml, ask)) is not None}
+
+def readings(nvml: Any, handle: Any) -> dict[str, float]:
+    questions: dict[str, Callable[[], float]] = {
+        "sm_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),
+        "power_w": lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000,
+        "temperature_c": lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU),
+        "energy_mj": lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle),
+        "reasons": lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle),
+    }
+    return _answers(nvml, questions)
+
+
+def state(nvml: Any, handle: Any) -> dict[str, float]:
+    """All of it, for somebody outside the timed process: how busy the board is, what it holds, how its clocks stand."""
+    questions: dict[str, Callable[[], float]] = {
+        "utilisation": lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100,
+        "memory_utilisation": lambda: nvml.nvmlDeviceGetUtilizationRates(handle).memory / 100,
+        "memory_bytes": lambda: nvml.nvmlDeviceGetMemoryInfo(handle).used,
+        "memory_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM),
+    }
+    return {**_answers(nvml, questions), **readings(nvml, handle)}
 
 
 def find(device: str, nvml: Any | None, clock: Clock = time.perf_counter_ns) -> Gpu | None:
     """The board behind `cuda:N`, which counts only the boards that the process may see."""
     if not nvml or not device.startswith("cuda:"):
         return None
-    handle = _answer(nvml, lambda: _handle(nvml, int(device.removeprefix("cuda:"))))
-    return None if handle is None else Gpu(nvml, handle, clock)
+    found = handle(nvml, int(device.removeprefix("cuda:")))
+    return None if found is None else Gpu(nvml, found, clock)
+
+
+def handle(nvml: Any, index: int) -> Any | None:
+    """Of a board that the process may see, counted among those."""
+    return _answer(nvml, lambda: _handle(nvml, index))
+
+
+def visible_count(nvml: Any) -> int:
+    return len(_visible()) or _answer(nvml, nvml.nvmlDeviceGetCount) or 0
 
 
 def inventory(nvml: Any | None) -> list[dict[str, Any]]:
@@ -106,9 +126,17 @@ def _board(nvml: Any, handle: Any) -> dict[str, Any]:
 
 
 def _handle(nvml: Any, index: int) -> Any:
-    visible = [word.strip() for word in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if word.strip()]
+    visible = _visible()
     word = visible[index] if index < len(visible) else str(index)
     return nvml.nvmlDeviceGetHandleByIndex(int(word)) if word.isdigit() else nvml.nvmlDeviceGetHandleByUUID(word)
+
+
+def _visible() -> list[str]:
+    return [word.strip() for word in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if word.strip()]
+
+
+def _answers(nvml: Any, questions: dict[str, Callable[[], float]]) -> dict[str, float]:
+    return {name: float(value) for name, ask in questions.items() if (value := _answer(nvml, ask)) is not None}
 
 
 def _answer(nvml: Any, ask: Callable[[], Any]) -> Any:

@@ -94,7 +94,7 @@ def power(record: Record) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
         readings = [value["value"] for value in values if value["what"] == CHANNELS[name]]
         mean = sum(readings) / len(readings)
         rows.append({"what": CHANNELS[name], "least": min(readings), "mean": mean, "most": max(readings)})
-    return _over_time(values), rows
+    return over_time(values), rows
 
 
 def _readings(process: int, measurement: Any) -> list[dict[str, Any]]:
@@ -109,7 +109,8 @@ def _readings(process: int, measurement: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _over_time(values: list[dict[str, Any]]) -> dict[str, Any]:
+def over_time(values: list[dict[str, Any]]) -> dict[str, Any]:
+    """A small chart for each `what`, a line for each process."""
     encoding = {
         "x": {"field": "seconds", "type": "quantitative", "title": "Seconds"},
         "y": {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": False}},

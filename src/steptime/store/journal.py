@@ -1,4 +1,5 @@
-"""One attempt, one file, append only: what is written here survives any crash. Knows no other file."""
+"""One attempt, one file, append only: what is written here survives any crash. Of other files it knows one: what a
+monitor saw meanwhile goes into the end line."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.measurement import Measurement
 from steptime.core.record import Failure
+from steptime.store import monitored
 
 SCHEMA = "steptime/1"
 
@@ -44,7 +46,7 @@ class Journal:
 
     def __init__(self, path: Path, *, exists: bool = False) -> None:
         with written(f"The journal {path}"):
-            self._file = os.open(path, os.O_WRONLY | (0 if exists else os.O_CREAT | os.O_EXCL), 0o644)
+            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | (0 if exists else os.O_CREAT | os.O_EXCL), 0o644)
         self.path = path
         self._precision = "fp32"
         os.lseek(self._file, 0, os.SEEK_END)
@@ -76,15 +78,20 @@ class Journal:
             raise accuracy.NoAccuracy(lacking)
         rest = {k: v for k, v in measurement.to_dict().items() if k not in ("stamps", "device_ns", "blocks")}
         rest |= {"first": measurement.stamps[0], "samples": len(measurement.stamps) - 1}
-        self._append([*_samples(measurement), _end(measurement=rest, findings=findings or {})])
+        self._append([*_samples(measurement), self._end(findings or {}, measurement=rest)])
 
     def found(self, findings: dict[str, Any]) -> None:
         """The end of a task that times nothing."""
-        self._append([_end(findings=findings)])
+        self._append([self._end(findings)])
 
     def failed(self, failure: Failure) -> None:
         values = {"cause": failure.cause, "reason": failure.reason, "output": failure.output}
-        self._append([_end(failure=values)])
+        self._append([self._end({}, failure=values)])
+
+    def _end(self, findings: dict[str, Any], **values: Any) -> dict[str, Any]:
+        beside = monitored.series(self.path)
+        found = {**findings, **({"monitor": beside} if beside else {})}
+        return {"line": "end", "ended": now(), "measurement": None, "findings": found, "failure": None, **values}
 
     def new_line(self) -> None:
         """Ends a line that its writer could not finish."""
@@ -105,10 +112,6 @@ class Journal:
                 os.ftruncate(self._file, size)
                 os.lseek(self._file, size, os.SEEK_SET)
                 raise
-
-
-def _end(**values: Any) -> dict[str, Any]:
-    return {"line": "end", "ended": now(), "measurement": None, "findings": {}, "failure": None, **values}
 
 
 def close_failed(path: Path, job: Job, failure: Failure) -> None:

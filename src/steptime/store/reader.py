@@ -12,7 +12,7 @@ from typing import Any
 from steptime.core import accuracy
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
-from steptime.core.measurement import Block, Measurement
+from steptime.core.measurement import Block, Measurement, RankSamples
 from steptime.core.protocol import Protocol
 from steptime.core.record import OUTPUT_LINES, Attempt, Failure
 from steptime.store.journal import SCHEMA, is_running
@@ -124,7 +124,7 @@ def _measurement(rest: dict[str, Any], samples: list[dict[str, Any]]) -> Measure
     if not whole or len(by_device) not in (0, len(deltas)):
         return None
     return Measurement(
-        **_known(Measurement, rest),
+        **{**_known(Measurement, rest), "ranks": tuple(map(RankSamples.from_dict, rest.get("ranks", ())))},
         stamps=tuple(accumulate(deltas, initial=rest["first"])),
         device_ns=tuple(by_device) if by_device else None,
         blocks=tuple(Block(**_known(Block, line)) for line in samples),

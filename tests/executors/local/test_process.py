@@ -17,6 +17,7 @@ from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
 from steptime.executors.local import Executor
 from steptime.executors.local.environment import for_job
+from steptime.executors.local.launch import Launch
 from steptime.executors.local.process import WorkerProcess
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
@@ -106,6 +107,19 @@ def test_an_unknown_workload_is_a_sentence(store: FolderStore, make_job: MakeJob
 def test_a_worker_that_hangs_is_ended_at_its_limit(store: FolderStore, make_job: MakeJob, short: Protocol) -> None:
     failure = Executor().run(make_job("hangs", protocol=replace(short, limit_seconds=3.0)), store).failure
     assert failure is not None and (failure.cause, "3 s" in failure.reason) == ("timed_out", True)
+
+
+def test_what_a_killed_worker_had_copied_to_its_tier_is_removed(
+    store: FolderStore, make_job: MakeJob, tiny_mnist: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "tier" / "others").mkdir(parents=True)
+    job = replace(make_job("killed", staging="fast"), options={"tier": str(tmp_path / "tier")})
+    worker = WorkerProcess(Launch((sys.executable,)), job, store)
+    with worker.supervised():
+        worker.wait()
+    failure = worker.attempt().failure
+    assert failure is not None and "SIGKILL" in failure.reason
+    assert [path.name for path in (tmp_path / "tier").iterdir()] == ["others"]
 
 
 def test_the_children_of_a_crashed_worker_are_ended_too(

@@ -34,6 +34,7 @@ class DataSet:
     files: dict[str, tuple[str, ...]]  # name -> SHA-256 of each edition that is known
     preparation: str  # from what the files hold to what a network reads: part of the set's definition
     metric: str = "accuracy"  # of a network's predictions
+    other_forms: tuple[str, ...] = ()  # files that may be here instead, with the same content packed another way
 
     def find(self, file: str, folder: Path) -> Path | None:
         """In the folder, or in one below it that is named after the set, however that is spelt."""

@@ -15,6 +15,8 @@ from steptime.core.errors import NotInstalled, SteptimeError
 from steptime.data.sets import DataSet, Samples, images
 from steptime.graph import Graph
 
+ARCHIVE, LABELS = "cifar-10-binary.tar.gz", "labels.u8"
+MOSAICS = (*(f"data_batch_{number}.webp" for number in range(1, 6)), "test_batch.webp", LABELS)
 SET = DataSet(
     name="cifar10",
     title="CIFAR-10",
@@ -29,8 +31,8 @@ SET = DataSet(
         "test_batch.bin": ("8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",),
     },
     preparation="bytes / 255, so values from 0 to 1, as cnn-cifar10-tf2 has it (cnn-cifar10-pytorch: from -1 to 1)",
+    other_forms=(ARCHIVE, *MOSAICS),
 )
-ARCHIVE, LABELS = "cifar-10-binary.tar.gz", "labels.u8"
 SIDE = 32
 VALUES = 3 * SIDE * SIDE  # of one picture: its red, green and blue plane
 PARTS = {"train": [name for name in SET.files if name.startswith("data")], "test": ["test_batch.bin"]}

@@ -6,49 +6,56 @@ import contextlib
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.record import Attempt, Failure
+from steptime.executors.local.container import ContainerLaunch
 from steptime.executors.local.environment import for_job
 from steptime.executors.local.launch import Launch
-from steptime.store import journal, reader
+from steptime.executors.local.monitor import start as start_monitor
+from steptime.store import journal, monitored, reader
 from steptime.store.folder import FolderStore
 
 
 class WorkerProcess:
     """One process with its journal, and beside that its orders and what it prints."""
 
-    def __init__(self, launch: Launch, job: Job, store: FolderStore) -> None:
+    def __init__(self, launch: Launch | ContainerLaunch, job: Job, store: FolderStore) -> None:
         cold = job.case.compile_cache == "cold"
         self.cache = tempfile.TemporaryDirectory(prefix="steptime-cold-", ignore_cleanup_errors=True) if cold else None
         variables, told = for_job(job, os.environ, self.cache.name if self.cache else "")
         self.job = replace(job, environment={**job.environment, **told, **launch.told()})
-        self.path = store.journal(job.id)
+        self.launch, self.path = launch, store.journal(job.id)
         self.orders, self.log = self.path.with_suffix(".case.json"), self.path.with_suffix(".log")
         self.failure: Failure | None = None
         self.closed: Attempt | None = None
         self.memory_kills = _memory_kills()
+        variables = launch.variables(variables)
+        words = launch.line(self.job, variables, store.path)
         try:
             self.orders.write_text(json.dumps(self.job.to_dict()))
             with self.log.open("wb") as log:
                 self.process = subprocess.Popen(
-                    [*launch.words, "-P", "-m", "steptime.worker", str(self.orders), str(self.path)],
+                    [*words, "-P", "-m", "steptime.worker", str(self.orders), str(self.path)],
                     stdin=subprocess.PIPE if job.turns else subprocess.DEVNULL,
                     stdout=subprocess.PIPE if job.turns else log,
                     stderr=log,
                     bufsize=0,
-                    env=launch.variables(variables),
+                    env=variables,
                     start_new_session=True,  # so that its own children can be ended with it
                 )
         except OSError as problem:
-            raise SteptimeError(f"A worker could not be started with {launch.words[0]}: {problem}.") from problem
+            raise SteptimeError(f"A worker could not be started with {words[0]}: {problem}.") from problem
         self.ended = os.pidfd_open(self.process.pid)
+        self.monitor = start_monitor(self.job, self.process.pid, self.path)
 
     @contextlib.contextmanager
     def supervised(self) -> Iterator[None]:
@@ -94,6 +101,7 @@ class WorkerProcess:
     def end(self, cause: str, reason: str) -> None:
         self.failure = self.failure or Failure(cause=cause, reason=reason)
         self._end_group()
+        self.launch.end(self.job)
 
     def attempt(self) -> Attempt:
         """What the journal says; closes it first where the worker could not."""
@@ -131,6 +139,9 @@ class WorkerProcess:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
             os.close(self.ended)
+            if self.monitor is not None:
+                self.monitor.kill()
+                self.monitor.wait()
 
     def _tidy(self, *, failed: bool) -> None:
         for pipe in (self.process.stdin, self.process.stdout):
@@ -138,9 +149,18 @@ class WorkerProcess:
                 pipe.close()
         if self.cache is not None:
             self.cache.cleanup()
+        for copy in _copies(self.job):
+            shutil.rmtree(copy, ignore_errors=True)
+        monitored.beside(self.path).unlink(missing_ok=True)
         self.orders.unlink(missing_ok=True)
         if not failed or not self.log.stat().st_size:
             self.log.unlink()
+
+
+def _copies(job: Job) -> list[Path]:
+    """What a worker that was killed has left on its tier."""
+    tier = job.options.get("tier")
+    return list(Path(os.path.expanduser(os.path.expandvars(tier))).glob(f"steptime-data-{job.id}-*")) if tier else []
 
 
 def _memory_kills() -> int:

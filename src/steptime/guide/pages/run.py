@@ -20,6 +20,7 @@ from steptime.guide.inside import look_inside, power, roofline, words
 from steptime.guide.pages.trace import perfetto_folder
 from steptime.guide.query import Query
 from steptime.guide.steps import histogram, strip
+from steptime.guide.watched import watched
 
 NO_SENSOR = "only boards with NVML tell them, and this run was on the CPU"
 NO_READING = "this board told nothing, or nvidia-ml-py is not installed where the run was"
@@ -35,7 +36,8 @@ def own_page(desk: Desk, record: Record) -> HTMLResponse:
     line = roofline(record, numbers, profile, roofs)
     return desk.page(
         "run.html", here="/runs", record=record, numbers=numbers, command=command(record), roof=roof, share=share,
-        profile=profile, roofline=line, power=power(record), perfetto=perfetto_folder() is not None,
+        profile=profile, roofline=line, power=power(record), watched=watched(record),
+        perfetto=perfetto_folder() is not None,
         headline=numbers.headline if numbers else f"{record.status}: {record.failures[-1].reason}",
         strip=strip(record) if numbers else None, histogram=histogram(record) if numbers else None, proof=found,
         details=_details(record, numbers), history=history(record.case),
@@ -80,6 +82,8 @@ def missing(record: Record, numbers: Result | None, here: dict[str, Any]) -> dic
         found["Its place under the roofs"] = "steptime machine"
     if numbers.typical_time_seconds.low is None:
         found["An interval across processes"] = command(record).replace("--profile quick", "--profile standard")
+    if not any("monitor" in attempt.findings for attempt in record.attempts):
+        found["What the whole process used, over time"] = f"{command(record)} --set protocol.monitor_seconds=0.5"
     return found | _without_command(record)
 
 
@@ -99,6 +103,7 @@ def _details(record: Record, numbers: Result | None) -> dict[str, dict[str, Any]
     last, found = record.last, dict[str, dict[str, Any]]()
     if accuracy := last.findings.get("accuracy"):
         found["What the precision costs"] = accuracy
+    found |= {word.capitalize(): last.findings[word] for word in ("data", "staging") if word in last.findings}
     if numbers is not None:
         facts = {key: value for key, value in numbers.facts.items() if value is not None}
         found |= {"Memory, bytes": numbers.memory_bytes, "Start-up, seconds": numbers.start_seconds, "Facts": facts}

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from steptime.analysis.usage import sentence, series, usage
+from steptime.core.record import Attempt, Record
+
+COLUMNS: dict[str, list[Any]] = {
+    "seconds": [0.0, 1.0, 2.0, 3.0],
+    "own_cpu_seconds": [0.1, 0.1, 0.1, 0.1],
+    "cpu_seconds": [0.0, 5.0, 7.0, 9.0],
+    "memory_bytes": [1 << 20, 9 << 20, 2 << 20, 3 << 20],
+    "disk_read_bytes": [0, 0, 1 << 20, 4 << 20],
+    "gpu0.power_w": [100.0, 200.0, 300.0, 400.0],
+    "gpu0.utilisation": [0.0, 0.5, 0.5, 1.0],
+    "gpu0.reasons": [0, 1, 4, 4],
+}
+Make = Callable[..., Attempt]
+
+
+@pytest.fixture
+def watched(attempt_of: Make) -> Callable[..., Attempt]:
+    """Its steps run from second 1.5 to second 3 of the monitor's own clock."""
+
+    def make(columns: dict[str, list[Any]] | None = None, **told: Any) -> Attempt:
+        columns = COLUMNS if columns is None else columns
+        monitor = {"first_ns": -1_500_000_000, "cost": {"share": 0.004}, "columns": columns, **told}
+        return attempt_of([150_000_000] * 10, findings={"monitor": monitor})
+
+    return make
+
+
+def test_a_counter_becomes_a_rate_and_a_gauge_stays(watched: Make) -> None:
+    found = series(watched())
+    assert found["cpus"] == [(1.0, 5.0), (2.0, 2.0), (3.0, 2.0)] and found["memory_bytes"][1] == (1.0, 9 << 20)
+
+
+def test_only_the_time_of_the_steps_counts(watched: Make) -> None:
+    found = usage(watched())
+    assert found is not None and found["cpus"] == {"mean": 2.0, "most": 2.0}
+    assert found["memory_bytes"]["most"] == 3 << 20 and found["gpu0.power_w"]["mean"] == 350.0
+
+
+def test_every_reason_that_was_seen_is_told(watched: Make) -> None:
+    assert usage(watched(first_ns=10**12))["gpu0.reasons"] == {"any": 5}  # type: ignore[index]
+
+
+def test_nobody_watched(attempt_of: Make) -> None:
+    attempt = attempt_of([1] * 20)
+    assert usage(attempt) is None and sentence(Record(attempts=(attempt,))) == "" and series(attempt) == {}
+
+
+def test_a_look_that_lacks_a_value_is_passed_over(watched: Make) -> None:
+    columns = {"seconds": [0.0, 1.0, 2.0, 3.0], "memory_bytes": [1, None, 3, None]}
+    assert series(watched(columns))["memory_bytes"] == [(0.0, 1), (2.0, 3)]
+
+
+def test_the_sentence_says_what_matters_and_what_watching_cost(watched: Make) -> None:
+    text = sentence(Record(attempts=(watched(),)))
+    assert text.startswith("2 CPUs, 3 MiB at most, 2 MiB/s read from disk, gpu0 75 % busy, 350 W")
+    assert text.endswith("the monitor itself 0.4 % of a CPU")
+
+
+def test_a_monitor_that_told_nothing_is_said_so(watched: Make) -> None:
+    assert sentence(Record(attempts=(watched({}, problem="It died."),))) == "It died."

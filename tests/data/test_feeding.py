@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from itertools import count, islice
+from typing import Any
+
+import pytest
+
+from steptime.data.feeding import Fed, ahead
+
+
+class Program:
+    timer = None
+
+    def __init__(self) -> None:
+        self.batch: Any = None
+
+    def feed(self, batch: Any) -> None:
+        self.batch = batch
+
+    def step(self) -> Any:
+        return self.batch
+
+
+def numbered() -> Iterator[dict[str, Any]]:
+    return ({"input": number} for number in count())
+
+
+def test_every_step_has_the_next_batch_and_the_rest_is_the_program_s_own() -> None:
+    program = Fed(Program(), numbered())
+    assert [program.step()["input"] for _ in range(3)] == [0, 1, 2] and program.timer is None
+
+
+@pytest.mark.parametrize("most", [0, 1, 3])
+def test_batches_keep_their_order_however_many_are_kept_ready(most: int) -> None:
+    before = threading.active_count()
+    with ahead(numbered(), most) as batches:
+        assert [batch["input"] for batch in islice(batches, 7)] == list(range(7))
+    assert threading.active_count() == before
+
+
+def test_a_thread_makes_batches_before_they_are_asked_for() -> None:
+    made = threading.Event()
+
+    def batches() -> Iterator[dict[str, Any]]:
+        yield {"input": 0}
+        made.set()
+        yield {"input": 1}
+
+    with ahead(batches(), 2):
+        assert made.wait(10)
+
+
+def test_what_goes_wrong_in_the_thread_is_told_to_whoever_waits() -> None:
+    def broken() -> Iterator[dict[str, Any]]:
+        yield {"input": 0}
+        raise OSError("the disk is gone")
+
+    with ahead(broken(), 2) as batches:
+        next(batches)
+        with pytest.raises(OSError, match="the disk is gone"):
+            next(batches)

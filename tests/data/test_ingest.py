@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import os
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steptime.core.case import Case
+from steptime.core.errors import SteptimeError
+from steptime.data.ingest import unpacked
+from steptime.data.sets import Samples
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("STEPTIME_DATA", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def samples() -> Samples:
+    values = np.arange(70, dtype=np.uint8).reshape(10, 7)
+    return Samples(values[:, ::-1], np.arange(10, dtype=np.uint8), lambda rows: rows / np.float32(2))
+
+
+def real(size: int = 3, **settings: Any) -> Case:
+    return Case(workload="mnist-mlp", data="real", batch_size=size, **settings)
+
+
+@pytest.mark.parametrize("cache", ["warm", "cold"])
+def test_batches_are_those_of_the_set_again_and_again(samples: Samples, cache: str) -> None:
+    with unpacked(samples, real(page_cache=cache)) as ingest:
+        found = list(islice(ingest.batches(), 5))
+    for number, batch in enumerate(found):
+        first = number % 3 * 3  # the tenth sample fills no batch
+        wanted = samples.batch(slice(first, first + 3))
+        assert all(np.array_equal(batch[name], wanted[name]) for name in wanted)
+        assert batch["target"].dtype == np.int64 and batch["input"].dtype == np.float32
+
+
+def test_ranks_read_batches_of_their_own(samples: Samples) -> None:
+    with unpacked(samples, real(1), (1, 3)) as ingest:
+        assert [int(batch["target"][0]) for batch in islice(ingest.batches(), 4)] == [1, 4, 7, 0]
+
+
+def test_what_was_read_from_where_is_told(samples: Samples, folder: Path) -> None:
+    with unpacked(samples, real(prefetch=2)) as ingest:
+        list(islice(ingest.batches(), 4))
+        told = ingest.told()
+    assert (told["samples"], told["bytes"], told["bytes_per_step"], told["batches_read"]) == (10, 80, 24, 4)
+    assert told["page_cache"]["asked"] == "warm" and told["page_cache"]["found"] in ("warm", "not told")
+    assert told["on"]["kind"] and told["prefetch"] == 2 and list(folder.iterdir()) == []
+
+
+def test_a_cold_cache_is_what_was_found_and_not_what_was_asked_for(
+    samples: Samples, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steptime.data.pages.drop", lambda *range: False)  # a system that refuses
+    with unpacked(samples, real(page_cache="cold")) as ingest:
+        list(islice(ingest.batches(), 2))
+        assert ingest.told()["page_cache"] == {
+            "asked": "cold", "found": "warm", "resident_before": 1.0, "resident_after": 1.0,
+        }  # fmt: skip
+
+
+def test_a_batch_that_the_set_can_not_fill_is_refused(samples: Samples) -> None:
+    with pytest.raises(SteptimeError, match="A batch of 11 is more than the 10 samples"), unpacked(samples, real(11)):
+        pass
+
+
+def test_a_file_that_is_cut_short_meanwhile_is_told(samples: Samples) -> None:
+    with unpacked(samples, real()) as ingest:
+        os.truncate(ingest.parts[0].number, 5)
+        with pytest.raises(SteptimeError, match="ended 16 bytes too early"):
+            next(ingest.batches())
+
+
+def test_a_folder_that_can_not_be_written_asks_for_a_tier(samples: Samples, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPTIME_DATA", "/proc/self")
+    with pytest.raises(SteptimeError, match="Name a tier of the machine file with staging"), unpacked(samples, real()):
+        pass
