@@ -84,8 +84,8 @@ def rows() -> list[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def served(source: Source) -> Iterator[str]:
-    server = uvicorn.Server(uvicorn.Config(app(source), port=0, log_level="warning"))
+def served(source: Source, running: Callable[[], list[Any]] = list) -> Iterator[str]:
+    server = uvicorn.Server(uvicorn.Config(app(source, running=running), port=0, log_level="warning"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
@@ -190,6 +190,19 @@ def filled_address(filled: Filled) -> Iterator[str]:
         yield found
 
 
+SEEN = {
+    "first_ns": 0,
+    "absent": ["disk_read_bytes"],
+    "cost": {"cpu_seconds": 0.2, "share": 0.004},
+    "columns": {
+        "seconds": [0.0, 1.0, 2.0, 3.0],
+        "cpu_seconds": [0.0, 1.0, 2.5, 4.5],
+        "memory_bytes": [100 << 20, 300 << 20, 312 << 20, 312 << 20],
+        "gpu0.utilisation": [0.0, 0.5, 0.9, 0.9],
+    },
+}
+
+
 class Looked(Filled):
     """A run that somebody looked inside, on a board that tells its power, under roofs; and one that nobody did."""
 
@@ -199,7 +212,7 @@ class Looked(Filled):
         self.store, self.attempt_of, self.times_of, self.write = FolderStore(path), attempt_of, times_of, write
         self.ids, self.seed, self.steps = {}, 0, 50
         board = {"sm_clock_mhz": 1980.0, "power_w": 512.5, "temperature_c": 55.0}
-        self.record("looked", 1.0e6, phase="training", gpu=board, network=WORK)
+        self.record("looked", 1.0e6, phase="training", gpu=board, network=WORK, findings={"monitor": SEEN})
         self.record("plain", 1.0e6, phase="training", batch_size=64)
         made = self.attempt([1] * 40, blocks=1, phase="training", network=WORK)
         found = {**INSIDE, "operators": {**INSIDE["operators"], "trace": self.trace()}}
@@ -272,6 +285,16 @@ def opener(chromium: Any, address: str) -> Iterator[Callable[..., Any]]:
     for context in contexts:
         context.close()
     assert troubles == []
+
+
+@pytest.fixture
+def serve() -> Callable[..., contextlib.AbstractContextManager[str]]:
+    return served
+
+
+@pytest.fixture
+def opening() -> Callable[..., contextlib.AbstractContextManager[Callable[..., Any]]]:
+    return opener
 
 
 @pytest.fixture

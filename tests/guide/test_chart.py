@@ -35,6 +35,13 @@ def test_a_value_keeps_its_colour_whatever_is_shown_beside_it() -> None:
     assert marks("by=framework", "color")["pytorch"] == marks("by=framework", "color", POINTS[-1:])["pytorch"]
 
 
+def test_numbers_have_the_colours_of_the_legend_that_spells_them_as_the_points_do() -> None:
+    points = [Point({"model": "m", "replica_batch": size}, 1.0, None, None, 1, "id") for size in (50.0, 128.0)]
+    chart = spec(from_url("by=replica_batch&mark=bar"), points, lambda name: ["128.0", "50.0"])
+    assert chart["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["50", "128"]
+    assert [value["replica_batch"] for value in chart["data"]["values"]] == ["50", "128"]
+
+
 def test_values_of_one_chart_have_different_colours_and_shapes() -> None:
     colours, shapes = (marks("by=framework,precision", channel) for channel in ("color", "shape"))
     assert len(set(colours.values())) == 3 and len(set(shapes.values())) == 2

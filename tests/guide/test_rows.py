@@ -38,3 +38,15 @@ def test_a_low_precision_has_its_price_with_an_interval(record_of: Callable[...,
     found: dict[str, Any] = row(Record(attempts=attempts))
     assert (found["task_loss"], found["task_loss_low"], found["task_loss_high"]) == (1.0, 0.5, 1.5)
     assert round(found["disagreement"], 6) == 1 and found["logit_error"] == 0.02
+
+
+def test_ranks_are_told_by_devices_nodes_exchange_and_both_batches(record_of: Callable[..., Record]) -> None:
+    found = row(record_of(exchange="allreduce", devices=4, nodes=2, batch_size=8, interconnect="roce"))
+    wanted = {"devices": 4, "nodes": 2, "exchange": "allreduce", "interconnect": "roce"}
+    assert wanted.items() <= found.items() and (found["replica_batch"], found["effective_batch"]) == (8, 32)
+    assert found["throughput"] == 4 * found["throughput_per_device"]
+
+
+def test_one_process_has_no_exchange_whatever_is_allocated_for_it(record_of: Callable[..., Record]) -> None:
+    found = row(record_of(devices=4, batch_size=8))
+    assert (found["exchange"], found["effective_batch"]) == ("", 8)

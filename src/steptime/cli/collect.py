@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,12 +19,16 @@ ALL_FAILED, SOME_FAILED = 3, 4
 def collect_command(
     campaign: Annotated[str, typer.Argument(help="The begin or end of its id; the newest if left out.")] = "",
     wait: Annotated[bool, typer.Option("--wait", help="Until nothing waits or runs any more.")] = False,
+    archive: Annotated[
+        Path | None, typer.Option(help="A folder for PSC's files, table and charts.", show_default=False)
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Write down what failed and why, and show the results so far.
 
     Results are in the store as soon as a process ends; nothing is lost if this is never called."""
     from steptime.analysis.certificates import TASK, certificates
+    from steptime.cli import archive as archives
     from steptime.cli import results
     from steptime.session import campaign as campaigns
     from steptime.session.progress import progress
@@ -39,11 +44,15 @@ def collect_command(
     warn_of_problems(store)
     known = certificates(store.attempts(TASK))
     if json:
-        output.document({**results.as_document(records, known), "progress": found.to_dict()})
+        paths = archives.archive(records, archive) if archive else []
+        told = {"progress": found.to_dict(), "archive": [str(path) for path in paths]}
+        output.document({**results.as_document(records, known), **told})
     else:
         results.show(records, known)
         if not found.is_over:
             output.say(f"\nNot over yet: {processes(found.count('waiting') + found.count('running'))} to come.")
+        if archive:
+            archives.tell(archives.archive(records, archive), archive)
     failed = sum(record.status != "ok" for record in records)
     if failed:
         raise typer.Exit(ALL_FAILED if failed == len(records) else SOME_FAILED)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from steptime.cli import output
+from steptime.cli.compare_by_node import compare_by_node
 from steptime.cli.compare_sessions import compare_sessions, latest
 from steptime.cli.request import read_plan, reading_store, store_folder, warn_of_problems
 from steptime.cli.words import processes, settings
@@ -37,18 +38,24 @@ def compare_command(
     b: Annotated[str, typer.Argument(help="The same; live, only what differs from A.")],
     profile: Annotated[str, typer.Option(help="quick, standard, gold or single.")] = "standard",
     despite: Annotated[str, typer.Option(help="Why to compare though the work differs.", show_default=False)] = "",
+    by_node: Annotated[
+        bool, typer.Option("--by-node", help="A and B are queries of stored results, paired by their node.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Is B faster than A?
 
     The answer is faster, slower, same or inconclusive, with the ratio and its interval. Live, A is for example
     workload=lenet5,batch_size=64 and B mode=compiled; stored, A and B are ids of results, or of sessions, whose cases
-    are compared one by one."""
+    are compared one by one. With --by-node, A is for example 'data=scratch&device=k80' and B data=local."""
     from steptime.session import Refused
 
     if ("=" in a) != ("=" in b):
         raise SteptimeError("Compare two cases (key=value,…) or two stored results (ids), not one of each.")
     try:
+        if by_node:
+            compare_by_node(a, b, despite=despite, json=json)
+            return
         if "=" in a:
             answer = _live(*_plans(a, b, profile), despite)
         else:
@@ -147,7 +154,8 @@ def _show(comparison: Comparison, a: Attempt, b: Attempt) -> None:
     output.say()
     output.say(f"A        {a.case.label}")
     output.say(f"B        {b.case.label}")
-    differing = [f"{name} {first} → {second}" for name, (first, second) in _differing(a.case, b.case).items()]
+    pairs_of = _differing(a.case, b.case).items()
+    differing = [f"{name} {_word(first)} → {_word(second)}" for name, (first, second) in pairs_of]
     output.say(f"differs  {', '.join(differing) or 'nothing: a case against itself'}")
     if comparison.verdict.p is not None:
         output.say(f"chance   {comparison.verdict.p:.2g} for such a ratio if there were no difference")
@@ -155,6 +163,10 @@ def _show(comparison: Comparison, a: Attempt, b: Attempt) -> None:
         output.say(f"by CPU time alone: {_sentence(comparison.cpu_time)}")
     for remark in comparison.remarks:
         output.say(f"note: {REMARKS.get(remark, remark)}")
+
+
+def _word(value: Any) -> str:
+    return "none" if value == "" else str(value)
 
 
 def _sentence(verdict: Verdict) -> str:

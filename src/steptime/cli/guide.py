@@ -6,7 +6,8 @@ import errno
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +16,8 @@ from steptime.core.errors import NotInstalled, SteptimeError
 
 if TYPE_CHECKING:
     from socket import socket
+
+    from steptime.store.reading import ReadingStore
 
 TERMINATED = 128 + signal.SIGTERM
 
@@ -46,9 +49,18 @@ def guide_command(
     sys.stdout.flush()  # a pipe would hold it until the end
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that it tidies up after itself
     try:
-        uvicorn.Server(uvicorn.Config(app(source, access), log_level="warning")).run(sockets=[listening])
+        pages = app(source, access, _campaigns(source.store))
+        uvicorn.Server(uvicorn.Config(pages, log_level="warning")).run(sockets=[listening])
     finally:
         source.close()
+
+
+def _campaigns(store: ReadingStore) -> Callable[[], list[dict[str, Any]]]:
+    """Only a folder has some."""
+    from steptime.session.overview import Overview
+    from steptime.store.folder import FolderStore
+
+    return Overview(store) if isinstance(store, FolderStore) else list
 
 
 def _listen(host: str, port: int) -> socket:

@@ -49,7 +49,7 @@ def _show(found: Progress) -> None:
     for name in [*names, None] if len(names) > 1 else [None]:
         own = [place for place in found.places if name is None or place.case.node_type == name]
         rows.append([name or "all", *(str(sum(place.state == state for place in own)) for state in STATES)])
-    left = "" if found.is_over else f", {_left(found.seconds_left)}"
+    left = "" if found.is_over else f", {_left(found)}"
     output.say(f"{found.name}: {found.count('done')} of {len(found.places)} processes done{left}.")
     output.table(["nodes", *STATES], rows, right=STATES)
     _failures(found)
@@ -71,5 +71,7 @@ def _failures(found: Progress) -> None:
         output.say(f"  … and {len(failed) - FAILED_MOST} more; --json has them all.")
 
 
-def _left(seconds: float | None) -> str:
-    return "time left not known yet" if seconds is None else f"about {clock(seconds)} left"
+def _left(found: Progress) -> str:
+    if found.seconds_left is None:
+        return "time left not known yet"
+    return f"about {clock(found.seconds_left)} left, {found.basis}"

@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from steptime.analysis.wording import digits
+from steptime.analysis.wording import clock, digits
 from steptime.core.case import SETTINGS, Case
 from steptime.core.errors import SteptimeError
 
+__all__ = ["clock", "described", "differing", "processes", "scaled", "settings"]
 PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-
-
-def clock(seconds: float) -> str:
-    """For waiting: rounded, no false precision."""
-    if seconds < 90:
-        return f"{max(round(seconds), 1)} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def scaled(value: float, unit: str) -> str:
@@ -36,7 +30,7 @@ def differing(cases: Sequence[Case], always: Iterable[str] = ("workload",)) -> l
 
 def described(case: Case, names: Iterable[str]) -> str:
     """Words speak for themselves, numbers say whose they are: `lenet5 inference batch size 8`."""
-    values = ((name, getattr(case, name)) for name in names)
+    values = ((name, getattr(case, name)) for name in names if getattr(case, name) != "")
     return " ".join(v if isinstance(v, str) else f"{name.replace('_', ' ')} {v}" for name, v in values)
 
 

@@ -8,25 +8,44 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from steptime.core.case import Case
+from steptime.core.container import Container, container
 from steptime.core.errors import SteptimeError, unknown
 from steptime.core.plan_text import Lines, at
 from steptime.core.slurm_section import Section, section
 
-PARTS = ("frameworks", "slurm", "tiers")
-WAYS = ("python", "launch")
+PARTS = ("frameworks", "launches", "slurm", "tiers")
+WAYS = ("python", "launch", "container")
+Way = tuple[str, ...] | Container
+"""Words that start a Python, or what to start it in."""
 
 
 @dataclass(frozen=True)
 class MachineFile:
     path: str = ""  # empty: there is none
     text: str = ""
-    commands: dict[str, tuple[str, ...]] = field(default_factory=dict)  # framework -> what starts its Python
+    commands: dict[str, Way] = field(default_factory=dict)  # framework -> what starts its Python
     slurm: dict[str, Section] = field(default_factory=dict)  # kind of node -> what is asked of Slurm
     tiers: dict[str, str] = field(default_factory=dict)  # name -> folder, with variables of the node: $LOCAL
+    launches: dict[str, Way] = field(default_factory=dict)  # name that a case may ask for -> what starts its Python
 
     def to_dict(self) -> dict[str, Any]:
-        commands = {name: list(words) for name, words in self.commands.items()}
-        return {"path": self.path, "frameworks": commands, "slurm": sorted(self.slurm), "tiers": self.tiers}
+        ways = {"frameworks": told(self.commands), "launches": told(self.launches)}
+        return {"path": self.path, **ways, "slurm": sorted(self.slurm), "tiers": self.tiers}
+
+    def way(self, case: Case) -> Way | None:
+        """None: as steptime itself was started."""
+        return self.launches.get(case.launch) if case.launch else self.commands.get(case.framework)
+
+    def lacks(self, case: Case) -> str:
+        """What the case asks for and the file can not give; empty: nothing."""
+        for part, name, known in (("launches", case.launch, self.launches), ("tiers", case.staging, self.tiers)):
+            if name and name not in known:
+                found = ", ".join(known) or "none"
+                return f"[{part}] of the machine file has no {name!r}, found {found}. {ADVICE[part]}"
+        if case.nodes > 1 and isinstance(self.way(case), Container):
+            return "A container holds the ranks of one node: srun would start those of the others outside of it."
+        return ""
 
     def section(self, node_type: str) -> Section:
         """Where a case of this kind goes; one that names none goes to the only one."""
@@ -40,10 +59,18 @@ class MachineFile:
         raise SteptimeError(f"A case needs a [slurm.NAME], found {found}. Set node_type to one of them in the plan.")
 
 
+ADVICE = {"launches": "Say there what starts its Python.", "tiers": "Name its folder."}
+
+
+def told(ways: dict[str, Way]) -> dict[str, Any]:
+    return {name: way.to_dict() if isinstance(way, Container) else list(way) for name, way in ways.items()}
+
+
 def parse(text: str, path: str, frameworks: Iterable[str]) -> MachineFile:
     try:
         reader = _Reader(text)
-        return MachineFile(path, text, reader.commands(set(frameworks)), reader.slurm(), reader.tiers())
+        commands, launches = reader.commands(set(frameworks)), reader.launches()
+        return MachineFile(path, text, commands, reader.slurm(), reader.tiers(), launches)
     except SteptimeError as problem:
         raise SteptimeError(f"The machine file {path}: {problem}") from None
 
@@ -59,12 +86,16 @@ class _Reader:
             if key not in PARTS:
                 raise unknown("part", key, PARTS, at(self.lines.of((key, 0, ""), ("", 0, key))))
 
-    def commands(self, known: set[str]) -> dict[str, tuple[str, ...]]:
+    def commands(self, known: set[str]) -> dict[str, Way]:
         found = self._table("frameworks", "write [frameworks.NAME], and `python` below.")
         for name in found:
             if name not in known:
-                raise unknown("framework", name, known, self._where(name))
-        return {name: self._command(name, entry) for name, entry in found.items()}
+                raise unknown("framework", name, known, self._line("frameworks", name))
+        return {name: self._way("frameworks", name, entry) for name, entry in found.items()}
+
+    def launches(self) -> dict[str, Way]:
+        found = self._table("launches", "write [launches.NAME], and `python`, `launch` or `container` below.")
+        return {name: self._way("launches", name, entry) for name, entry in found.items()}
 
     def slurm(self) -> dict[str, Section]:
         found = self._table("slurm", "write [slurm.NAME], and `partition` below.")
@@ -89,21 +120,21 @@ class _Reader:
     def _line(self, table: str, key: str) -> str:
         return at(self.lines.of((table, 0, key), (f"{table}.{key}", 0, ""), (table, 0, "")))
 
-    def _command(self, name: str, entry: Any) -> tuple[str, ...]:
+    def _way(self, part: str, name: str, entry: Any) -> Way:
+        table = f"{part}.{name}"
+        where = partial(self._line, table)
         if not isinstance(entry, dict):
-            raise SteptimeError(f'{self._where(name)}write [frameworks.{name}], and python = "…/bin/python" below.')
+            raise SteptimeError(f'{self._line(part, name)}write [{table}], and python = "…/bin/python" below.')
+        if "container" in entry:
+            return container(table, entry, where)
         for key in entry:
             if key not in WAYS:
-                raise unknown(f"key of [frameworks.{name}]", key, WAYS, self._where(name, key))
+                raise unknown(f"key of [{table}]", key, WAYS, where(key))
         if len(entry) != 1:
-            raise SteptimeError(f"{self._where(name)}[frameworks.{name}] needs one of python and launch.")
+            raise SteptimeError(f"{where('')}[{table}] needs one of python, launch and container.")
         ((key, value),) = entry.items()
         words = [value] if key == "python" else value
         if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
             kind = "a text in quotes" if key == "python" else 'a list of words: ["podman", "run", …, "python"]'
-            raise SteptimeError(f"{self._where(name, key)}{key} must be {kind}, found {value!r}.")
+            raise SteptimeError(f"{where(key)}{key} must be {kind}, found {value!r}.")
         return tuple(words)
-
-    def _where(self, name: str, key: str = "") -> str:
-        table = f"frameworks.{name}"
-        return at(self.lines.of((table, 0, key), (table, 0, ""), ("frameworks", 0, name), ("frameworks", 0, "")))

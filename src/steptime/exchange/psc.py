@@ -143,7 +143,7 @@ def write(rows: Sequence[dict[str, Any]]) -> Iterator[Page | Skipped]:
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(HEAD.split(","))
     for row in rows:
-        if why := _unfit(row):
+        if why := unfit(row):
             yield Skipped(row["id"], why)
         else:
             lines.writerow([len(kept), *_cells(row)])
@@ -153,7 +153,7 @@ def write(rows: Sequence[dict[str, Any]]) -> Iterator[Page | Skipped]:
         yield Page(name, text.getvalue().encode(), tuple(kept))
 
 
-def _unfit(row: dict[str, Any]) -> str:
+def unfit(row: dict[str, Any]) -> str:
     """The table has no column for the network: whoever reads it takes it for theirs."""
     if row.get("model") not in NETWORK or row.get("phase") != "training":
         return "the table is of Deep MNIST in training; it has no column for other networks or phases"

@@ -23,8 +23,9 @@ def spec(query: Query, points: list[Point], known: Callable[[str], list[str]]) -
     dimension has anywhere, so that one keeps its colour whatever is shown beside it."""
     by, points = ("series", *query.by) if query.series else query.by, readable(query, points)
     coloured, shaped = (by, ()) if query.bars else (by[:1], by[1:])  # a bar has no shape
+    series = sorted(name for name, _ in query.series)
     colour, shape = (
-        _channel(names, [n for n, _ in query.series] if names == ("series",) else _all(names, known), points, marks)
+        _channel(names, series if names == ("series",) else _all(names, known), points, marks)
         for names, marks in ((coloured, ("color", PALETTE)), (shaped, ("shape", SHAPES)))
     )
     places = {}
@@ -66,7 +67,11 @@ def _value(query: Query, channels: tuple[tuple[str, ...], ...], point: Point) ->
 
 
 def _all(names: tuple[str, ...], known: Callable[[str], list[str]]) -> list[str]:
-    return known(names[0]) if len(names) == 1 else []
+    """As the points spell them: 50, not 50.0."""
+    if len(names) != 1:
+        return []
+    numbers = names[0] in DIMENSIONS and DIMENSIONS[names[0]].number
+    return [f"{value:g}" for value in sorted(map(float, known(names[0])))] if numbers else sorted(known(names[0]))
 
 
 def readable(query: Query, points: list[Point]) -> list[Point]:
@@ -88,12 +93,12 @@ def _channel(
     if not names:
         return {}
     channel, known = marks
-    there = {str(point.groups.get(names[0])) for point in points}
+    there = {_word(names[:1], point) for point in points}
     title = ", ".join(DIMENSIONS[name].label for name in names if name in DIMENSIONS)
     field: dict[str, Any] = {"field": _field(names), "type": "nominal", "title": title or None}
     if not values:
         return {channel: {**field, "scale": {"range": list(known)}}}
-    scale = _scale(sorted(values), known)
+    scale = _scale(values, known)
     kept = [pair for pair in zip(scale["domain"], scale["range"], strict=True) if pair[0] in there]
     field["scale"] = {"domain": [value for value, _ in kept], "range": [mark for _, mark in kept]}
     return {channel: field}

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from steptime import __version__
 from steptime.analysis.result import result
-from steptime.analysis.wording import byte_count, duration
+from steptime.analysis.wording import byte_count, clock, duration
 from steptime.core.errors import SteptimeError
 from steptime.core.foreign import ForeignRun
 from steptime.core.record import Record
@@ -36,6 +36,7 @@ class Desk:
         )
         self.templates.filters |= {
             "number": number, "scaled": scaled, "inline_json": inline_json, "duration": duration, "bytes": byte_count,
+            "clock": clock,
         }  # fmt: skip
         self.templates.globals |= {"version": __version__, "dimensions": DIMENSIONS, "metrics": METRICS, "quote": quote}
 

@@ -15,7 +15,7 @@ from steptime.core.errors import SteptimeError, UnknownWord
 from steptime.guide.access import COOKIE, Access, without_token
 from steptime.guide.catalogue import DIMENSIONS, METRICS
 from steptime.guide.desk import Desk
-from steptime.guide.pages import compare, explore, history, machines, receive, report, runs, trace
+from steptime.guide.pages import campaigns, compare, explore, history, machines, receive, report, runs, trace
 from steptime.guide.report import SEAL
 from steptime.guide.source import Source
 
@@ -40,7 +40,8 @@ HEADERS = {
 Answer = Callable[[Request], Awaitable[Response]]
 
 
-def app(source: Source, access: Access | None = None) -> FastAPI:
+def app(source: Source, access: Access | None = None, running: campaigns.Campaigns = list) -> FastAPI:
+    """`running`: who tells how far campaigns are."""
     server = FastAPI(title="steptime", version=__version__, docs_url=None, redoc_url=None, openapi_url="/openapi.json")
     server.mount("/static", StaticFiles(directory=STATIC), name="static")
     desk, access = Desk(source), access or Access()
@@ -49,6 +50,7 @@ def app(source: Source, access: Access | None = None) -> FastAPI:
     server.add_exception_handler(HTTPException, _absence(desk))
     for page in (explore, runs, compare, history, machines, report, trace):
         page.add(server, desk)
+    campaigns.add(server, desk, running)
     receive.add(server, desk, access)
     return server
 

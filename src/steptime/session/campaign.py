@@ -9,7 +9,7 @@ from steptime.analysis import stopping
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
-from steptime.core.machine_file import MachineFile
+from steptime.core.machine_file import MachineFile, told
 from steptime.core.plan import Plan
 from steptime.core.record import SETTLED, Attempt, Record
 from steptime.executors.slurm.client import Slurm
@@ -17,6 +17,7 @@ from steptime.executors.slurm.folder import CAMPAIGNS, LOST, CampaignFolder, fin
 from steptime.executors.slurm.ledger import Ledger, Lost
 from steptime.executors.slurm.script import Array, arrays, script
 from steptime.session.rounds import measured, plan_of, software
+from steptime.session.smaller import with_smaller
 from steptime.store import journal
 from steptime.store.folder import FolderStore
 from steptime.store.journal import now, uuid7
@@ -82,10 +83,10 @@ def _identity(plan: Plan, machine: MachineFile) -> str:
     sections = {case.node_type: machine.section(case.node_type) for case in plan.cases}
     for case in plan.cases:
         sections[case.node_type].request(case)
-        if case.staging and case.staging not in machine.tiers:
-            known = ", ".join(machine.tiers) or "none"
-            raise SteptimeError(f"[tiers] of the machine file has no {case.staging!r}, found {known}. Name its folder.")
-    where = ["slurm", *software(), machine.commands, {name: sections[name].shape() for name in sorted(sections)}]
+        if lacking := machine.lacks(case):
+            raise SteptimeError(lacking)
+    ways = [told(machine.commands), *([told(machine.launches)] if machine.launches else [])]
+    where = ["slurm", *software(), *ways, {name: sections[name].shape() for name in sorted(sections)}]
     return plan_of(plan.cases, plan.protocol, where)
 
 
@@ -103,13 +104,15 @@ class _State:
         self.plan, self.machine, self.folder = plan, machine, folder
         self.identity = _identity(plan, machine)
         self.live = ledger.live() if ledger else {}
-        self.tried: dict[str, list[Attempt]] = {case.key: [] for case in plan.cases}
+        known: dict[str, list[Attempt]] = {}
         for attempt in folder.store.attempts() if ledger else ():
-            if attempt.session == folder.session and attempt.case.key in self.tried:
-                self.tried[attempt.case.key].append(attempt)
+            if attempt.session == folder.session:
+                known.setdefault(attempt.case.key, []).append(attempt)
+        self.cases = with_smaller(plan.cases, known, plan.protocol)
+        self.tried = {key: known.get(key, []) for key in self.cases}
 
     def submission(self, most_tasks: int) -> Submission:
-        cases = list({case.key: case for case in self.plan.cases}.values())
+        cases = list(self.cases.values())
         jobs = [job for case in cases for job in self._missing(case)]
         found = arrays(jobs, self.machine, most_tasks)
         return Submission(

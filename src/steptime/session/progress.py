@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from steptime.core.case import Case
 from steptime.executors.slurm.client import Slurm, Task
 from steptime.executors.slurm.folder import CampaignFolder, slot_of
 from steptime.executors.slurm.ledger import Ledger
+from steptime.store import reader
 
 WAITING, RUNNING, DONE, FAILED = STATES = ("waiting", "running", "done", "failed")
 
@@ -36,6 +39,7 @@ class Progress:
     name: str
     places: list[Place]
     seconds_left: float | None  # None: too little has ended to tell
+    results: int = 0  # that this follows from: those since the latest submission
     ghosts: int = 0  # late results of lost nodes, kept aside
     arrays: list[str] = field(default_factory=list)
 
@@ -50,6 +54,12 @@ class Progress:
     def causes(self) -> Counter[str]:
         return Counter(place.cause for place in self.places if place.state == FAILED)
 
+    @property
+    def basis(self) -> str:
+        """What the time left stands on."""
+        told = self.seconds_left is not None and not self.is_over
+        return f"as fast as the last {self.results} results came in" if told else ""
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "campaign": self.session,
@@ -57,6 +67,7 @@ class Progress:
             **{state: self.count(state) for state in STATES},
             "causes": dict(self.causes),
             "seconds_left": self.seconds_left,
+            "basis": self.basis,
             "ghosts": self.ghosts,
             "slurm_arrays": self.arrays,
             "processes": [place.to_dict() for place in self.places],
@@ -84,12 +95,14 @@ def progress(folder: CampaignFolder, slurm: Slurm) -> Progress:
             places.append(Place(**whose, state=FAILED, cause=cause or "not submitted", reason=reason))
     left = sum(place.state in (WAITING, RUNNING) for place in places)
     facts = folder.facts()
+    ended = sorted(when for when in results.values() if when >= folder.newest_array())
     numbers = sorted({task.array for tasks in ledger.tasks.values() for task in tasks.values()}, key=int)
     return Progress(
         session=folder.session,
         name=facts["title"] or facts["name"],
         places=places,
-        seconds_left=seconds_left(sorted(when for when in results.values() if when >= folder.newest_array()), left),
+        seconds_left=seconds_left(ended, left),
+        results=len(ended),
         ghosts=len(folder.ghosts()),
         arrays=numbers,
     )
@@ -112,9 +125,20 @@ def _live_place(whose: dict[str, Any], task: Task, *, begun: bool) -> Place:
 
 
 def _stored_failures(folder: CampaignFolder) -> dict[str, tuple[str, str]]:
-    found = {}
-    for attempt in folder.store.attempts():
-        if attempt.session == folder.session and attempt.failure:
-            slot = f"{attempt.case.key}-{attempt.process}"
-            found[slot] = attempt.failure.cause, attempt.failure.reason
+    """Of slots without a result. Read one by one: a store may hold far more than this campaign."""
+    found, absent = {}, set()
+    for slot, identifier in folder.unsuccessful().items():
+        failure = _failure_at(folder.store.journal(identifier))
+        found[slot] = failure or ("", "")
+        absent |= set() if failure else {identifier}
+    for attempt in folder.store.attempts() if absent else ():  # compacted meanwhile
+        if attempt.id in absent and attempt.failure:
+            found[f"{attempt.case.key}-{attempt.process}"] = attempt.failure.cause, attempt.failure.reason
     return found
+
+
+@lru_cache(maxsize=4096)
+def _failure_at(path: Path) -> tuple[str, str] | None:
+    """An ended journal never changes."""
+    attempt = reader.read(path) if path.exists() else None
+    return (attempt.failure.cause, attempt.failure.reason) if attempt and attempt.failure else None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +42,24 @@ def command(desk: Any, *words: str) -> tuple[int, Any]:
     return done.returncode, json.loads(done.stdout)
 
 
+def _rows(desk: Any, pattern: str) -> list[dict[str, str]]:
+    (path,) = (desk.path / "archive").glob(pattern)
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
 @pytest.mark.usefixtures("data")
 def test_the_matrix_runs_as_asked_and_bundles_pair_by_node(desk: Any) -> None:
     settings = [f"protocol.{name}={value}" for name, value in FAST.items()] + ["framework=calm"]
     words = [word for setting in settings for word in ("--set", setting)]
     code, told = command(desk, "submit", "psc", "--machine", str(MACHINE), "--profile", "single", *words)
     assert code == 0 and told["submitted"] == 24 and [array["tasks"] for array in told["arrays"]] == [1] * 6
-    code, collected = command(desk, "collect", "--wait")
+    code, collected = command(desk, "collect", "--wait", "--archive", "archive")
     assert code == 0 and collected["progress"]["done"] == len(collected["records"]) == 24
+    assert Counter(Path(path).suffix for path in collected["archive"]) == {"": 24, ".csv": 1, ".svg": 4}
+    assert len(_rows(desk, "*:TF_PERFORMANCE_RESULTS.csv")) == 24
+    code, by_node = command(desk, "compare", "data=scratch", "data=local", "--by-node")
+    assert code == 0 and by_node["pairs"] == 12 and by_node["alone"] == 0 and 2 <= len(by_node["nodes"]) <= 4
     attempts = {attempt.case: attempt for attempt in desk.store.attempts()}
     nodes: dict[tuple[str, int], set[str]] = {}
     for case, attempt in attempts.items():

@@ -6,9 +6,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
+from steptime.core.container import Container
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.record import Attempt, Failure
+from steptime.executors.local.container import ContainerLaunch
 from steptime.executors.local.launch import Launch, machine_file
 from steptime.executors.local.process import WorkerProcess
 from steptime.store import journal, reader
@@ -24,7 +26,7 @@ class Executor:
     def run(self, job: Job, store: FolderStore) -> Attempt:
         """Returns when the worker is gone and its journal is closed, whatever happened to it."""
         launch = self._launch(job)
-        if absence := launch.absence or self._no_tier(job):
+        if absence := launch.absence or self.machine.lacks(job.case):
             return _absent(job, absence, store)
         worker = WorkerProcess(launch, self._placed(job), store)
         with worker.supervised():
@@ -34,7 +36,7 @@ class Executor:
     def listen(self, job: Job, store: FolderStore, hear: Callable[[str], None]) -> Attempt:
         """Like `run`, for a task that tells how far it is: every line that it says is heard."""
         launch = self._launch(job)
-        if absence := launch.absence or self._no_tier(job):
+        if absence := launch.absence or self.machine.lacks(job.case):
             return _absent(job, absence, store)
         worker = WorkerProcess(launch, replace(self._placed(job), turns=True), store)
         with worker.supervised():
@@ -46,7 +48,7 @@ class Executor:
     def resident(self, job: Job, store: FolderStore) -> Resident:
         """Returns when the worker is warm and waits for its first turn, or is gone."""
         launch = self._launch(job)
-        if absence := launch.absence or self._no_tier(job):
+        if absence := launch.absence or self.machine.lacks(job.case):
             raise SteptimeError(absence)
         worker = WorkerProcess(launch, replace(self._placed(job), turns=True), store)
         resident = Resident(worker)
@@ -59,14 +61,11 @@ class Executor:
         tier = self.machine.tiers.get(job.case.staging)
         return replace(job, options={**job.options, "tier": tier}) if tier else job
 
-    def _no_tier(self, job: Job) -> str:
-        if not job.case.staging or job.case.staging in self.machine.tiers:
-            return ""
-        return f"[tiers] of the machine file names no {job.case.staging!r}, to which this case's data are staged."
-
-    def _launch(self, job: Job) -> Launch:
-        command = self.machine.commands.get(job.case.framework)
-        return Launch(command, self.machine.path) if command else Launch((self.python,))
+    def _launch(self, job: Job) -> Launch | ContainerLaunch:
+        way = self.machine.way(job.case)
+        if isinstance(way, Container):
+            return ContainerLaunch(way, self.machine.path)
+        return Launch(way, self.machine.path) if way else Launch((self.python,))
 
 
 def _absent(job: Job, reason: str, store: FolderStore) -> Attempt:

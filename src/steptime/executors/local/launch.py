@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import steptime
 from steptime import shelf
 from steptime.core.errors import SteptimeError
+from steptime.core.job import Job
 from steptime.core.machine_file import MachineFile, parse
 from steptime.executors.local.environment import PARENT
 
@@ -45,7 +48,13 @@ class Launch:
         folders = [_package_alone(), *filter(None, [own.get("PYTHONPATH")])]
         return {**kept, "PYTHONPATH": os.pathsep.join(folders)}
 
-    def told(self) -> dict[str, list[str]]:
+    def line(self, job: Job, variables: Mapping[str, str], store: Path) -> list[str]:
+        return self.words
+
+    def end(self, job: Job) -> None:
+        """Nothing is left: the worker is in the group that was ended."""
+
+    def told(self) -> dict[str, Any]:
         return {"launch": list(self.command)} if self.source else {}
 
 

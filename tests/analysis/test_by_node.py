@@ -1,0 +1,108 @@
+"""Slow nodes in simulated clusters: who pairs by node is not fooled, who ignores them is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from steptime.analysis.by_node import ByNode, Reading, by_node
+
+SEEDS = range(200)
+SLOW = 2.5  # times the others
+Sides = tuple[list[Reading], list[Reading]]
+
+
+def cluster(seed: int, *, effect: float = 1.0, nodes: int = 8, noise: float = 0.01) -> Sides:
+    """A slow node has most of the runs of B: Slurm hands out nodes as they become free."""
+    dice = np.random.default_rng(seed)
+    levels = np.exp(0.1 * dice.standard_normal(nodes)) * np.where(np.arange(nodes) == 0, SLOW, 1.0)
+    sides: Sides = ([], [])
+    for node, level in enumerate(levels):
+        for side, factor in enumerate((1.0, effect)):
+            for _ in range(12 if side and not node else 1 + int(dice.integers(2))):
+                seconds = float(level * factor * np.exp(noise * dice.standard_normal()))
+                sides[side].append(Reading(node=f"n{node}", occasion="", what=(), seconds=seconds))
+    return sides
+
+
+def words(effect: float, **changes: float) -> tuple[Counter[str], Counter[str]]:
+    found = [by_node(*cluster(seed, effect=effect, **changes), 0.02) for seed in SEEDS]  # type: ignore[arg-type]
+    return Counter(one.paired.word for one in found), Counter(one.naive.word for one in found)
+
+
+def test_a_slow_node_is_not_mistaken_for_a_slow_tier() -> None:
+    paired, naive = words(1.0)
+    assert paired["slower"] + paired["faster"] <= 0.08 * len(SEEDS)
+    assert naive["slower"] >= 0.4 * len(SEEDS)
+
+
+def test_a_slow_tier_is_found() -> None:
+    assert words(1.1)[0]["slower"] == len(SEEDS)
+
+
+def test_the_interval_holds_what_it_promises() -> None:
+    found = [by_node(*cluster(seed, effect=1.1), 0.02).paired for seed in SEEDS]
+    held = sum(one.low <= 1.1 <= one.high for one in found if one.low is not None and one.high is not None)
+    assert held >= 0.92 * len(SEEDS)
+
+
+def test_few_nodes_hold_it_too() -> None:
+    found = [by_node(*cluster(seed, effect=1.1, nodes=4), 0.02).paired for seed in SEEDS]
+    held = sum(one.low <= 1.1 <= one.high for one in found if one.low is not None and one.high is not None)
+    assert 0.92 * len(SEEDS) <= held < len(SEEDS)
+
+
+def test_wrong_names_of_nodes_do_not_help() -> None:
+    """The control: pairing protects because of the nodes, not because it pairs."""
+
+    def shuffled(side: list[Reading], dice: np.random.Generator) -> list[Reading]:
+        names = [one.node for one in side]
+        return [replace(one, node=str(name)) for one, name in zip(side, dice.permutation(names), strict=True)]
+
+    found = []
+    for seed in SEEDS:
+        dice = np.random.default_rng(seed)
+        a, b = cluster(seed)
+        found.append(by_node(shuffled(a, dice), shuffled(b, dice), 0.02).paired.word)
+    assert Counter(found)["slower"] >= 0.15 * len(SEEDS)
+
+
+def reading(node: str, seconds: float, what: str = "", occasion: str = "") -> Reading:
+    return Reading(node=node, occasion=occasion, what=(what,), seconds=seconds)
+
+
+def two(count: int) -> ByNode:
+    names = [f"n{number}" for number in range(count)]
+    return by_node([reading(name, 1.0) for name in names], [reading(name, 2.0) for name in names], 0.02)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "word"), [(1, "inconclusive"), (2, "inconclusive"), (3, "likely slower"), (6, "slower")]
+)
+def test_two_nodes_are_no_evidence(nodes: int, word: str) -> None:
+    found = two(nodes)
+    assert found.paired.word == word and found.paired.ratio == pytest.approx(2.0)
+    assert (found.paired.low is None) == (nodes < 3) and bool(found.remarks) == (nodes < 6)
+
+
+def test_another_day_of_the_same_node_is_another_pair() -> None:
+    """On one day the node was three times as slow: within each day B is 10 % slower."""
+    a = [reading("n0", seconds, occasion=day) for day, seconds in (("Mon", 1.0), ("Tue", 3.0), ("Fri", 3.0))]
+    b = [reading("n0", seconds, occasion=day) for day, seconds in (("Mon", 1.1), ("Tue", 3.3))]
+    found = by_node(a, b, 0.02)
+    assert found.nodes == {"n0": pytest.approx(1.1)} and (found.pairs, found.alone) == (2, 1)
+
+
+def test_configurations_are_paired_with_themselves() -> None:
+    a = [reading("n0", 1.0, "batch 1"), reading("n0", 10.0, "batch 10")]
+    b = [reading("n0", 1.2, "batch 1"), reading("n0", 99.0, "batch 99")]
+    found = by_node(a, b, 0.02)
+    assert found.nodes == {"n0": pytest.approx(1.2)} and found.naive.ratio == pytest.approx(1.2)
+
+
+def test_nodes_without_both_sides_say_nothing() -> None:
+    found = by_node([reading("n0", 1.0)], [reading("n1", 2.0)], 0.02)
+    assert found.nodes == {} and found.pairs == 0 and found.paired.word == "inconclusive" and found.spread == 2.0
