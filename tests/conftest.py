@@ -42,6 +42,10 @@ MISBEHAVING = [
     "killed",
     "parent",
     "selfish",
+    "lame_second",
+    "full_second",
+    "killed_second",
+    "gone_second",
 ]
 
 

@@ -4,7 +4,11 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +16,7 @@ from steptime import worker
 from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
+from steptime.core.record import Attempt
 from steptime.store.journal import uuid7
 from steptime.store.reader import read
 
@@ -89,3 +94,142 @@ def test_a_failure_tells_its_first_line_as_reason_and_the_end_of_its_traceback()
 def test_the_worker_s_own_imports_load_no_numpy_before_the_journal_begins() -> None:
     text = "import sys, steptime.worker; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", text]).returncode == 0
+
+
+BY_SOMEBODY_ELSE = """
+import os, subprocess, sys
+port = str(20000 + os.getpid() % 9000)
+names = [f"OMPI_COMM_WORLD_{name}" for name in ("RANK", "SIZE", "LOCAL_RANK")]
+own = [dict(os.environ, MASTER_PORT=port, **dict(zip(names, (rank, "2", rank)))) for rank in "01"]
+ranks = [subprocess.Popen(sys.argv[1:], env=variables) for variables in own]
+sys.exit(max(rank.wait() for rank in ranks))
+"""  # as mpirun does it
+Ran = Callable[..., tuple[Attempt, subprocess.CompletedProcess[str]]]
+
+
+@pytest.fixture
+def run_ranks(tmp_path: Path, short: Protocol, misbehaving: None, no_orphans: None) -> Ran:
+    """A case of two ranks that exchange nothing, by the worker that its parent starts."""
+
+    def run(framework: str, *wrapper: str, **changes: Any) -> tuple[Attempt, subprocess.CompletedProcess[str]]:
+        settings = {"workload": "mnist-mlp", "batch_size": 4, "exchange": "independent", "devices": 2, **changes}
+        case = Case(framework=framework, **settings)
+        job = Job(id=uuid7(), session="s", plan="p", process=0, case=case, protocol=short)
+        orders, journal = tmp_path / "ranks.json", tmp_path / "ranks.jsonl"
+        orders.write_text(json.dumps(job.to_dict()))
+        command = [*wrapper, sys.executable, "-m", "steptime.worker", str(orders), str(journal)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        attempt = read(journal)
+        assert attempt is not None
+        assert sorted(path.name for path in tmp_path.glob("ranks*")) == ["ranks.json", "ranks.jsonl"]
+        return attempt, done
+
+    return run
+
+
+@pytest.mark.live
+def test_two_ranks_run_the_same_number_of_steps_and_are_all_in_the_record(run_ranks: Ran) -> None:
+    attempt, done = run_ranks("calm")
+    measurement = attempt.measurement
+    assert measurement is not None and (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [rank.rank for rank in measurement.ranks] == [0, 1]
+    assert {len(rank.stamps) for rank in measurement.ranks} == {len(measurement.stamps)}
+    assert {len(rank.idle_ns) for rank in measurement.ranks} == {len(measurement.blocks)}
+    assert attempt.network["units_per_step"] == {"images": 8}
+
+
+@pytest.mark.live
+def test_the_slowest_rank_is_the_step(run_ranks: Ran) -> None:
+    measurement = run_ranks("lame_second")[0].measurement
+    assert measurement is not None
+    first, second = (sum(_steps(rank.stamps)) for rank in measurement.ranks)
+    assert second > 1.5 * first
+    assert sum(measurement.samples_ns) == pytest.approx(second, rel=0.1)
+    assert sum(block.host_ns for block in measurement.blocks) == sum(measurement.samples_ns)
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(
+    ("framework", "cause", "reason"),
+    [
+        ("full_second", "out_of_memory", "Rank 1 of 2: MemoryError: device: out of memory"),
+        ("killed_second", "crashed", "Rank 1 of 2 was killed by SIGKILL."),
+        ("gone_second", "crashed", "Rank 1 of 2 ended with exit code 3"),
+        ("fails", "crashed", "RuntimeError: boom"),
+    ],
+)
+def test_a_rank_that_is_lost_ends_them_all_with_its_cause(
+    run_ranks: Ran, framework: str, cause: str, reason: str
+) -> None:
+    attempt, done = run_ranks(framework)
+    assert attempt.failure is not None and attempt.measurement is None
+    assert (attempt.failure.cause, done.returncode) == (cause, 0) and reason in attempt.failure.reason
+
+
+@pytest.mark.live
+def test_what_a_framework_can_not_do_is_said_without_a_rank(run_ranks: Ran) -> None:
+    failure = run_ranks("calm", precision="fp64")[0].failure
+    assert failure is not None and failure.reason == "precision fp64: not in this framework"
+
+
+@pytest.mark.live
+def test_ranks_whose_framework_exchanges_nothing_are_not_called_an_exchange(run_ranks: Ran) -> None:
+    failure = run_ranks("calm", exchange="allreduce")[0].failure
+    assert failure is not None and failure.reason == "calm has no exchange=allreduce here; use exchange=independent."
+
+
+@pytest.mark.live
+def test_several_nodes_without_slurm_are_refused(run_ranks: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    failure = run_ranks("calm", nodes=2)[0].failure
+    assert failure is not None and failure.cause == "unsupported" and "steptime submit" in failure.reason
+
+
+@pytest.mark.live
+def test_ranks_leave_a_journal_alone_that_is_there_already(orders: Path, tmp_path: Path) -> None:
+    job = json.loads(orders.read_text())
+    job["case"] |= {"exchange": "independent", "devices": 2}
+    orders.write_text(json.dumps(job))
+    (tmp_path / "a.jsonl").write_text("precious")
+    done = start(str(orders), str(tmp_path / "a.jsonl"))
+    assert done.returncode == 1 and "is there already" in done.stderr and "Traceback" not in done.stderr
+    assert (tmp_path / "a.jsonl").read_text() == "precious"
+
+
+@pytest.mark.live
+def test_ranks_that_somebody_else_started_need_no_starter(run_ranks: Ran) -> None:
+    attempt, done = run_ranks("calm", sys.executable, "-c", BY_SOMEBODY_ELSE)
+    assert attempt.measurement is not None and len(attempt.measurement.ranks) == 2 and done.returncode == 0
+
+
+@pytest.mark.live
+def test_of_ranks_that_somebody_else_started_the_first_that_fails_tells_why(run_ranks: Ran) -> None:
+    failure = run_ranks("full_second", sys.executable, "-c", BY_SOMEBODY_ELSE)[0].failure
+    assert failure is not None and failure.cause == "out_of_memory" and "Rank 1 of 2" in failure.reason
+
+
+@pytest.mark.live
+def test_another_number_of_ranks_than_the_case_s_is_refused(run_ranks: Ran) -> None:
+    failure = run_ranks("calm", sys.executable, "-c", BY_SOMEBODY_ELSE, devices=3)[0].failure
+    assert failure is not None and "The case has 3 ranks, and 2 were started" in failure.reason
+
+
+@pytest.mark.live
+@pytest.mark.usefixtures("misbehaving", "no_orphans")
+def test_ranks_end_with_the_process_that_started_them(
+    orders: Path, tmp_path: Path, workers: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPTIME_TEST_GATE", str(tmp_path / "never"))
+    job = json.loads(orders.read_text())
+    job["case"] |= {"framework": "waits", "exchange": "independent", "devices": 2}
+    orders.write_text(json.dumps(job))
+    journal = tmp_path / "a.jsonl"
+    with subprocess.Popen([sys.executable, "-m", "steptime.worker", str(orders), str(journal)]) as starter:
+        while not journal.exists() or '"context"' not in journal.read_text():  # then all have met
+            time.sleep(0.02)
+        assert len(workers()) == 3
+        starter.kill()
+
+
+def _steps(stamps: Sequence[int]) -> list[int]:
+    return [b - a for a, b in pairwise(stamps)]

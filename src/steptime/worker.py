@@ -10,72 +10,138 @@ import signal
 import sys
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import IO
+from typing import IO, Any, NoReturn
 
 from steptime import __version__, shelf, tasks, workloads
 from steptime.core.accuracy import NoAccuracy
 from steptime.core.errors import NotInstalled, SteptimeError, Unsupported
 from steptime.core.job import Job
+from steptime.core.ranks import Ranks, here
 from steptime.core.record import OUTPUT_LINES, Failure
-from steptime.store.journal import Journal, NotWritten
+from steptime.engine import gang
+from steptime.engine.council import Council
+from steptime.store.journal import Journal, NotWritten, close_failed
+from steptime.store.reader import has_ended, last_output
 
 PR_SET_PDEATHSIG = 1
 
 
 def main() -> int:
-    orders, journal_path = sys.argv[1:]
+    orders, path = sys.argv[1], Path(sys.argv[2])
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     job = Job.from_dict(json.loads(Path(orders).read_text()))
-    answers = private_output() if job.turns else None
+    ranks = here(os.environ) if job.case.ranks > 1 else Ranks()
     try:
-        with Journal(Path(journal_path)) as journal:
+        if job.case.ranks > ranks.size == 1:
+            return lead(job, path)
+        answers = private_output() if job.turns else None
+        with Journal(path) if ranks.rank == 0 else Unwritten() as journal:
             journal.begin(job)
-            attempt(job, journal, answers)
+            failure = attempt(job, journal, answers, ranks)
+            if failure and ranks.size > 1:
+                leave(job, path, ranks, failure)
+            if failure:
+                journal.failed(failure)
     except NotWritten as problem:
         print(problem, file=sys.stderr)
         return 1
     return 0
 
 
-def attempt(job: Job, journal: Journal, answers: IO[str] | None) -> None:
-    """Ends the journal with what was found, or with why not."""
+class Unwritten(Journal):
+    """Of the ranks that tell rank 0 instead."""
+
+    def __init__(self) -> None:
+        self._precision = "fp32"
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def begin(self, job: Job) -> None: ...
+
+    def _append(self, lines: list[dict[str, Any]], *, sync: bool = True) -> None: ...
+
+
+def lead(job: Job, path: Path) -> int:
+    """Several ranks are wanted and nobody has started them."""
+    if path.exists():
+        raise NotWritten(f"The journal {path} is there already.")
+    words = [sys.executable, "-P", "-m", "steptime.worker", *sys.argv[1:]]
     try:
-        perform(job, journal, answers)
-    except (NotWritten, NoAccuracy) as problem:
-        journal.failed(Failure(cause="crashed", reason=str(problem)))
-    except Unsupported as problem:
-        journal.failed(Failure(cause="unsupported", reason=str(problem)))
-    except NotInstalled as problem:
-        journal.failed(Failure(cause="not_installed", reason=str(problem)))
+        failure = gang.start(words, job.case, path)
     except SteptimeError as problem:
-        journal.failed(Failure(cause="unsupported", reason=str(problem)))
+        failure = Failure(cause="unsupported", reason=str(problem))
+    except OSError as problem:
+        failure = Failure(cause="not_installed", reason=f"The ranks can not be started: {problem}.")
+    if failure and not has_ended(path):
+        output = failure.output or last_output(path.with_suffix(".log"))
+        close_failed(path, job, replace(failure, output=output))
+    return 0
+
+
+def leave(job: Job, path: Path, ranks: Ranks, failure: Failure) -> NoReturn:
+    """At once: a partner that is gone would be waited for at the framework's orderly end. Where nobody of ours waits
+    for the ranks, the first that fails closes the journal: the others follow, or are ended by whoever started them."""
+    if gang.LED in os.environ:
+        gang.note(path, ranks.rank, failure)
+    elif not has_ended(path):
+        close_failed(path, job, gang.named(gang.name_of(ranks.rank, ranks.size), failure))
+    sys.stderr.flush()
+    os._exit(1)
+
+
+def attempt(job: Job, journal: Journal, answers: IO[str] | None, ranks: Ranks) -> Failure | None:
+    """None: the journal is ended with what was found."""
+    try:
+        perform(job, journal, answers, ranks)
+    except (NotWritten, NoAccuracy) as problem:
+        return Failure(cause="crashed", reason=str(problem))
+    except NotInstalled as problem:
+        return Failure(cause="not_installed", reason=str(problem))
+    except SteptimeError as problem:
+        return Failure(cause="unsupported", reason=str(problem))
     except MemoryError as problem:
-        journal.failed(told("out_of_memory", problem))
+        return told("out_of_memory", problem)
     except Exception as problem:
-        journal.failed(told("crashed", problem))
+        return told("crashed", problem)
+    return None
 
 
-def perform(job: Job, journal: Journal, answers: IO[str] | None) -> None:
+def perform(job: Job, journal: Journal, answers: IO[str] | None, ranks: Ranks) -> None:
+    case, council = job.case, meeting(job, ranks)
     begin = time.perf_counter()
-    framework, case = load_framework(job.case.framework), job.case
+    framework = load_framework(case.framework)
     from steptime.engine import machine
 
     software = {"steptime": __version__, "python": platform.python_version(), **framework.versions()}
     imported = time.perf_counter() - begin
-    reason = framework.unsupported(case)
+    own = case if council is None or case.device == "cpu" else replace(case, device=f"cuda:{ranks.local}")
+    reason = framework.unsupported(own)
     if reason is not None:
         raise Unsupported(reason)
     network = workloads.load(case.workload).describe(case)
     journal.context(machine=machine.inventory(), software=software, network=network)
+    setting = tasks.Setting(replace(job, case=own), journal, framework, imported, answers, council)
     try:
-        shelf.load("tasks", job.task).perform(tasks.Setting(job, journal, framework, imported, answers))
+        shelf.load("tasks", job.task).perform(setting)
     except Exception as problem:
         if framework.is_out_of_memory(problem):
             raise MemoryError(str(problem)) from problem
         raise
+
+
+def meeting(job: Job, ranks: Ranks) -> Council | None:
+    """None: there is one rank."""
+    if ranks.size == 1:
+        return None
+    if ranks.size != job.case.ranks:
+        raise SteptimeError(f"The case has {job.case.ranks} ranks, and {ranks.size} were started for it.")
+    if job.task != "measure":
+        raise Unsupported(f"{job.task} looks at one process; use exchange=none.")
+    return Council(ranks, job.id, patience_seconds=job.protocol.limit_seconds)
 
 
 def told(cause: str, problem: Exception) -> Failure:

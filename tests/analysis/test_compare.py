@@ -188,6 +188,7 @@ def test_work_can_be_asked_about_before_it_is_measured(record_of: Make) -> None:
     [
         ("phase", {"phase": "inference"}),
         ("batch_size", {"batch_size": 64}),
+        ("ranks", {"exchange": "independent", "devices": 2}),
         ("data", {"data": "host"}),
         ("precision", {"precision": "bf16"}),
         ("allocator", {"allocator": "stock"}),

@@ -214,3 +214,11 @@ def test_millions_of_samples_need_little_memory(attempt_of: Make, times_of: Make
     tracemalloc.stop()
     assert peak < 3 * 100e6
     assert isinstance(attempts[0].measurement.stamps, array)
+
+
+def test_ranks_have_rates_per_device_and_together(record_of: Make) -> None:
+    shared = {"exchange": "allreduce", "devices": 4}
+    found = result(record_of(**shared, network={"unit": "images", "units_per_step": {"images": 128}}))
+    alone, together = (getattr(found.throughput, word)["images"].value for word in ("per_device", "aggregate"))
+    assert found.throughput.devices == 4 and together == pytest.approx(4 * alone)
+    assert together == pytest.approx(128 / found.typical_time_seconds.value)

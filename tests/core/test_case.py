@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from steptime.core.case import Case
@@ -34,3 +36,28 @@ def test_a_device_is_the_cpu_or_a_numbered_gpu(device: str) -> None:
 def test_counts_are_whole_and_not_below_their_least(name: str, value: object) -> None:
     with pytest.raises(SteptimeError, match=f"{name} must be a whole number"):
         Case.from_dict({"workload": "lenet5", name: value})
+
+
+def test_with_an_exchange_each_device_has_a_rank() -> None:
+    assert Case(workload="lenet5", devices=4).ranks == 1
+    shared = Case(workload="lenet5", devices=4, exchange="allreduce", nodes=2)
+    assert (shared.ranks, shared.ranks_per_node) == (4, 2)
+
+
+def test_ranks_are_spread_evenly_over_nodes_or_not_at_all() -> None:
+    with pytest.raises(SteptimeError, match="3 devices can not be spread evenly over 2 nodes"):
+        Case(workload="lenet5", devices=3, exchange="independent", nodes=2)
+
+
+@pytest.mark.parametrize(("settings", "threads"), [({}, 8), ({"devices": 2, "exchange": "allreduce"}, 4)])
+def test_the_ranks_of_a_node_share_its_cpus(settings: dict[str, Any], threads: int) -> None:
+    assert Case(workload="lenet5", **settings).threads_of(8) == threads
+    assert Case(workload="lenet5", threads=3, **settings).threads_of(8) == 3
+
+
+def test_more_ranks_than_cpus_have_a_thread_each() -> None:
+    assert Case(workload="lenet5", devices=4, exchange="allreduce").threads_of(2) == 1
+
+
+def test_the_label_tells_how_many_share_a_step() -> None:
+    assert Case(workload="lenet5", devices=2, exchange="allreduce").label.endswith("batch 32 2 × allreduce")

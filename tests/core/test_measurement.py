@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from steptime.core.measurement import Block, Measurement
+from steptime.core.measurement import Block, Measurement, RankSamples
 
 
 def block(samples: int) -> Block:
@@ -26,5 +27,12 @@ def test_the_devices_clock_speaks_where_there_is_one() -> None:
 
 
 def test_it_survives_being_written() -> None:
-    made = measurement(device_ns=[4, 4, 10])
-    assert Measurement.from_dict(made.to_dict()) == made
+    times = {"stamps": [3, 8, 10, 21], "device_ns": None, "idle_ns": (0, 2)}
+    rank = RankSamples(rank=1, node="far", **times, cpu_ns=1, queue_ns=2, cut=0, steady=True, offset_ns=(-3, -4))
+    made = measurement(device_ns=[4, 4, 10], ranks=(rank,))
+    assert Measurement.from_dict(json.loads(json.dumps(made.to_dict()))) == made
+
+
+def test_what_was_written_before_there_were_ranks_is_read() -> None:
+    values = {name: value for name, value in measurement().to_dict().items() if name != "ranks"}
+    assert Measurement.from_dict(values) == measurement()

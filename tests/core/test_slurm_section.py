@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from steptime.core.case import Case
@@ -76,3 +78,11 @@ def test_a_wrong_place_holder_is_told_before_anything_is_submitted(gres: str, wo
     section = read(f'[slurm.k80]\ngres = "{gres}"').section("k80")
     with pytest.raises(SteptimeError, match=words):
         section.request(CASE)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "wanted"), [(1, ("--gres=gpu:k80:4",)), (2, ("--gres=gpu:k80:2", "--nodes=2", "--ntasks-per-node=1"))]
+)
+def test_ranks_on_several_nodes_ask_each_for_its_share(nodes: int, wanted: tuple[str, ...]) -> None:
+    case = replace(CASE, exchange="allreduce", devices=4, nodes=nodes)
+    assert read('[slurm.k80]\ngres = "gpu:k80:{devices}"').section("k80").request(case) == wanted

@@ -122,7 +122,10 @@ class FakeNvml:
         return b"Board"
 
     def nvmlDeviceGetMemoryInfo(self, handle):
-        return type("Memory", (), {"total": 1 << 30})
+        return type("Memory", (), {"total": 1 << 30, "used": 4096})
+
+    def nvmlDeviceGetUtilizationRates(self, handle):
+        return type("Rates", (), {"gpu": 75, "memory": 30})
 
     def nvmlSystemGetDriverVersion(self):
         return "600.1"

@@ -222,3 +222,37 @@ def test_what_the_program_says_of_itself_is_kept(fakes, measured, cpu, protocol)
 def test_a_measurement_survives_being_stored(fakes, measured, cuda, protocol):
     result = measured(fakes.Device(3 * MS), cuda, protocol)
     assert Measurement.from_dict(result.to_dict()) == result
+
+
+def run_as_rank(program, case, protocol, agree):
+    meter = Meter(program, case, protocol, clock=program.clock, nvml=False)
+    meter.agree = agree
+    meter.prepare()
+    meter.measure()
+    return meter.measurement({})
+
+
+@pytest.mark.parametrize("kind", ["Host", "Device"])
+@pytest.mark.parametrize("slower", [1.1, 3.0, 0.01])
+def test_every_rank_runs_the_steps_that_the_first_decides_on(fakes, cpu, cuda, protocol, kind, slower):
+    """The second rank hears what the first agreed to; by its own clock it would have decided otherwise."""
+    said, case = [], cpu if kind == "Host" else cuda
+    first, second = (
+        getattr(fakes, kind)(lambda n, work=work: work * (3 if n < 20 else 1)) for work in (MS, int(slower * MS))
+    )
+    leading = run_as_rank(first, case, protocol, lambda value: said.append(value) or value)
+    answers = iter(said)
+    following = run_as_rank(second, case, protocol, lambda value: next(answers))
+    assert first.steps == second.steps and next(answers, "none left") == "none left"
+    assert [block.samples for block in leading.blocks] == [block.samples for block in following.blocks]
+
+
+def test_to_agree_is_no_part_of_a_step(fakes, cpu, protocol):
+    program = fakes.Host(MS)
+
+    def agree(value):
+        program.clock.now += 7 * MS
+        return value
+
+    result = run_as_rank(program, cpu, protocol, agree)
+    assert max(result.samples_ns) < 1.01 * MS and max(block.idle_ns for block in result.blocks) > 7 * MS

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from steptime.core.ranks import here
+
 INSTALL = "pip install misbehaving"
 STEPS_BEFORE = 5
 TOLD = ("PYTHONHASHSEED", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "TORCHINDUCTOR_CACHE_DIR")
@@ -123,6 +125,14 @@ class Selfish(Framework):
         return SelfishProgram(self.act)
 
 
+def on_second_rank(act: Callable[[], None]) -> Callable[[], None]:
+    return lambda: act() if here(os.environ).rank == 1 else None
+
+
+lame_second = Framework(on_second_rank(lambda: time.sleep(0.005)))
+full_second = Framework(on_second_rank(run_out_of_device_memory))
+killed_second = Framework(on_second_rank(lambda: os.kill(os.getpid(), signal.SIGKILL)))
+gone_second = Framework(on_second_rank(lambda: sys.exit(3)))
 selfish = Selfish(lambda: None)
 calm = Framework(lambda: None)
 chatty = Framework(lambda: print("done"))

@@ -172,3 +172,26 @@ def test_a_single_case_that_drifts_gets_idle_gaps(executor, store, short, make_c
     executor.measurement = measurement
     session.run([make_case()], replace(short, processes_least=6, processes_most=14, target=1e-9), store)
     assert naps[:11] == [0.0] * 11 and any(nap > 0 for nap in naps[11:])
+
+
+def test_where_memory_runs_out_half_the_batch_is_a_case_of_its_own(executor, store, short, make_case) -> None:
+    executor.scripts |= {64: iter(["out_of_memory"]), 32: iter(["out_of_memory"])}
+    protocol = replace(short, batch_halvings=3)
+    for _ in range(2):
+        records = session.run([make_case(64)], protocol, store)
+        found = [(record.case.batch_size, record.status) for record in records]
+        assert found == [(64, "out_of_memory"), (32, "out_of_memory"), (16, "ok")]
+    assert len(executor.jobs) == 4
+
+
+def test_a_batch_is_halved_as_often_as_the_plan_says(executor, store, short, make_case) -> None:
+    executor.scripts |= {size: iter(["out_of_memory"]) for size in (64, 32)}
+    records = session.run([make_case(64)], replace(short, batch_halvings=1), store)
+    assert [record.case.batch_size for record in records] == [64, 32]
+
+
+@pytest.mark.parametrize("cause", ["unsupported", "not_installed", "crashed"])
+def test_no_other_failure_makes_a_batch_smaller(cause: str, executor, store, short, make_case) -> None:
+    executor.scripts[64] = iter([cause] * 2)
+    records = session.run([make_case(64)], replace(short, batch_halvings=3), store)
+    assert [(record.case.batch_size, record.status) for record in records] == [(64, cause)]

@@ -64,6 +64,9 @@ class Rounding:
         if self.case.phase == "training":
             self.weights = {}
 
+    def feed(self, batch: dict[str, Any]) -> None:
+        assert len(batch["input"]) == self.case.batch_size and self.case.data == "host"
+
     def load(self, weights: dict[str, Any]) -> None:
         self.weights = weights
 
@@ -113,6 +116,31 @@ def test_a_partner_of_a_pair_tells_its_price_behind_its_turns(
 
 def test_full_precision_owes_nothing(tmp_path: Path, short: Protocol) -> None:
     assert measured(tmp_path / "a.jsonl", short, precision="fp32").findings == {}
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_real_data_are_another_batch_in_each_step(
+    prefetch: int, tmp_path: Path, short: Protocol, tiny_mnist: Path
+) -> None:
+    attempt = measured(tmp_path / "a.jsonl", short, data="real", phase="inference", prefetch=prefetch)
+    assert attempt.failure is None and attempt.measurement is not None
+    told = attempt.findings["data"]
+    steps = attempt.measurement.group * (len(attempt.measurement.stamps) - 1)
+    assert told["batches_read"] >= steps + attempt.measurement.checks["unstamped_steps"]
+    assert (told["samples"], told["bytes_per_step"], told["prefetch"]) == (60, 5 * 785, prefetch)
+
+
+def test_real_data_of_a_tier_are_read_from_there(tmp_path: Path, short: Protocol, tiny_mnist: Path) -> None:
+    case = Case(workload="mnist-mlp", batch_size=5, data="real", staging="fast", page_cache="cold")
+    options = {"tier": str(tmp_path)}
+    job = Job(id=uuid7(), session="s", plan="p", process=0, case=case, protocol=short, options=options)
+    with Journal(tmp_path / "a.jsonl") as journal:
+        journal.begin(job)
+        perform(Setting(job, journal, SimpleNamespace(lower=Rounding), 0.0))  # type: ignore[arg-type]
+    attempt = read(tmp_path / "a.jsonl")
+    assert attempt is not None and attempt.findings["staging"]["bytes_per_second"] > 0
+    assert attempt.findings["data"]["on"] == attempt.findings["staging"]["on"]
+    assert attempt.findings["data"]["page_cache"]["asked"] == "cold" and not list(tmp_path.glob("steptime-*"))
 
 
 def test_the_price_is_the_same_in_every_process(tmp_path: Path, short: Protocol) -> None:

@@ -104,3 +104,16 @@ def test_trained_weights_are_calibrated_on_the_training_set(trained: Path, tiny_
     case = Case(workload="lenet5", precision="int8", batch_size=10, weights=str(trained))
     first = next(iter(supervised.samples(case, "train").batches(10)))
     np.testing.assert_array_equal(supervised.calibration(case)[0]["input"], first["input"])
+
+
+def test_every_rank_has_its_own_batch_and_the_same_weights() -> None:
+    case = Case(workload="lenet5", exchange="allreduce", devices=2)
+    first, second = (supervised.build(case, rank=rank) for rank in (0, 1))
+    assert not np.array_equal(first.batch["input"], second.batch["input"])
+    assert all(np.array_equal(values, second.weights[name]) for name, values in first.weights.items())
+
+
+def test_a_step_counts_what_all_ranks_do() -> None:
+    alone, shared = (supervised.describe(Case(workload="lenet5", devices=4, exchange=e)) for e in ("none", "allreduce"))
+    assert shared["flops_per_step"] == 4 * alone["flops_per_step"]
+    assert shared["units_per_step"] == {unit: 4 * count for unit, count in alone["units_per_step"].items()}

@@ -22,7 +22,7 @@ from steptime.core.record import Attempt, Record
 
 Pair = tuple[Attempt, Attempt]
 
-SAME_SETTINGS = ("phase", "batch_size", "data", "precision", "allocator", "timing")
+SAME_SETTINGS = ("phase", "batch_size", "ranks", "data", "precision", "allocator", "timing")
 STORED_ALPHA = 0.05
 SESSION_SD = 0.03  # how much a machine differs from session to session, where nobody has measured it
 
@@ -103,7 +103,9 @@ def _processes(pairs: Sequence[Pair]) -> list[tuple[Process, Process]]:
 
 
 def _single(parts: Sequence[Process]) -> bool:
-    return all(_setting(part.attempt, "threads") == 1 and part.attempt.case.device == "cpu" for part in parts)
+    cases = [part.attempt.case for part in parts]
+    alone = all(case.device == "cpu" and case.ranks == 1 for case in cases)
+    return alone and all(_setting(part.attempt, "threads") == 1 for part in parts)
 
 
 def log_ratio(a: Process, b: Process) -> float:
@@ -146,11 +148,11 @@ def judge(log_ratios: Numbers, protocol: Protocol) -> Verdict:
     p = min(1.0, len(protocol.pair_looks) * intervals.signed_rank_p(log_ratios))
     if interval is None:
         return Verdict("inconclusive", math.exp(intervals.typical(log_ratios)), None, None, p)
-    word = _word(interval, protocol.same_within) if len(log_ratios) >= protocol.pair_looks[0] else "inconclusive"
+    word = word_of(interval, protocol.same_within) if len(log_ratios) >= protocol.pair_looks[0] else "inconclusive"
     return Verdict(word, math.exp(interval.centre), math.exp(interval.low), math.exp(interval.high), p)
 
 
-def _word(interval: Interval, same_within: float) -> str:
+def word_of(interval: Interval, same_within: float) -> str:
     if interval.low > 0:
         return "slower"
     if interval.high < 0:
@@ -171,7 +173,7 @@ def undecided(log_ratios: Numbers, protocol: Protocol) -> bool:
     if count >= protocol.pair_looks[-1]:
         return False
     interval = intervals.signed_rank(log_ratios, protocol.pair_alpha) if count in protocol.pair_looks else None
-    return interval is None or _word(interval, protocol.same_within) == "inconclusive"
+    return interval is None or word_of(interval, protocol.same_within) == "inconclusive"
 
 
 def stored(a: Record, b: Record, session_sd: float = SESSION_SD) -> Comparison:
@@ -190,7 +192,7 @@ def stored(a: Record, b: Record, session_sd: float = SESSION_SD) -> Comparison:
 def between_sessions(interval: Interval, same_within: float, session_sd: float = SESSION_SD) -> Verdict:
     """Of log ratios. The chance is a normal law's with the widened interval: below 5 % where that excludes 0."""
     wide = _widened(interval, NORMAL_95 * math.sqrt(2) * session_sd)
-    word = _word(wide, same_within)
+    word = word_of(wide, same_within)
     reach = wide.centre - wide.low if wide.centre > 0 else wide.high - wide.centre
     p = math.erfc(NORMAL_95 * abs(wide.centre) / reach / math.sqrt(2))
     word = word if word == "inconclusive" else f"likely {word}"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from steptime.analysis import machine_rules as machine
+from steptime.analysis import rank_rules as ranks
 from steptime.analysis import timing_rules as timing
 from steptime.analysis.process import Process
 
@@ -29,6 +30,7 @@ RULES: tuple[tuple[str, str, Rule], ...] = (
     ("stolen", "noisy", machine.stolen),
     ("throttled", "noisy", machine.throttled),
     ("power_capped", "note", machine.power_capped),
+    ("straggler", "note", ranks.straggler),
     ("drift", "noisy", timing.drifts),
     ("level_shift", "noisy", timing.level_shifts),
     ("session_drift", "noisy", timing.session_drift),

@@ -45,7 +45,7 @@ def contended(parts: Parts) -> str | None:
 def idle_cpu(parts: Parts) -> str | None:
     """One thread that only computes has as much CPU time as time: the rest it waited, or was kept waiting."""
     cases = [(part.attempt.case, part.measurement.facts) for part in parts]
-    single = all(case.device == "cpu" and facts.get("threads", case.threads) == 1 for case, facts in cases)
+    single = all(c.device == "cpu" and c.ranks == 1 and facts.get("threads", c.threads) == 1 for c, facts in cases)
     share = sum(block.cpu_ns for block in _blocks(parts)) / max(1, sum(block.host_ns for block in _blocks(parts)))
     return f"the one thread computed for {percent(share)} of the time" if single and share < BUSY else None
 

@@ -18,6 +18,7 @@ from steptime.analysis.stopping import elapsed_seconds, set_aside
 from steptime.analysis.throughput import Estimate, Throughput, throughput, units_per_step
 from steptime.analysis.wording import duration
 from steptime.core.errors import SteptimeError
+from steptime.core.measurement import RankSamples
 from steptime.core.protocol import ROBUST
 from steptime.core.record import Attempt, Record
 
@@ -58,7 +59,7 @@ class Result:
     effective_samples: float
     outlier_share: float
     slowest: tuple[dict[str, Any], ...]
-    cpu_seconds_per_step: float
+    cpu_seconds_per_step: float  # of one rank
     run_queue_share: float | None
     faults_per_step: float
     switches_per_step: float
@@ -67,7 +68,8 @@ class Result:
     memory_bytes: dict[str, int]
     facts: dict[str, Any]  # of the latest process: threads, flags, the kernels of a step
     environment: dict[str, Any]
-    model_flops_per_second: float | None
+    model_flops_per_second: float | None  # of all devices
+    exchange: dict[str, Any] | None  # alone, of the latest process: backend, bytes, seconds
     async_gain: float | None
     flags: tuple[Flag, ...]
     grade: str
@@ -94,9 +96,9 @@ def result(record: Record) -> Result:
         raise SteptimeError(f"{record.case.label} has no measurement ({record.status}); look at its failure instead.")
     aside = set_aside(everyone)
     parts = tuple(part for part in everyone if part.attempt.id not in aside)
-    units = units_per_step(parts[-1].attempt)
+    units, devices = units_per_step(parts[-1].attempt), record.case.ranks
     typical, mean = typical_time(parts), mean_time(parts)
-    mean_speed = throughput(mean, units)
+    mean_speed = throughput(mean, units, devices)
     pooled = np.concatenate([part.step_seconds for part in parts])
     numbers = statistics.speed_numbers(pooled, units[mean_speed.unit])
     doubts = flags(parts)
@@ -108,7 +110,7 @@ def result(record: Record) -> Result:
         typical_time_seconds=typical,
         typical_time_seconds_all_processes=typical_time(everyone) if aside else None,
         mean_time_seconds=mean,
-        throughput=throughput(typical, units),
+        throughput=throughput(typical, units, devices),
         mean_throughput=mean_speed,
         speed_numbers=numbers,
         uncertainty_ratio=uncertainty_ratio(mean_speed.aggregate[mean_speed.unit], numbers),
@@ -213,6 +215,7 @@ def _costs(record: Record, parts: Sequence[Process], mean_seconds: float) -> dic
         "memory_bytes": {name: max(part.measurement.memory.get(name, 0) for part in parts) for name in sorted(memory)},
         "elapsed_seconds": sum(elapsed_seconds(attempt) for attempt in record.attempts),
         "model_flops_per_second": None if flops is None else flops / mean_seconds,
+        "exchange": parts[-1].attempt.findings.get("exchange"),
     }
 
 
@@ -231,4 +234,19 @@ def _process(part: Process) -> dict[str, Any]:
         "start_seconds": dict(measurement.starts),
         "checks": dict(measurement.checks),
         "elapsed_seconds": elapsed_seconds(part.attempt),
+        "ranks": [_rank(part, rank) for rank in measurement.ranks],
+    }
+
+
+def _rank(part: Process, rank: RankSamples) -> dict[str, Any]:
+    """By its own clock, warm-up included: what tells a slow rank from the others."""
+    elapsed, steps = rank.stamps[-1] - rank.stamps[0], (len(rank.stamps) - 1) * part.measurement.group
+    return {
+        "rank": rank.rank,
+        "node": rank.node,
+        "mean_time_seconds": elapsed / 1e9 / max(1, steps),
+        "cpu_seconds_per_step": rank.cpu_ns / 1e9 / max(1, steps),
+        "run_queue_share": None if rank.queue_ns is None else rank.queue_ns / max(1, elapsed),
+        "threads": rank.threads,
+        "offset_error_seconds": rank.offset_error_ns / 1e9,
     }

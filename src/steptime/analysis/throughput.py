@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from steptime.core.record import Attempt
 
-DEVICES = 1  # a case runs on one
-
 
 @dataclass(frozen=True)
 class Estimate:
@@ -43,7 +41,7 @@ class Throughput:
         return self.aggregate[self.unit].value
 
 
-def throughput(step: Estimate, units_per_step: dict[str, float], devices: int = DEVICES) -> Throughput:
+def throughput(step: Estimate, units_per_step: dict[str, float], devices: int = 1) -> Throughput:
     """`units_per_step` counts what all devices do in a step, the main unit first."""
     return Throughput(
         unit=next(iter(units_per_step)),

@@ -17,6 +17,13 @@ def duration(seconds: float) -> str:
     return f"{digits(seconds / size)} {unit}"
 
 
+def clock(seconds: float) -> str:
+    """For waiting: rounded, no false precision."""
+    if seconds < 90:
+        return f"{max(round(seconds), 1)} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 def percent(share: float) -> str:
     return f"{100 * share:.2g} %" if abs(share) < 0.1 else f"{100 * share:.0f} %"
 

@@ -127,14 +127,20 @@ def _show(found: dict[str, Any]) -> None:
         output.say()
     if told := found.get("machine_file"):
         output.say(f"machine file {told['path']}:")
-        for name, words in told["frameworks"].items():
-            output.say(f"  {name:<28} is started with {' '.join(words)}")
+        for name, way in {**told["frameworks"], **{f"launch {n}": w for n, w in told["launches"].items()}}.items():
+            output.say(f"  {name:<28} is started {_started(way)}")
         output.say()
     rows = [row for device, part in found["roofs"].items() for row in _roof_rows(device, part)]
     if rows:
         output.say("roofs: the best of all bursts, beside the median at the same shape")
         output.table(["device", "roof", "best", "median", "shape", "bursts"], rows, right=["best", "median", "bursts"])
         output.say(f"Kept in {found['stored']}.")
+
+
+def _started(way: list[str] | dict[str, Any]) -> str:
+    if isinstance(way, dict):
+        return f"in {way['image']} by {way['kind']}"
+    return f"with {' '.join(way)}"
 
 
 def _roof_rows(device: str, part: dict[str, Any]) -> Iterator[list[str]]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from steptime.analysis import data_type
 from steptime.analysis.certificates import Certificate, certified
 from steptime.analysis.flags import OWN_METRIC, Flag
 from steptime.analysis.result import Result, result
 from steptime.analysis.throughput import Estimate, Throughput
+from steptime.analysis.usage import sentence, usage
 from steptime.analysis.wording import digits, duration, percent
 from steptime.cli import output, price
 from steptime.cli.machine import kept_roof
@@ -45,11 +47,19 @@ def _entry(record: Record, known: Known) -> dict[str, Any]:
         "key": record.case.key,
         "status": record.status,
         **outcome,
+        **_beside(record),
         "attempts": [attempt.id for attempt in record.attempts],
         "machine": record.last.machine,
         "software": record.last.software,
         "certified": certified(record.last, known),
     }
+
+
+def _beside(record: Record) -> dict[str, Any]:
+    """What was found out beside the times: where the data lay, what a monitor saw of each process."""
+    findings, seen = record.last.findings, [usage(attempt) for attempt in record.attempts]
+    told: dict[str, Any] = {name: findings[name] for name in ("data", "staging") if name in findings}
+    return {**told, "monitor": seen} if any(seen) else told
 
 
 def show(records: Sequence[Record], known: Known = ()) -> None:
@@ -101,10 +111,15 @@ def _details(record: Record, found: Result) -> None:
         "typical speed": _both(found.throughput),
         "mean speed": f"{digits(numbers.mean_speed)} {unit} aggregate, jitter {digits(numbers.speed_jitter)}, "
         f"uncertainty {digits(numbers.speed_uncertainty)} as if steps were independent",
-        "CPU time per step": duration(found.cpu_seconds_per_step),
+        "CPU time per step": duration(found.cpu_seconds_per_step) + (" of rank 0" if record.case.ranks > 1 else ""),
+        "exchange alone": _exchange(found.exchange),
+        "ranks": _ranks(found.each_process[-1]["ranks"]),
         "start-up": _start(record, found),
         "network's arithmetic": _arithmetic(record, found.model_flops_per_second),
         **price.lines(record),
+        "data": data_type.sentence(record),
+        "staging": data_type.staging(record),
+        "watched": sentence(record),
         "measured": f"{processes(found.processes)}, {found.steps:,} steps; id {_id(record)}",
         "protocol": ", ".join([found.protocol["profile"], *(f"{k} = {v}" for k, v in found.protocol_changes.items())]),
     }
@@ -117,8 +132,27 @@ def _arithmetic(record: Record, flops_per_second: float | None) -> str:
     if flops_per_second is None:
         return ""
     roof = kept_roof(record.last.machine, record.case.device, record.case.precision)
-    share = "" if roof is None else f", {percent(flops_per_second / roof)} of the {record.case.precision} roof"
+    case = record.case  # the ranks of a node's CPU share its roof, those of GPUs have one each
+    count = case.nodes if case.device == "cpu" else case.ranks
+    share = "" if roof is None else f", {percent(flops_per_second / roof / count)} of the {case.precision} roof"
     return scaled(flops_per_second, "FLOP/s") + share
+
+
+def _exchange(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return ""
+    low, high = (duration(edge(found["seconds"])) for edge in (min, max))
+    rate = scaled(found["bus_bytes_per_second"], "B/s")
+    return f"{scaled(found['bytes'], 'B')} by {found['backend']} in {low} … {high}, {rate} over each link"
+
+
+def _ranks(each: Sequence[dict[str, Any]]) -> str:
+    if not each:
+        return ""
+    nodes = len({rank["node"] for rank in each})
+    low, high = (duration(edge(rank["mean_time_seconds"] for rank in each)) for edge in (min, max))
+    where = "1 node" if nodes == 1 else f"{nodes} nodes"
+    return f"{len(each)} on {where}; of the last process, a mean step takes them {low} … {high} by their own clocks"
 
 
 def _interval(found: Estimate) -> str:

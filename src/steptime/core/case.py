@@ -13,14 +13,18 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "mode": ("eager", "compiled", "cudagraph", "graph", "session", "xla"),
     "precision": ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp64"),
     "layout": ("nchw", "nhwc"),
-    "data": ("device", "host"),
+    "data": ("device", "host", "real"),
+    "page_cache": ("warm", "cold"),
     "optimizer": ("own", "sgd", "momentum", "adam", "adamw"),
     "timing": ("stream", "latency"),
     "allocator": ("pinned", "stock"),
     "wait_policy": ("default", "active", "passive"),
     "compile_cache": ("warm", "cold"),
+    "exchange": ("none", "allreduce", "independent", "parameter_server"),
 }
 """Words with a closed list. Workloads and frameworks are open shelves and are checked where they are known."""
+
+LEAST = {"batch_size": 1, "devices": 1, "nodes": 1, "threads": 0, "prefetch": 0, "seed": 0, "trial": 0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +35,11 @@ class Case:
     mode: str = "eager"
     device: str = "cpu"
     precision: str = "fp32"
-    batch_size: int = 32
+    batch_size: int = 32  # of each rank
     layout: str = "nchw"
-    data: str = "device"
+    data: str = "device"  # where a step's batch lies: drawn on the device, drawn in host memory, real in files
+    page_cache: str = "warm"  # real data: read once before, or dropped before and behind every step
+    prefetch: int = 0  # real data: batches that a thread keeps ready; 0: the step reads its own
     optimizer: str = "own"  # the optimiser that the network's authors used
     timing: str = "stream"
     threads: int = 0  # 0: every CPU that the process may use
@@ -42,8 +48,12 @@ class Case:
     compile_cache: str = "warm"  # cold: what compilers kept from earlier runs is not used
     weights: str = ""  # a safetensors file; empty: the initial ones of the seed
     node_type: str = ""  # the [slurm.NAME] of the machine file that it is submitted to; elsewhere only a word
-    devices: int = 1  # that are allocated for it; a step uses `device` alone unless its mode spreads over several
+    devices: int = 1  # that are allocated for it; with an exchange, one rank for each
+    exchange: str = "none"  # how ranks share a step: none = one process, `device` alone; independent = side by side
+    nodes: int = 1  # over which the ranks are spread evenly
+    interconnect: str = ""  # a word for what joins the ranks; the exchange itself is measured
     staging: str = ""  # a tier of the machine file, to which the data set is copied first; empty: read where it lies
+    launch: str = ""  # a [launches.NAME] of the machine file that starts the worker; empty: the framework's own
     seed: int = 0
     trial: int = 0  # repeats of the same settings differ in this alone
 
@@ -51,10 +61,12 @@ class Case:
         for name, words in CHOICES.items():
             if getattr(self, name) not in words:
                 raise unknown(name, getattr(self, name), words)
-        for name, least in (("batch_size", 1), ("devices", 1), ("threads", 0), ("seed", 0), ("trial", 0)):
+        for name, least in LEAST.items():
             value = getattr(self, name)
             if type(value) is not int or value < least:
                 raise SteptimeError(f"{name} must be a whole number of at least {least}, found {value!r}.")
+        if self.exchange != "none" and self.devices % self.nodes:
+            raise SteptimeError(f"{self.devices} devices can not be spread evenly over {self.nodes} nodes.")
         if not re.fullmatch(r"cpu|cuda:[0-9]+", self.device):
             raise SteptimeError(f"device must be 'cpu' or 'cuda:0', 'cuda:1', …, found {self.device!r}.")
 
@@ -71,7 +83,26 @@ class Case:
     def label(self) -> str:
         """Short, for people: the words that usually tell cases apart."""
         words = [self.workload, self.phase, self.framework, self.mode, self.device, self.precision]
-        return " ".join([*words, f"batch {self.batch_size}"])
+        shared = [f"{self.devices} × {self.exchange}"] if self.exchange != "none" else []
+        return " ".join([*words, f"batch {self.batch_size}", *shared])
+
+    @property
+    def ranks(self) -> int:
+        """Processes that do the case's steps together."""
+        return 1 if self.exchange == "none" else self.devices
+
+    @property
+    def ranks_per_node(self) -> int:
+        return max(1, self.ranks // self.nodes)
+
+    @property
+    def shares_gradients(self) -> bool:
+        """Ranks of the other phases, and independent ones, have nothing to tell each other."""
+        return self.exchange == "allreduce" and self.phase == "training" and self.ranks > 1
+
+    def threads_of(self, cpus: int) -> int:
+        """Of each rank, where those of one node share so many CPUs."""
+        return self.threads or max(1, cpus // self.ranks_per_node)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -41,6 +41,10 @@ class Inspectable(Protocol):
 
     def account(self) -> Account: ...
 
+    def exchange(self) -> int:
+        """Of several ranks: the step's exchange alone, until this rank has the result. The bytes of one rank's part.
+        Which library moves them is in `facts()` as `exchange_backend`."""
+
 
 BETWEEN = "(between operators)"
 """The operator that stands for what the host does outside all others."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from itertools import pairwise
+from dataclasses import asdict, dataclass, field, replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 
@@ -31,8 +31,44 @@ class Block:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RankSamples:
+    """What one of several ranks saw of the same samples, by its own clock."""
+
+    rank: int
+    node: str
+    stamps: Sequence[int]  # ns; one more than there are samples, without the pauses
+    device_ns: Sequence[int] | None
+    idle_ns: tuple[int, ...]  # the pause before each block
+    cpu_ns: int  # of all blocks together
+    queue_ns: int | None
+    cut: int
+    steady: bool
+    threads: int | None = None
+    # What is added to its clock to have rank 0's, at the first stamp and at the last; 0 on the same host.
+    offset_ns: tuple[int, int] = (0, 0)
+    offset_error_ns: int = 0
+
+    def __post_init__(self) -> None:
+        _pack(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Stamps as differences, which is what compresses."""
+        device = None if self.device_ns is None else list(self.device_ns)
+        deltas = [b - a for a, b in pairwise(self.stamps)]
+        return {**vars(self), "stamps": self.stamps[0], "deltas": deltas, "device_ns": device}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> RankSamples:
+        known = {name: value for name, value in values.items() if name in cls.__dataclass_fields__}
+        stamps = tuple(accumulate(values["deltas"], initial=values["stamps"]))
+        lists = {name: tuple(values[name]) for name in ("idle_ns", "offset_ns")}
+        return cls(**{**known, **lists, "stamps": stamps})
+
+
+@dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """One fresh process. Samples tile the clock: their sum is the time from the first stamp to the last."""
+    """One fresh process, or several ranks: then a step is the slowest one's. Samples tile the clock: their sum is the
+    time from the first stamp to the last."""
 
     group: int  # steps in one sample
     stamps: Sequence[int]  # host clock, ns; one more than there are samples
@@ -46,12 +82,10 @@ class Measurement:
     memory: dict[str, int] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     steal_share: float | None = None
+    ranks: tuple[RankSamples, ...] = ()  # of several; blocks, checks and memory are those of rank 0
 
     def __post_init__(self) -> None:
-        """Packed: a million samples are 8 MB this way, and 40 MB as a tuple of Python's own numbers."""
-        object.__setattr__(self, "stamps", array("q", self.stamps))
-        if self.device_ns is not None:
-            object.__setattr__(self, "device_ns", array("q", self.device_ns))
+        _pack(self)
 
     @property
     def samples_ns(self) -> tuple[int, ...]:
@@ -76,8 +110,17 @@ class Measurement:
 
     def to_dict(self) -> dict[str, Any]:
         device = None if self.device_ns is None else list(self.device_ns)
-        return {**asdict(self), "stamps": list(self.stamps), "device_ns": device}
+        ranks = [rank.to_dict() for rank in self.ranks]
+        return {**asdict(replace(self, ranks=())), "stamps": list(self.stamps), "device_ns": device, "ranks": ranks}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Measurement:
-        return cls(**{**values, "blocks": tuple(Block(**block) for block in values["blocks"])})
+        ranks = tuple(map(RankSamples.from_dict, values.get("ranks", ())))
+        return cls(**{**values, "blocks": tuple(Block(**block) for block in values["blocks"]), "ranks": ranks})
+
+
+def _pack(samples: RankSamples | Measurement) -> None:
+    """A million samples are 8 MB this way, and 40 MB as a tuple of Python's own numbers."""
+    object.__setattr__(samples, "stamps", array("q", samples.stamps))
+    if samples.device_ns is not None:
+        object.__setattr__(samples, "device_ns", array("q", samples.device_ns))

@@ -22,6 +22,8 @@ class Protocol:
     target: float = 0.02  # half-width of the typical value's interval, relative
     budget_seconds: float = 120.0  # of one case, all its processes together
     limit_seconds: float = 900.0  # of one process: then it has hung
+    batch_halvings: int = 0  # how often half the batch is tried instead, where memory ran out
+    monitor_seconds: float = 0.0  # between two looks of a process that watches the worker from outside; 0: nobody does
     # looks: 6 · 1.35^k, each with this alpha, used for stopping and for printing
     look_alpha: float = 0.035
     # inside a process
@@ -82,7 +84,7 @@ class Protocol:
 
 SHARES = ("look_alpha", "event_share", "boundary", "pair_alpha", "same_within")
 MAY_BE_ZERO = (
-    "steps", "least_steps", "least_seconds", "warmup_start", "warmup_seconds",
+    "steps", "batch_halvings", "monitor_seconds", "least_steps", "least_seconds", "warmup_start", "warmup_seconds",
     "group_host_seconds", "group_clock_costs", "group_device_seconds",
 )  # fmt: skip
 

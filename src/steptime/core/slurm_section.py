@@ -38,7 +38,9 @@ class Section:
     def request(self, case: Case) -> tuple[str, ...]:
         """What sbatch is told for this case."""
         words = (f"{flag}={self._filled(name, case)}" for name, flag in FLAGS.items() if getattr(self, name))
-        return (*words, *self.options)
+        # One task has all that a node gives to the job; srun shares it out among the ranks of the node.
+        spread = (f"--nodes={case.nodes}", "--ntasks-per-node=1") if case.ranks > 1 and case.nodes > 1 else ()
+        return (*words, *spread, *self.options)
 
     def shape(self) -> dict[str, Any]:
         """What makes two campaigns different: more time or another account does not."""
@@ -47,12 +49,17 @@ class Section:
     def _filled(self, name: str, case: Case) -> str:
         text: str = getattr(self, name)
         try:
-            return text.format_map(case.to_dict())
+            return text.format_map({**case.to_dict(), "devices": _per_node(case)})
         except KeyError as problem:
             where = f"[slurm.{self.name}] {name} = {text!r}: "
             raise unknown("case setting", problem.args[0], SETTINGS, where) from None
         except (ValueError, IndexError):
             raise SteptimeError(f"[slurm.{self.name}] {name} = {text!r}: write {{devices}}, for example.") from None
+
+
+def _per_node(case: Case) -> int:
+    """What Slurm is asked for is asked of each node."""
+    return case.ranks_per_node if case.ranks > 1 else case.devices
 
 
 def section(name: str, entry: dict[str, Any], where: Callable[[str], str]) -> Section:

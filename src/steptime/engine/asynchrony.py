@@ -6,7 +6,7 @@ to be done when a step returns; or results are not there after a wait that retur
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -39,7 +39,9 @@ def agreement(name: str, pairs: Iterable[tuple[int, int]]) -> dict[str, float]:
     }
 
 
-def forced_share(program: Program, clock: Clock, steps: int) -> tuple[float | None, int]:
+def forced_share(
+    program: Program, clock: Clock, steps: int, *, agree: Callable[[Any], Any] = lambda value: value
+) -> tuple[float | None, int]:
     """How much of `steps` steps was still to be done when `wait` had returned, and how many steps it took to find out.
     None: the steps return no arrays.
 
@@ -53,7 +55,7 @@ def forced_share(program: Program, clock: Clock, steps: int) -> tuple[float | No
             return None, 2 + steps
         excess_ns, elapsed_ns = max(0, many[0] - one[0]), max(1, many[1])
         shares.append(excess_ns / elapsed_ns)
-        if not violates(excess_ns, elapsed_ns):
+        if agree(not violates(excess_ns, elapsed_ns)):
             break
     return min(shares), 1 + len(shares) * (1 + steps)
 

@@ -6,6 +6,8 @@ import gc
 import math
 import statistics
 import time
+from collections.abc import Callable
+from dataclasses import astuple
 from typing import Any
 
 from steptime.core.case import Case
@@ -24,7 +26,11 @@ MOST_GROUPED = 1 << 20
 
 
 class Meter:
-    """`prepare`, then `measure` or any number of `block`s, then `measurement`."""
+    """`prepare`, then `measure` or any number of `block`s, then `measurement`.
+
+    `agree`: one of several ranks, which all run the same number of steps. What a time decides, rank 0's decides."""
+
+    agree: Callable[[Any], Any] | None = None
 
     def __init__(
         self, program: Program, case: Case, protocol: Protocol, *, clock: Clock = time.perf_counter_ns, nvml: Any = None
@@ -49,6 +55,8 @@ class Meter:
         gc.collect()
         gc.freeze()  # what start-up made stays out of the collections inside steps
         self._recorder = Recorder(self._program, self._loop(self._case.timing), self._clock, self._find_gpu())
+        self._recorder.agree = self.agree
+        self._agreed(None)
         self._recorder.start()
         self._warm_up()
         self._recorder.pause()
@@ -64,7 +72,7 @@ class Meter:
 
     def measure(self) -> None:
         """Blocks until enough is kept; what warm-up left over counts."""
-        while not self._enough():
+        while not self._agreed(self._enough()):
             self._run(self._protocol.block_seconds)
 
     def measurement(self, starts: dict[str, float]) -> Measurement:
@@ -87,6 +95,14 @@ class Meter:
             steal_share=channels.steal_share(self._ticks, channels.cpu_ticks()),
         )
 
+    def _agreed(self, value: Any) -> Any:
+        """The clock stands still meanwhile: to agree is no part of a step."""
+        if self.agree is None:
+            return value
+        if hasattr(self, "_recorder"):
+            self._recorder.pause()
+        return self.agree(value)
+
     def _burst(self, steps: int) -> int:
         """Steps as this case times them, up to the last one's end: their time in nanoseconds."""
         step, wait, latency = self._program.step, self._program.wait, self._case.timing == "latency"
@@ -106,9 +122,9 @@ class Meter:
         if self._timer is not None:
             cost_ns = self._checks["event_cost_ns"] = grouping.event_cost_ns(self._timer.record, self._clock)
             least_ns = grouping.least_device_ns(self._protocol, cost_ns)
-        steps = 1
+        steps, least_ns = 1, self._agreed(least_ns)
         # The best of three: a step that was slow for once must not make the groups too small.
-        while (best_ns := min(self._burst(steps) for _ in range(3))) < PILOT_SAMPLES * least_ns:
+        while (best_ns := self._agreed(min(self._burst(steps) for _ in range(3)))) < PILOT_SAMPLES * least_ns:
             if steps == MOST_GROUPED:
                 break
             steps *= 2
@@ -136,7 +152,8 @@ class Meter:
         if self._timer is not None:
             most = math.ceil(1e9 * protocol.block_most_seconds / self._sample_ns)
             count = max(count, min(most, math.ceil(protocol.block_steps / self.group)))
-        entry = self._recorder.block(max(count, math.ceil(least_steps / self.group)), int(1e9 * seconds))
+        count = self._agreed(max(count, math.ceil(least_steps / self.group)))
+        entry = self._recorder.block(count, int(1e9 * seconds))
         self._sample_ns = max(1.0, (entry.last_ns - entry.first_ns) / entry.samples)
         if entry.compilations and self._warm:
             self._recompile()
@@ -163,10 +180,10 @@ class Meter:
         samples = max(protocol.warmup_steps, 2 * protocol.warmup_start)
         seconds = patience * protocol.warmup_seconds
         while True:
-            while self.samples < 2 or self._is_short(samples, seconds, most):
+            while self.samples < 2 or self._agreed(self._is_short(samples, seconds, most)):
                 self._run(protocol.block_seconds)
-            found = find_cut(self._recorder.times_ns(), protocol)
-            if found.settled or self._recorder.seconds >= most:
+            found = Cut(*self._agreed(astuple(find_cut(self._recorder.times_ns(), protocol))))
+            if self._agreed(found.settled or self._recorder.seconds >= most):
                 return self._settle(found)
             samples, seconds = 2 * self.samples, 2 * self._recorder.seconds
 
@@ -197,7 +214,8 @@ class Meter:
         self._checks["latency_ratio"] = ratio if other == "latency" else 1 / ratio
         self._checks["unstamped_steps"] += entry.samples * self.group
         if self._program.timer is None:
-            share, steps = forced_share(self._program, self._clock, max(2, entry.samples * self.group))
+            steps = max(2, entry.samples * self.group)
+            share, steps = forced_share(self._program, self._clock, steps, agree=self._agreed)
             self._checks["unstamped_steps"] += steps
             self._checks |= {} if share is None else {"forced_share": share}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -51,6 +52,7 @@ class Recorder:
         self, program: Program, loop: Loop, clock: Clock = time.perf_counter_ns, gpu: Gpu | None = None
     ) -> None:
         self._program, self._loop, self._clock, self._gpu = program, loop, clock, gpu
+        self.agree: Callable[[Any], Any] | None = None  # several ranks run the same number of samples
         self.channels = Channels(clock)
         self.entries: list[Entry] = []
         self._stamps = Stamps()
@@ -78,6 +80,7 @@ class Recorder:
             done, left = self._stamps.used - first, len(view) - self._stamps.used
             elapsed_ns = self._last_ns - first_ns
             count = min(left, math.ceil((least_ns / max(1, elapsed_ns) - 1) * done)) if elapsed_ns < least_ns else 0
+            count = count if self.agree is None else self.agree(count)
         return self._write(
             samples=done,
             first_ns=first_ns,

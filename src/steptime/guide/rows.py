@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from steptime.analysis.data_type import data_type
 from steptime.analysis.result import Result, result
 from steptime.analysis.throughput import Estimate
 from steptime.core.record import Attempt, Record
@@ -42,22 +43,25 @@ def _dimensions(record: Record) -> Row:
         "device": case.node_type or case.device,  # on a cluster: the kind of node that was asked for
         "devices": case.devices,
         "replica_batch": case.batch_size,
-        "effective_batch": case.batch_size,
-        "data": case.staging or case.data,
+        "effective_batch": case.ranks * case.batch_size,
+        "data": data_type(record) if case.data == "real" else case.staging or data_type(record),
         "layout": case.layout,
         "optimizer": last.network.get("optimizer", case.optimizer),
         "threads": case.threads,
-        "server": _server(last),
+        "server": server(last),
+        "launch": case.launch or None,
         "software": f"{case.framework} {version}".strip(),
         "session": record.session,
         "status": record.status,
         "plausible": "yes",
         "source": "steptime",
-        "nodes": 1,
+        "nodes": case.nodes,
+        "exchange": case.exchange if case.ranks > 1 else "",
+        "interconnect": case.interconnect,
     }
 
 
-def _server(last: Attempt) -> str:
+def server(last: Attempt) -> str:
     """A cluster's own name of the node, else the machine's."""
     node = last.environment.get("slurm", {}).get("SLURMD_NODENAME")
     return str(node or last.machine.get("host") or last.machine.get("hostname", ""))
@@ -66,6 +70,7 @@ def _server(last: Attempt) -> str:
 def _speed(numbers: Result) -> Row:
     speed = numbers.throughput.aggregate[numbers.throughput.unit]
     found = {**_told("step_time", numbers.typical_time_seconds), **_told("throughput", speed)}
+    found |= _told("throughput_per_device", numbers.throughput.per_device[numbers.throughput.unit])
     mean = numbers.mean_throughput.aggregate[numbers.mean_throughput.unit]
     found |= {**_told("mean_time", numbers.mean_time_seconds), **_told("mean_speed", mean)}
     spread = numbers.speed_numbers

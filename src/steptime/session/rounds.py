@@ -22,6 +22,7 @@ from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import SETTLED, Attempt, Record
+from steptime.session.smaller import with_smaller
 from steptime.session.watch import Nobody, Watch
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
@@ -87,13 +88,17 @@ class Session:
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
     failures: Counter[str] = field(default_factory=Counter)  # of this run alone
     wanting: dict[str, bool] = field(default_factory=dict)
+    planned: list[Case] = field(default_factory=list)  # the others are those with a smaller batch
 
     def remember(self) -> None:
         """Read while the session is held, so that nothing another process adds is missed."""
-        self.attempts = {case.key: [] for case in self.cases}
+        known: dict[str, list[Attempt]] = {}
         for attempt in self.store.attempts():
-            if attempt.session == self.id and attempt.case.key in self.attempts:
-                self.attempts[attempt.case.key].append(attempt)
+            if attempt.session == self.id:
+                known.setdefault(attempt.case.key, []).append(attempt)
+        self.planned = list(self.cases)
+        self.cases = list(with_smaller(self.planned, known, self.protocol).values())
+        self.attempts = {case.key: known.get(case.key, []) for case in self.cases}
         self.wanting = {case.key: self.wants_more(case) for case in self.cases}
 
     def measure(self) -> None:
@@ -128,7 +133,14 @@ class Session:
         if attempt.failure:
             self.failures[case.key] += 1 if attempt.failure.cause in MAY_PASS else TRIES
         self.wanting[case.key] = self.wants_more(case)
+        self.add_smaller()
         self.watch.finished(attempt)
+
+    def add_smaller(self) -> None:
+        for key, case in with_smaller(self.planned, self.attempts, self.protocol).items():
+            if key not in self.attempts:
+                self.cases.append(case)
+                self.attempts[key], self.wanting[key] = [], True
 
     def gap_seconds(self, dice: random.Random) -> float:
         """A single case runs at even intervals; idle gaps break up whatever else on the machine keeps time with it."""

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import IO, Any
+from typing import Any
 
 from steptime import workloads
 from steptime.core.accuracy import is_low
 from steptime.core.case import Case
-from steptime.core.job import Job
+from steptime.core.errors import Unsupported
 from steptime.core.measurement import Measurement
 from steptime.data import staging
-from steptime.engine import accuracy
+from steptime.data.feeding import Fed, ahead
+from steptime.data.ingest import unpacked
+from steptime.engine import accuracy, exchanging
 from steptime.engine.meter import Meter
 from steptime.engine.task_metric import task_metric
+from steptime.engine.together import gathered
 from steptime.graph import Work
 from steptime.graph.batches import Batch, of_size
 from steptime.tasks import Setting
@@ -31,25 +36,45 @@ def perform(setting: Setting) -> None:
     if not tier:
         measure(setting, {}, {})
         return
-    with staging.staged(workloads.load(case.workload).data_set(case).SET, tier) as told:
+    with staging.staged(workloads.load(case.workload).data_set(case).SET, tier, setting.job.id) as told:
         measure(setting, {"staging": told["seconds"]}, {"staging": {"tier": case.staging, **told}})
 
 
 def measure(setting: Setting, staged_seconds: dict[str, float], findings: dict[str, Any]) -> None:
-    job, case = setting.job, setting.job.case
+    case, council = setting.job.case, setting.council
     begin = time.perf_counter()
-    work = workloads.load(case.workload).build(case)
-    program = setting.framework.lower(work, case)
+    work = workloads.load(case.workload).build(case, rank=council.ranks.rank if council else 0)
+    program = setting.framework.lower(work, replace(case, data="host") if case.data == "real" else case)
     starts = {"import": setting.import_seconds, **staged_seconds, "build": time.perf_counter() - begin}
-    meter = Meter(program, case, job.protocol)
-    measurement = in_turns(meter, job, setting.answers, starts) if setting.answers else straight(meter, starts)
-    measurement = with_kernels(measurement, program)
+    if council is not None and (reason := exchanging.lacking(program, case)):
+        raise Unsupported(reason)
+    with fed(setting, program) as (timed_program, told):
+        measurement = with_kernels(timed(setting, timed_program, starts), program)
+        findings = {**findings, **told()}
+    if council is not None:
+        findings = {**findings, **exchanging.exchanges(program, council)}
+        if council.ranks.rank:
+            return
     if is_low(case.precision):
         compared = Compared.chosen(case, work)
         low = compared.outputs(program, None if case.phase == "inference" else work)
-        del meter, program  # two of them may be more than a device holds
+        del program  # two of them may be more than a device holds
         findings = {**findings, "accuracy": compared.price(setting, work, low)}
     setting.journal.measured(measurement, findings)
+
+
+@contextlib.contextmanager
+def fed(setting: Setting, program: Any) -> Iterator[tuple[Any, Callable[[], dict[str, Any]]]]:
+    """The program to be timed, and what can be told of its data behind the timed part. Real data come from the host's
+    files, so they take the way of host memory and are another batch in each step."""
+    case, council = setting.job.case, setting.council
+    if case.data != "real":
+        yield program, dict
+        return
+    samples = workloads.load(case.workload).samples(case, "train")
+    turn = (council.ranks.rank, council.ranks.size) if council else (0, 1)
+    with unpacked(samples, case, turn) as ingest, ahead(ingest.batches(), case.prefetch) as batches:
+        yield Fed(program, batches), lambda: {"data": ingest.told()}
 
 
 @dataclass(frozen=True)
@@ -93,6 +118,17 @@ class Compared:
         }
 
 
+def timed(setting: Setting, program: Any, starts: dict[str, float]) -> Measurement:
+    """By this process; of several ranks the first has what all of them saw."""
+    meter, council = Meter(program, setting.job.case, setting.job.protocol), setting.council
+    if council is None:
+        return in_turns(meter, setting, starts) if setting.answers else straight(meter, starts)
+    meter.agree = council.agree
+    before = council.offsets()
+    own = in_turns(meter, setting, starts) if setting.answers else straight(meter, starts)
+    return gathered(own, council, before)
+
+
 def straight(meter: Any, starts: dict[str, float]) -> Measurement:
     meter.prepare()
     meter.measure()
@@ -100,19 +136,30 @@ def straight(meter: Any, starts: dict[str, float]) -> Measurement:
     return measurement
 
 
-def in_turns(meter: Any, job: Job, answers: IO[str], starts: dict[str, float]) -> Measurement:
+def in_turns(meter: Any, setting: Setting, starts: dict[str, float]) -> Measurement:
     """Warm-up alone, then one block for each `turn` on standard input: all that is kept is blocks of turns."""
     meter.prepare()
     meter.block(0.0)  # behind it the clock stands still until the first turn
     warm = meter.samples
-    print("ready", file=answers, flush=True)
-    for line in sys.stdin:
-        if line.strip() != "turn":
-            break
-        meter.block(job.protocol.pair_block_seconds, least_steps=TURN_STEPS)
-        print("done", file=answers, flush=True)
+    say(setting, "ready")
+    while heard(setting) == "turn":
+        meter.block(setting.job.protocol.pair_block_seconds, least_steps=TURN_STEPS)
+        say(setting, "done")
     measurement: Measurement = meter.measurement(starts)
     return replace(measurement, cut=warm)
+
+
+def say(setting: Setting, word: str) -> None:
+    if setting.council is None or setting.council.ranks.rank == 0:
+        print(word, file=setting.answers, flush=True)
+
+
+def heard(setting: Setting) -> str:
+    """The parent speaks to the first rank alone."""
+    if setting.council is None:
+        return sys.stdin.readline().strip()
+    word: str = setting.council.agree("" if setting.council.ranks.rank else sys.stdin.readline().strip())
+    return word
 
 
 def with_kernels(measurement: Measurement, program: Any) -> Measurement:

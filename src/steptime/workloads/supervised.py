@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 CALIBRATION_SAMPLES = (32, 256)  # of a large network, and of a small one
 CALIBRATION_FLOPS = 1e10
+RANK_SEEDS = 1 << 20  # from one rank's to the next: far from those that are counted up
 
 
 def names() -> list[str]:
@@ -29,24 +30,26 @@ def knows(name: str) -> bool:
 
 
 def describe(case: Case) -> dict[str, Any]:
-    """What the work is, for the record: two results are comparable only where these agree."""
+    """What the work is, for the record: two results are comparable only where these agree. A step is of all ranks."""
     network = networks.load(case.workload)
     graph = network.graph
     flops = graph.forward_flops + (graph.backward_flops if case.phase == "training" else 0)
+    samples = case.ranks * case.batch_size
     return {
         "name": network.name,
         "fingerprint": graph.fingerprint,
         "trainable_parameters": graph.trainable_parameters,
         "stored_parameters": graph.stored_parameters,
         "unit": network.unit,
-        "units_per_step": {unit: case.batch_size * count for unit, count in network.units_per_sample.items()},
-        "flops_per_step": case.batch_size * flops,
+        "units_per_step": {unit: samples * count for unit, count in network.units_per_sample.items()},
+        "flops_per_step": samples * flops,
         "optimizer": network.optimizer.kind if case.optimizer == "own" else case.optimizer,
         **({"weights": digest(case.weights)} if case.weights else {}),  # matters to predictions, not to speed
     }
 
 
-def build(case: Case) -> Work:
+def build(case: Case, *, rank: int = 0) -> Work:
+    """Every rank starts from the same weights and has a batch of its own."""
     from steptime.data.synthetic import synthetic_batch  # NumPy from here on
     from steptime.graph.weights import initial_weights, load
 
@@ -55,7 +58,7 @@ def build(case: Case) -> Work:
     return Work(
         graph=network.graph,
         weights=dict(load(case.weights, network.graph) if case.weights else initial_weights(network.graph, case.seed)),
-        batch=synthetic_batch(network.graph, case.batch_size, case.seed),
+        batch=synthetic_batch(network.graph, case.batch_size, case.seed + rank * RANK_SEEDS),
         optimizer=optimizer,
         calibration=calibration(case) if case.precision == "int8" else (),
     )

@@ -75,3 +75,13 @@ def test_a_cold_cache_is_an_empty_folder_and_the_record_says_cold() -> None:
 def test_the_threads_of_every_library_are_told() -> None:
     told = for_job(job(threads=3), {"OMP_NUM_THREADS": "7"})[1]
     assert {told[name] for name in THREADS} == {"3"}
+
+
+def test_the_ranks_of_a_node_share_its_cpus() -> None:
+    found = for_job(job(exchange="allreduce", devices=2), {})[1]["OMP_NUM_THREADS"]
+    assert found == str(max(1, len(os.sched_getaffinity(0)) // 2))
+
+
+def test_a_worker_does_not_take_itself_for_a_rank_of_somebody_else_s() -> None:
+    shell = {"RANK": "3", "WORLD_SIZE": "8", "OMPI_COMM_WORLD_SIZE": "8", "SLURM_JOB_ID": "7"}
+    assert shell.items() & for_job(job(exchange="allreduce", devices=2), shell)[0].items() == {("SLURM_JOB_ID", "7")}

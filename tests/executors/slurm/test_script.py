@@ -49,6 +49,12 @@ def test_every_case_comes_once_before_any_comes_again() -> None:
     assert [job.case.batch_size for job in array.jobs[:8]] != list(range(1, 9))
 
 
+def test_each_array_has_an_order_of_its_own() -> None:
+    found = arrays([job for devices in (1, 2, 4) for job in jobs(range(1, 9), devices=devices)], MACHINE, 100)
+    orders = {tuple(job.case.batch_size for job in array.jobs) for array in found}
+    assert len(orders) == len(found) == 3
+
+
 def test_the_script_loads_modules_and_hands_over_to_the_driver() -> None:
     (array,) = arrays(jobs(range(1, 9)), MACHINE, 100)
     lines = script(array, Path("/a folder/0000"), "steptime-x").splitlines()

@@ -9,6 +9,7 @@ from typing import Any
 
 from steptime.core.case import Case
 from steptime.core.job import Job
+from steptime.core.ranks import STARTERS
 
 PADDING = "STEPTIME_PADDING"
 PARENT = "STEPTIME_PARENT"
@@ -21,6 +22,8 @@ PINNED = {
 }
 # How threads wait for work: OpenMP's word, and those by which its libraries overrule it.
 WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")
+# Of another starter, outside: a worker that finds them would take itself for one of its ranks. srun needs Slurm's.
+RANKS = tuple(name for names in STARTERS for name in names if not name.startswith("SLURM_"))
 # Where compilers keep what they made. JAX keeps nothing unless it is told where to, so a cold one is not told.
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
 ONLY_WARM = ("JAX_COMPILATION_CACHE_DIR",)
@@ -36,7 +39,7 @@ def for_job(job: Job, inherited: Mapping[str, str], cache: str = "") -> tuple[di
     `cache` is an empty folder, for a case whose compilers start cold."""
     dice, case = random.Random(job.id), job.case
     cpus = sorted(os.sched_getaffinity(0))  # of this process, and so of its workers
-    threads = str(case.threads or len(cpus))
+    threads = str(case.threads_of(len(cpus)))
     variables = {name: value for name, value in inherited.items() if not _is_the_case_s(name, case)}
     told = {name: variables[name] for name in sorted(variables) if name.startswith(TOLD)}
     own = {"PYTHONHASHSEED": str(dice.randrange(1 << 32)), **dict.fromkeys(THREADS, threads), **_chosen(case)}
@@ -55,8 +58,8 @@ def _chosen(case: Case) -> dict[str, str]:
 
 
 def _is_the_case_s(name: str, case: Case) -> bool:
-    """The case says how memory is allocated, how threads wait and what compilers find: never the shell that happened
-    to start it."""
+    """The case says how memory is allocated, how threads wait, what compilers find and how many ranks there are: never
+    the shell that happened to start it."""
     if case.compile_cache == "cold" and name in (*CACHES, *ONLY_WARM):
         return True
-    return name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" or name in WAITING
+    return name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" or name in (*WAITING, *RANKS)

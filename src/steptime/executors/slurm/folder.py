@@ -80,6 +80,11 @@ class CampaignFolder:
     def array_folders(self) -> list[Path]:
         return sorted(path.parent for path in self.path.glob("arrays/*/index.json"))
 
+    def slots(self, array: Path) -> list[str]:
+        """Processes that were asked for with it."""
+        tasks = json.loads((array / "index.json").read_text())
+        return [slot_of(Job.from_dict(values)) for task in tasks for values in task]
+
     def newest_array(self) -> float:
         """When the latest one was written, as seconds since the epoch."""
         return max((path.stat().st_mtime for path in self.path.glob("arrays/*/index.json")), default=0.0)
@@ -115,6 +120,13 @@ class CampaignFolder:
 
     def outcomes(self) -> set[Key]:
         return {Key.parse(entry.name) for entry in self._entries("outcomes")}
+
+    def unsuccessful(self) -> dict[str, str]:
+        """The attempt that each slot without a result ended with last, by its id."""
+        done = self.results()
+        entries = ((Key.parse(entry.name), entry) for entry in self._entries("outcomes"))
+        lost = [(key, os.readlink(entry.path)) for key, entry in entries if key.slot not in done]
+        return {key.slot: identifier for key, identifier in sorted(lost, key=lambda one: one[1])}
 
     def ghosts(self) -> list[Path]:
         return sorted((self.path / "ghosts").glob(f"*{JOURNAL}"))

@@ -35,7 +35,8 @@ def arrays(jobs: Sequence[Job], machine: MachineFile, most_tasks: int) -> list[A
         groups.setdefault((section, section.request(job.case)), []).append(job)
     found = []
     for (section, request), group in groups.items():
-        dice = random.Random(group[0].session)
+        # An order of its own: in one for all arrays, what changes in time would pass for a difference of cases.
+        dice = random.Random(" ".join((group[0].session, section.name, *request)))
         ordered = sorted(dice.sample(group, len(group)), key=lambda job: job.process)
         tasks = [tuple(ordered[first : first + section.bundle]) for first in range(0, len(ordered), section.bundle)]
         parts = (tuple(tasks[first : first + most_tasks]) for first in range(0, len(tasks), most_tasks))

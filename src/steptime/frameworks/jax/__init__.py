@@ -35,12 +35,24 @@ def unsupported(case: Case) -> str | None:
         return "JAX has no post-training quantisation to int8; use onnxruntime, openvino or pytorch compiled."
     if case.precision == "fp8" and case.phase != "inference":
         return f"fp8 is for phase=inference; {case.phase} has fp32, tf32, bf16 and fp16."
-    return _not_on_cpu(case) if case.device == "cpu" else _not_on_cuda(case, jax)
+    if case.exchange == "parameter_server":
+        return "JAX has no parameter server; use exchange=allreduce or independent."
+    if case.device == "cpu":
+        return _not_on_cpu(case)
+    # JAX must not be asked for its devices before the ranks have met, which `lower` sees to before it asks again.
+    waits = case.shares_gradients and not jax.distributed.is_initialized()
+    return None if waits else _not_on_cuda(case, jax)
 
 
 def lower(work: Work, case: Case) -> Program:
+    if case.shares_gradients:
+        from steptime.frameworks.jax.exchange import SharedProgram, join
+
+        join(case)
     if reason := unsupported(case):
         raise Unsupported(reason)
+    if case.shares_gradients:
+        return SharedProgram(work, case)
     if case.precision == "fp8":
         from steptime.frameworks.jax.fp8 import Fp8Program
 

@@ -52,7 +52,7 @@ class JaxProgram:
         self.state = self._start()
         self.pending: Any = ()
         self.feed(work.batch)
-        self.steps = Steps(lower_graph(work.graph), self.layout, self.dtype, self.rule)
+        self.steps = self._steps()
         self.infer, self.slopes = jax.jit(self.steps.infer), jax.jit(self.steps.slopes)
         self.run, self.launch = self._choose()
 
@@ -79,7 +79,7 @@ class JaxProgram:
     def feed(self, batch: dict[str, Any]) -> None:
         arrays, far = self._arrays(batch), self.case.data == "host"
         self.host: Any = arrays if far else ()
-        self.resident: Any = () if far else self._put(arrays)
+        self.resident: Any = () if far else self._share(arrays)
 
     def kernels(self) -> dict[str, int]:
         """The program is the one that the steps run: JAX keeps what it compiled."""
@@ -95,7 +95,8 @@ class JaxProgram:
         return account(self)
 
     def weights(self) -> dict[str, Any]:
-        own = {**self.state.weights, **self.state.moving.statistics}
+        weights, moving = self._own()
+        own = {**weights, **moving.statistics}
         return {name: _array(self.layout.logical_weight(own[name])) for name in self.work.graph.weights}
 
     def load(self, weights: dict[str, Any]) -> None:
@@ -108,14 +109,14 @@ class JaxProgram:
     def predict(self, batch: dict[str, Any]) -> Any:
         settings.apply(self.case)
         values, _ = self._put(self._arrays(batch))
-        return _array(self.infer(self.state.weights, self.state.moving, values))
+        return _array(self.infer(*self._own(), values))
 
     def gradients(self, batch: dict[str, Any]) -> tuple[float, dict[str, Any]]:
         """fp16 takes the largest scale that leaves every gradient finite, as loss scaling does in the long run."""
         settings.apply(self.case)
         placed = self._put(self._arrays(batch))
         for scale in SCALES if self.case.precision == "fp16" else (1.0,):
-            loss, found = self.slopes(self.state.weights, self.state.moving, *placed, np.float32(scale))
+            loss, found = self.slopes(*self._own(), *placed, np.float32(scale))
             slopes = {name: _array(self.layout.logical_weight(value)) / scale for name, value in found.items()}
             if all(np.isfinite(value).all() for value in slopes.values()):
                 break
@@ -150,7 +151,17 @@ class JaxProgram:
         return output
 
     def _batch(self) -> tuple[Array, ...]:
-        return self._put(self.host) if self.host else self.resident
+        return self._share(self.host) if self.host else self.resident
+
+    def _steps(self) -> Steps:
+        return Steps(lower_graph(self.work.graph), self.layout, self.dtype, self.rule)
+
+    def _share(self, arrays: Any) -> Any:
+        """A step's batch, or this rank's share of it."""
+        return self._put(arrays)
+
+    def _own(self) -> tuple[dict[str, Array], Moving]:
+        return self.state.weights, self.state.moving
 
     def _put(self, arrays: Any) -> Any:
         """A copy on the CPU too: what is measured there must not change under the caller's hands."""

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
+from steptime.core.ranks import here
 
 DTYPES = {
     "fp32": jnp.float32,
@@ -46,19 +47,30 @@ def apply(case: Case) -> Any:
     jax.config.update("jax_enable_x64", case.precision == "fp64")
     jax.config.update("jax_default_matmul_precision", PRODUCTS.get(case.precision))
     if case.device != "cpu":
-        return jax.devices("cuda")[int(case.device.removeprefix("cuda:"))]
+        own = jax.local_devices(backend="cuda")
+        return own[0] if jax.distributed.is_initialized() else own[int(case.device.removeprefix("cuda:"))]
     if not jax.config.jax_platforms:
         jax.config.update("jax_platforms", "cpu")  # else a GPU that is not asked for loses most of its memory to us
-    if case.threads:
-        # XLA has no setting for it: its pool has a thread for each CPU that the process may use when it starts.
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: case.threads])
-    device = jax.devices("cpu")[0]
-    if case.threads and pool_threads() not in (0, case.threads):
+    threads = _confine(case)
+    device = jax.local_devices(backend="cpu")[0]
+    if threads and pool_threads() not in (0, threads):
         raise SteptimeError(
-            f"XLA already runs with {pool_threads()} threads in this process and the case asks for {case.threads}; "
+            f"XLA already runs with {pool_threads()} threads in this process and the case asks for {threads}; "
             "it needs a process of its own."
         )
     return device
+
+
+def _confine(case: Case) -> int:
+    """XLA has no setting for its threads: its pool has one for each CPU that the process may use when it starts.
+    Ranks of one host take CPUs of their own as long as there are any. 0: all of them."""
+    cpus = sorted(os.sched_getaffinity(0))
+    threads = case.threads_of(len(cpus))
+    if threads >= len(cpus):
+        return case.threads
+    first = here(os.environ).local * threads % (len(cpus) - threads + 1) if case.ranks > 1 else 0
+    os.sched_setaffinity(0, cpus[first : first + threads])
+    return threads
 
 
 def facts(case: Case, device: Any) -> dict[str, Any]:

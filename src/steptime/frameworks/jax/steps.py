@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -36,6 +37,7 @@ class Steps:
     layout: Layout
     dtype: Any  # of activations
     rule: Any  # optax's; None: nothing is trained
+    average: Callable[[Any], Any] = lambda slopes: slopes  # over the ranks that share a step
 
     def infer(self, weights: dict[str, Array], moving: Moving, values: Array) -> Array:
         return self.network({**weights, **moving.statistics}, values, Walk(self.layout, self.dtype, training=False))
@@ -70,7 +72,7 @@ class Steps:
         (loss, moving), slopes = jax.value_and_grad(self._loss, has_aux=True)(
             state.weights, state.moving, values, target
         )
-        weights, rule = self._moved(state, slopes)
+        weights, rule = self._moved(state, self.average(slopes))
         return State(weights, moving, rule), loss
 
     def train_scaled(self, state: State, values: Array, target: Array) -> tuple[State, Array]:
@@ -82,6 +84,7 @@ class Steps:
             return loss * scale, (loss, moving)
 
         slopes, (loss, moving) = jax.grad(scaled, has_aux=True)(state.weights)
+        slopes = self.average(slopes)
         finite = all_finite(slopes)
         moved = self._moved(state, jax.tree.map(lambda slope: slope / scale, slopes))
         weights, rule = choose(finite, moved, (state.weights, state.rule))

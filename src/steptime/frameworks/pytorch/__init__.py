@@ -39,7 +39,9 @@ def unsupported(case: Case) -> str | None:
         return f"{case.precision} is for phase=inference; {case.phase} has fp32, tf32, bf16 and fp16."
     if case.precision == "int8" and (reason := _not_in_int8(case)):
         return reason
-    return _not_on_cpu(case) if case.device == "cpu" else _not_on_cuda(case, torch)
+    if reason := _not_on_cpu(case) if case.device == "cpu" else _not_on_cuda(case, torch):
+        return reason
+    return _not_among_ranks(case) if case.ranks > 1 else None
 
 
 def lower(work: Work, case: Case) -> Program:
@@ -75,6 +77,12 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     signs = ("out of memory", "can't allocate memory", "DefaultCPUAllocator", "STATUS_ALLOC_FAILED")
     return isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)
+
+
+def _not_among_ranks(case: Case) -> str | None:
+    from steptime.frameworks.pytorch import exchange
+
+    return exchange.unsupported(case)
 
 
 def _not_in_int8(case: Case) -> str | None:

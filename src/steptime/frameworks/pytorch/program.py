@@ -15,7 +15,7 @@ from steptime.core.case import Case
 from steptime.core.errors import Unsupported
 from steptime.core.inspection import Account, Watched
 from steptime.core.program import DeviceTimer
-from steptime.frameworks.pytorch import settings
+from steptime.frameworks.pytorch import exchange, settings
 from steptime.frameworks.pytorch.kernels import kernels_of
 from steptime.frameworks.pytorch.lowering import Lowered, lower_graph
 from steptime.frameworks.pytorch.memory import account
@@ -48,6 +48,7 @@ class PytorchProgram:
         compiled = case.mode == "compiled"
         self.module = self._build(compiled)
         self.network = torch.compile(self.module, dynamic=False) if compiled else self.module
+        self.called = exchange.shared(self.module, case)
         self.loss = torch.compile(self._loss, dynamic=False) if compiled else self._loss
         self.optimizer: Any = None
         self.scaler: Any = None
@@ -83,7 +84,7 @@ class PytorchProgram:
     def facts(self) -> dict[str, Any]:
         scaled = self.scaler is not None
         fused = {"optimizer": f"{type(self.optimizer).__name__}, fused"} if self.optimizer else {}
-        return {**settings.facts(self.case), **fused, "loss_scaling": scaled}
+        return {**settings.facts(self.case), **fused, "loss_scaling": scaled, **exchange.facts(self.case)}
 
     def feed(self, batch: dict[str, Any]) -> None:
         """Into the memory that the steps read already: a CUDA graph knows addresses."""
@@ -102,6 +103,9 @@ class PytorchProgram:
 
     def account(self) -> Account:
         return account(self)
+
+    def exchange(self) -> int:
+        return exchange.exchange(self.module, self.case)
 
     def weights(self) -> dict[str, Any]:
         return {name: _array(value) for name, value in self.module.canonical().items()}
@@ -154,7 +158,7 @@ class PytorchProgram:
         return lower_graph(self.work.graph, opaque=opaque)
 
     def _loss(self, values: Any, target: Any) -> Any:
-        output = self.module(values)
+        output = self.called(values)
         if output.dtype in (torch.float16, torch.bfloat16):
             output = output.float()  # what autocast does on CUDA but not on every CPU
         return cross_entropy(output.flatten(0, -2), target.flatten())

@@ -37,7 +37,7 @@ def stored_dtype(case: Case) -> torch.dtype:
 
 def apply(case: Case) -> None:
     torch.manual_seed(case.seed)  # dropout
-    torch.set_num_threads(case.threads or len(os.sched_getaffinity(0)))
+    torch.set_num_threads(case.threads_of(len(os.sched_getaffinity(0))))
     with suppress(RuntimeError):  # only possible before the process has computed anything
         torch.set_num_interop_threads(1)
     set_tf32(case.precision == "tf32")

@@ -44,7 +44,9 @@ def unsupported(case: Case) -> str | None:
         return "tf32 is a mode of NVIDIA's matrix units; the CPU has fp32."
     if case.precision in ("fp8", "int8"):
         return f"TensorFlow's folder has no {case.precision}; it has fp32, bf16, fp16 and fp64."
-    return None
+    from steptime.frameworks.tensorflow import exchange
+
+    return exchange.unsupported(case)
 
 
 def lower(work: Work, case: Case) -> Program:

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from steptime.core.case import Case
+from steptime.frameworks.tensorflow import exchange
 from steptime.frameworks.tensorflow.steps import Steps
 
 Arrays = dict[str, Any]
@@ -18,6 +19,7 @@ class Functions:
 
     def __init__(self, case: Case) -> None:
         self.case = case
+        self.strategy: Any = exchange.join(case) if case.shares_gradients else None
         self.traces = 0
         self.batch: tuple[Any, ...] = ()
 
@@ -30,7 +32,7 @@ class Functions:
             self.run = self.infer
         else:
             compute = steps.train if self.case.phase == "training" else steps.forward
-            self.run = self._wrapped(lambda values, target: compute(values, target)[0])
+            self.run = self._wrapped(self._shared(lambda values, target: compute(values, target)[0]))
 
     def feed(self, arrays: tuple[Any, ...]) -> None:
         self.batch = arrays if self.case.data == "host" else tuple(map(tf.constant, arrays))
@@ -51,6 +53,19 @@ class Functions:
     def write(self, variables: Arrays, arrays: Arrays) -> None:
         for name, variable in variables.items():
             variable.assign(arrays[name])
+
+    def exchange(self, weights: list[Any]) -> int:
+        """The gradients' bytes once over all ranks, and nothing else. Copies, because only these have a device."""
+        if not hasattr(self, "alone"):
+            self.sent = [tf.Variable(tf.zeros(one.shape, one.dtype)) for one in weights]
+            self.alone = tf.function(
+                self._shared(lambda: exchange.averaged(map(tf.identity, self.sent))), autograph=False
+            )
+        self.alone()
+        return sum(one.shape.num_elements() * one.dtype.size for one in self.sent)
+
+    def _shared(self, compute: Callable[..., Any]) -> Callable[..., Any]:
+        return compute if self.strategy is None else lambda *inputs: self.strategy.run(compute, inputs)
 
     def _wrapped(self, compute: Callable[..., Any]) -> Callable[..., Any]:
         if self.case.mode == "eager":

@@ -13,12 +13,13 @@ from steptime.core.case import Case
 from steptime.core.errors import SteptimeError, Unsupported
 from steptime.core.inspection import Watched
 from steptime.core.program import DeviceTimer
-from steptime.frameworks.tensorflow import layout, settings
+from steptime.frameworks.tensorflow import exchange, layout, settings
 from steptime.frameworks.tensorflow.functions import Functions
 from steptime.frameworks.tensorflow.kernels import kernels_of
 from steptime.frameworks.tensorflow.lowering import lower_graph
 from steptime.frameworks.tensorflow.optimizer import Rule
 from steptime.frameworks.tensorflow.scaling import Scaling
+from steptime.frameworks.tensorflow.server import Served
 from steptime.frameworks.tensorflow.session import Session
 from steptime.frameworks.tensorflow.steps import Steps
 from steptime.frameworks.tensorflow.walk import Walk
@@ -47,7 +48,7 @@ class TensorflowProgram:
         self.turns = layout.turns(work.graph)
         network = lower_graph(work.graph)
         settings.apply(case)
-        self.execution = Session(case) if case.mode == "session" else Functions(case)
+        self.execution = _execution(case)
         self.steps = self._steps(network)
         self.execution.open(self.steps)
         self.shapes = {part: array.shape for part, array in work.batch.items()}
@@ -79,7 +80,13 @@ class TensorflowProgram:
 
     def facts(self) -> dict[str, Any]:
         own = {"optimizer": f"TensorFlow's own operations, {self.work.optimizer.kind}"} if self.steps.rule else {}
-        return {**settings.facts(self.case), **own, "loss_scaling": self.steps.scaling is not None}
+        shared = {"exchange_backend": "gRPC"} if self.case.ranks > 1 and self.case.exchange != "independent" else {}
+        return {**settings.facts(self.case), **own, "loss_scaling": self.steps.scaling is not None, **shared}
+
+    def exchange(self) -> int:
+        if not self.case.shares_gradients or self.steps.rule is None or isinstance(self.execution, Session):
+            raise Unsupported("These ranks exchange nothing.")
+        return self.execution.exchange(self.steps.rule.weights)
 
     def weights(self) -> dict[str, Any]:
         return self._logical(self.execution.read(self.steps.variables))
@@ -118,6 +125,7 @@ class TensorflowProgram:
             make(np.int64(0)) if drops else None,
             rule,
             Scaling(make) if rule and case.precision == "fp16" else None,
+            **({"average": exchange.averaged} if case.shares_gradients else {}),
         )
 
     def _place(self, batch: dict[str, Any]) -> None:
@@ -139,6 +147,12 @@ class TensorflowProgram:
         return {
             name: _array(weight.transpose(back[name]) if name in back else weight) for name, weight in weights.items()
         }
+
+
+def _execution(case: Case) -> Session | Functions:
+    if case.exchange == "parameter_server":
+        return Served(case)
+    return Session(case) if case.mode == "session" else Functions(case)
 
 
 def _array(value: Any) -> Any:

@@ -35,7 +35,7 @@ def computed_dtype(case: Case) -> Any:
 
 
 def threads_for(case: Case) -> int:
-    return case.threads or len(os.sched_getaffinity(0))
+    return case.threads_of(len(os.sched_getaffinity(0)))
 
 
 def apply(case: Case) -> None:

@@ -24,6 +24,7 @@ class Steps:
     draws: Any = None  # the count of steps with random numbers; None: nothing is drawn
     rule: Rule | None = None
     scaling: Scaling | None = None
+    average: Callable[[list[Array]], list[Array]] = lambda slopes: slopes  # over the ranks that share a step
 
     def infer(self, values: Array) -> Array:
         return self.network(self.variables, values, self._begin(training=False))
@@ -43,7 +44,7 @@ class Steps:
             return loss if self.scaling is None else loss * self.scaling.scale, (loss, walk)
 
         slopes, (loss, walk) = differentiate(compute, self.rule.weights)
-        update = self.rule.update
+        slopes, update = self.average(slopes), self.rule.update
         moved = update(slopes) if self.scaling is None else self.scaling.guarded(slopes, update)
         return loss, [*moved, *self._remember(walk)]
 

@@ -22,6 +22,8 @@ NOT_TOLD = "This framework's programs do not tell their {}."
 def perform(setting: Setting) -> None:
     """`options`: `store`, the folder whose blobs take the trace."""
     case = setting.job.case
+    if case.data == "real":
+        raise Unsupported("A look inside takes one batch again and again; ask for it with data=host.")
     work = workloads.load(case.workload).build(case)
     program = setting.framework.lower(work, case)
     steady(program, setting)

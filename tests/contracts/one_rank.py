@@ -1,0 +1,46 @@
+"""One rank of a step that several share: `python one_rank.py FRAMEWORK MODE RANKS OUT`. Variables say which one.
+
+Every rank takes its part of one batch, so that the weights afterwards are those of a single process with all of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import numpy as np
+
+from steptime import shelf
+from steptime.core.case import Case
+from steptime.core.ranks import here
+from steptime.data.synthetic import synthetic_batch
+from steptime.graph import Net, Work, momentum
+from steptime.graph.weights import initial_weights
+
+BATCH, STEPS = 8, 3
+
+
+def graph():
+    net = Net("small")
+    x = net.max_pool(net.relu(net.conv(net.input(2, 8, 8), 4, 3, padding="same")), 2)
+    return net.graph(net.dense(net.relu(net.dense(net.flatten(x), 16)), 3))
+
+
+def main(framework: str, mode: str, ranks: int, out: str) -> None:
+    own, network = here(os.environ), graph()
+    case = Case(
+        workload="small", framework=framework, mode=mode, batch_size=BATCH // ranks, threads=1,
+        devices=ranks, exchange="allreduce" if ranks > 1 else "none",
+    )  # fmt: skip
+    part = slice(own.rank * case.batch_size, (own.rank + 1) * case.batch_size)
+    batch = {name: values[part] for name, values in synthetic_batch(network, BATCH, 0).items()}
+    weights = dict(initial_weights(network, 0))
+    program = shelf.load("frameworks", framework).lower(Work(network, weights, batch, momentum(0.1, 0.9)), case)
+    for _ in range(STEPS):
+        program.step()
+    program.wait()
+    moved = program.exchange() if ranks > 1 else 0
+    np.savez(f"{out}.{own.rank}.npz", **program.weights(), moved_bytes=moved)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])

@@ -1,0 +1,49 @@
+"""What every framework that lets ranks share a step must do: the step is that of one process with all of the batch."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steptime import shelf
+from steptime.core.case import Case
+from steptime.core.errors import NotInstalled
+from steptime.engine import gang
+
+SCRIPT = Path(__file__).with_name("one_rank.py")
+
+
+def two_ranks(framework: str) -> Case:
+    """In the framework's first mode, or why it can not."""
+    try:
+        folder = shelf.load("frameworks", framework)
+        case = Case(workload="small", framework=framework, mode=folder.MODES[0], devices=2, exchange="allreduce")
+        reason = folder.unsupported(case)
+    except (ImportError, NotInstalled) as problem:
+        reason = str(problem)
+    return pytest.skip(reason) if reason else case
+
+
+def after_steps(case: Case, ranks: int, folder: Path) -> list[dict[str, Any]]:
+    """The weights of each rank, and how many bytes it exchanged."""
+    out = folder / f"of-{ranks}"
+    command = [sys.executable, str(SCRIPT), case.framework, case.mode, str(ranks), str(out)]
+    started = case if ranks > 1 else Case(workload=case.workload)
+    assert gang.start(command, started, folder / "journal.jsonl") is None
+    return [dict(np.load(f"{out}.{rank}.npz")) for rank in range(ranks)]
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("framework", shelf.names("frameworks"))
+def test_two_ranks_do_the_step_of_one_process_with_both_batches(framework: str, tmp_path: Path) -> None:
+    case = two_ranks(framework)
+    [alone], shared = after_steps(case, 1, tmp_path), after_steps(case, 2, tmp_path)
+    alone.pop("moved_bytes")
+    assert [rank.pop("moved_bytes") for rank in shared] == [sum(values.nbytes for values in alone.values())] * 2
+    for name, values in alone.items():
+        assert np.array_equal(shared[0][name], shared[1][name])
+        np.testing.assert_allclose(shared[0][name], values, rtol=1e-4, atol=1e-6)
