@@ -48,10 +48,10 @@ frameworks:
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$(EVERYTHING)]'
 	touch $@ .venv/tour.done
 
-SYSTEM := chromium postgresql slurmctld slurmd slurm-client munge bubblewrap
+SYSTEM := chromium postgresql slurmctld slurmd slurm-client munge bubblewrap iproute2
 # What is no Python package. Where apt is missing or forbidden the tests that need these skip and say so.
 .venv/system.done: Makefile | .venv/bin/python
-	(which chromium slurmctld slurmd sbatch munged bwrap && ls /usr/lib/postgresql/*/bin/initdb) >/dev/null || \
+	(which chromium slurmctld slurmd sbatch munged bwrap tc && ls /usr/lib/postgresql/*/bin/initdb) >/dev/null || \
 	    (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(SYSTEM)) \
 	    || echo 'one of $(SYSTEM) could not be installed'
 	touch $@

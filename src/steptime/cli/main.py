@@ -26,6 +26,7 @@ from steptime.cli.machine import machine_command
 from steptime.cli.profile import profile_command
 from steptime.cli.report import report_command
 from steptime.cli.run import run_command
+from steptime.cli.scaling import scaling_command
 from steptime.cli.show import show_command
 from steptime.cli.status import status_command
 from steptime.cli.store import COMMANDS as STORE_COMMANDS
@@ -36,8 +37,9 @@ from steptime.core.errors import SteptimeError
 INTERRUPTED = 130
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 AFTER_INTERRUPT = dict.fromkeys(
-    ("run", "compare"), "interrupted: what was measured is kept; the same command continues."
+    ("run", "compare", "scaling"), "interrupted: what was measured is kept; the same command continues."
 )
+AFTER_INTERRUPT |= dict.fromkeys(("status", "collect"), "interrupted: the campaign itself goes on.")
 AFTER_INTERRUPT["train"] = "interrupted: no weights were written."
 EXIT_CODES = """Exit codes: 0 fine, 1 a mistake in what was asked, 2 wrong usage, 3 every case failed,
 4 some cases failed, 5 comparison refused, 130 interrupted."""
@@ -104,6 +106,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "list": list_command,
     "show": show_command,
     "compare": compare_command,
+    "scaling": scaling_command,
     "machine": machine_command,
     "profile": profile_command,
     "certify": certify_command,
