@@ -155,7 +155,7 @@ def test_one_process_claims_no_more_than_its_own_run(record_of: Make) -> None:
     assert found.typical_time_seconds.low is None
     assert found.mean_time_seconds.claim == "within this run" and found.mean_time_seconds.low is not None
     assert found.uncertainty_ratio is None
-    assert "(within this run, 1 process), grade C: one_process" in found.headline
+    assert "ms (no interval: too few processes, 1 process), grade C: one_process" in found.headline
 
 
 def test_a_wild_process_makes_the_mean_doubtful(record_of: Make, attempt_of: Make, times_of: Make) -> None:

@@ -60,3 +60,8 @@ def test_two_groups_need_a_wide_gap_and_two_on_each_side() -> None:
     assert two_groups(np.array([1.0, 1.01, 1.02, 1.03, 1.2])) is None
     assert two_groups(np.array([1.0, 1.1, 1.2, 1.3, 1.4])) is None
     assert two_groups(np.array([1.0, 2.0])) is None
+
+
+def test_nothing_drifts_down_by_more_than_all_of_it() -> None:
+    found = drift(np.array([5.0, 5.1, 4.9, 2.0, 1.9, 2.1, 1.5, 1.6, 1.4]))
+    assert found is not None and found.change == pytest.approx(-0.7, abs=0.01)

@@ -61,3 +61,9 @@ def test_more_ranks_than_cpus_have_a_thread_each() -> None:
 
 def test_the_label_tells_how_many_share_a_step() -> None:
     assert Case(workload="lenet5", devices=2, exchange="allreduce").label.endswith("batch 32 2 × allreduce")
+
+
+def test_the_label_names_every_setting_that_is_not_as_usual() -> None:
+    """`threads=2` was once left out, because a 2 stood in `batch 32` already."""
+    words = Case(workload="mnist-mlp", threads=2, devices=2, exchange="allreduce").label
+    assert words == "mnist-mlp training pytorch eager cpu fp32 batch 32 2 × allreduce threads=2"

@@ -229,3 +229,10 @@ def test_pooling_counts_the_windows_that_start_inside(
     whole = [start for start in starts if start + kernel <= size + padding]
     partly = [start for start in starts if start < size + padding - kernel + stride]
     assert x.shape[1] == len(partly if ceil else whole)
+
+
+@pytest.mark.parametrize("units", [2.5, "many", 0])
+def test_a_size_is_a_whole_number(units: object) -> None:
+    net = Net("odd")
+    with pytest.raises(WrongGraph, match="every size must be a whole number of at least 1"):
+        net.dense(net.input(4), units)  # type: ignore[arg-type]

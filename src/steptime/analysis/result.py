@@ -77,10 +77,8 @@ class Result:
     @property
     def headline(self) -> str:
         """One line for people: `12.3 ms ±1.1 % (95 %, 8 processes), grade A`."""
-        width, claim = self.typical_time_seconds.half_width, "95 %"
-        if width is None:
-            width, claim = self.mean_time_seconds.half_width, self.mean_time_seconds.claim
-        sure = "" if width is None else f" ±{100 * width:.2g} %"
+        width = self.typical_time_seconds.half_width
+        sure, claim = (f" ±{100 * width:.2g} %", "95 %") if width is not None else ("", self.typical_time_seconds.claim)
         count = "1 process" if self.processes == 1 else f"{self.processes} processes"
         names = ", ".join(flag.name for flag in self.flags if flag.level != "note" and flag.name not in OWN_METRIC)
         value = duration(self.typical_time_seconds.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -27,12 +28,13 @@ class Trend:
 
 
 def drift(medians: Numbers) -> Trend | None:
-    """Last third against first third: Hodges–Lehmann shift, and a permutation test of the ranks."""
+    """Last third against first third: Hodges–Lehmann shift of the logarithms (nothing falls by more than 100 %), and
+    a permutation test of the ranks."""
     count = len(medians)
     if count < LEAST_POINTS:
         return None
     third = count // 3
-    change = intervals.shift(medians[:third], medians[-third:]) / float(np.median(medians))
+    change = math.expm1(intervals.shift(np.log(medians[:third]), np.log(medians[-third:])))
     weights = np.zeros(count)
     weights[:third], weights[-third:] = -1, 1
     ranks = np.argsort(np.argsort(medians)).astype(float)

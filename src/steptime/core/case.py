@@ -24,6 +24,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 """Words with a closed list. Workloads and frameworks are open shelves and are checked where they are known."""
 
+LABELLED = ("workload", "phase", "framework", "mode", "device", "precision", "batch_size")
 LEAST = {"batch_size": 1, "devices": 1, "nodes": 1, "threads": 0, "prefetch": 0, "seed": 0, "trial": 0}
 
 
@@ -76,15 +77,19 @@ class Case:
         import hashlib
         import json
 
-        changed = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
-        return hashlib.sha256(json.dumps(changed, sort_keys=True).encode()).hexdigest()[:12]
+        return hashlib.sha256(json.dumps(self._changed(), sort_keys=True).encode()).hexdigest()[:12]
+
+    def _changed(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
 
     @property
     def label(self) -> str:
-        """Short, for people: the words that usually tell cases apart."""
-        words = [self.workload, self.phase, self.framework, self.mode, self.device, self.precision]
+        """For people: the words that usually tell cases apart, and every other one that is not as usual."""
         shared = [f"{self.devices} × {self.exchange}"] if self.exchange != "none" else []
-        return " ".join([*words, f"batch {self.batch_size}", *shared])
+        told = {*LABELLED, *(("devices", "exchange") if shared else ())}
+        rest = [f"{name}={value}" for name, value in self._changed().items() if name not in told]
+        words = [str(getattr(self, name)) for name in LABELLED[:-1]]
+        return " ".join([*words, f"batch {self.batch_size}", *shared, *rest])
 
     @property
     def ranks(self) -> int:

@@ -38,8 +38,8 @@ def connect(kind: Kind, inputs: Sequence[Layer], *, name: str, network: str) -> 
     try:
         _check(kind, inputs, name)
         shape = kind.shape(*shapes)
-        if any(size < 1 for size in shape):
-            raise DoesNotFit(f"would have the shape {shape}; every size must be at least 1")
+        if any(not isinstance(size, int) or size < 1 for size in shape):
+            raise DoesNotFit(f"would have the shape {shape}; every size must be a whole number of at least 1")
     except DoesNotFit as problem:
         origin = " and ".join(f"{layer.name!r} {layer.shape}" for layer in inputs)
         place = f" after {origin}" if origin else ""
