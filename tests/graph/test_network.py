@@ -47,7 +47,7 @@ def test_a_unit_is_one_of_a_closed_list() -> None:
         network("mine", title="", source="", unit="image")(lambda net: net.input(4))
 
 
-@pytest.mark.parametrize("wrong", [lambda net: 1 / 0, lambda net: net.dense(net.absent)])
+@pytest.mark.parametrize("wrong", [lambda net: 1 / 0, lambda net: net.dense(net.input(4))])
 def test_a_network_whose_code_fails_is_a_sentence(wrong) -> None:
     with pytest.raises(WrongGraph, match="mine can not be built"):
         _ = network("mine", title="Mine", source="here")(wrong).graph
