@@ -80,6 +80,11 @@ def test_a_page_of_a_command_names_its_flags(command: str) -> None:
     assert [flag for flag in sorted(flags) if flag not in page] == []
 
 
+def test_the_own_network_that_is_shown_is_the_file_that_is_run() -> None:
+    page = (ROOT / "docs/commands/show.md").read_text()
+    assert (ROOT / "docs/examples/own.py").read_text() in page
+
+
 def test_every_framework_is_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text()
     assert [name for name in shelf.names("frameworks") if name not in readme] == []

@@ -84,3 +84,11 @@ def test_results_are_listed_with_the_ids_that_compare_takes(
     assert (found["status"], found["processes"], found["typical_step_seconds"]) == ("out_of_memory", 0, None)
     list_command("results")
     assert "out_of_memory" in capsys.readouterr().out
+
+
+def test_a_store_without_results_says_how_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STEPTIME_STORE", str(tmp_path))
+    list_command("results")
+    assert capsys.readouterr().out.startswith("No results yet: `steptime run` measures some")

@@ -9,7 +9,13 @@ import pytest
 
 from steptime import networks
 from steptime.cli.show import show_command
+from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
+from steptime.core.job import Job
+from steptime.core.protocol import Protocol
+from steptime.core.record import Failure
+from steptime.store.folder import FolderStore
+from steptime.store.journal import Journal, uuid7
 
 
 def shown(capsys: pytest.CaptureFixture[str], network: str) -> list[str]:
@@ -92,6 +98,24 @@ def test_a_device_is_referred_to_the_machine(device: str) -> None:
 def test_a_misspelt_network_gets_the_nearest_known() -> None:
     with pytest.raises(SteptimeError, match="Did you mean 'lenet5'"):
         show_command("lenet")
+
+
+def test_a_stored_result_is_shown_as_run_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STEPTIME_STORE", str(tmp_path))
+    job = Job(id=uuid7(), session=uuid7(), plan="p", process=0, case=Case(workload="lenet5"), protocol=Protocol())
+    with Journal(FolderStore(tmp_path).journal(job.id)) as journal:
+        journal.begin(job)
+        journal.failed(Failure(cause="out_of_memory", reason="64 GiB wanted."))
+    lines = shown(capsys, job.id[-8:])
+    assert lines[0] == "Nothing was measured: the case failed." and lines[1].endswith("64 GiB wanted.")
+
+
+def test_an_id_that_nothing_has_is_referred_to_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPTIME_STORE", str(tmp_path))
+    with pytest.raises(SteptimeError, match=r"has an id that begins or ends with '0198abcd'. `steptime list results`"):
+        show_command("0198abcd")
 
 
 def test_a_file_without_a_name_gets_the_hint_how_to_name_its_network() -> None:

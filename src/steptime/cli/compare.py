@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from steptime.store.reading import ReadingStore
 
 REFUSED = 5
-LISTED = "`steptime list results` shows what is there."
 WORDS = {
     "same": "B and A take the same time",
     "likely same": "B and A likely take the same time",
     "inconclusive": "Inconclusive",
 }
+ITSELF = "nothing: a case against itself, of which one in 20 differs by chance"
 REMARKS = {"not_interleaved": "measured at different times; the usual change between sessions is in the interval"}
 Answer = tuple["Comparison", "Attempt", "Attempt"]
 """With one attempt of each side, which tells what was compared."""
@@ -113,13 +113,9 @@ def _named(a: str, b: str, store: ReadingStore) -> tuple[list[Record], list[Reco
 
 
 def _records(word: str, store: ReadingStore) -> list[Record]:
-    """One result, or all of one session."""
-    found = store.find(word)
-    if not found:
-        raise SteptimeError(f"Nothing in {store.path} has an id that begins or ends with {word!r}. {LISTED}")
-    if len({record.session for record in found}) > 1:
-        names = ", ".join(f"{record.attempts[0].id[-8:]} ({record.case.label})" for record in found[:4])
-        raise SteptimeError(f"{word!r} names {len(found)} results; say which: {names}{' …' if len(found) > 4 else ''}.")
+    from steptime.cli.stored import named
+
+    found = named(word, store)
     measured = [record for record in found if record.measurements]
     if not measured:
         raise SteptimeError(f"{found[0].case.label} ({word}) has no measurement: {found[0].status}.")
@@ -156,7 +152,7 @@ def _show(comparison: Comparison, a: Attempt, b: Attempt) -> None:
     output.say(f"B        {b.case.label}")
     pairs_of = _differing(a.case, b.case).items()
     differing = [f"{name} {_word(first)} → {_word(second)}" for name, (first, second) in pairs_of]
-    output.say(f"differs  {', '.join(differing) or 'nothing: a case against itself'}")
+    output.say(f"differs  {', '.join(differing) or ITSELF}")
     if comparison.verdict.p is not None:
         output.say(f"chance   {comparison.verdict.p:.2g} for such a ratio if there were no difference")
     if comparison.cpu_time is not None:

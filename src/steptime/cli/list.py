@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 Entry = dict[str, Any]
+NONE_YET = "No results yet: `steptime run` measures some, `steptime --store DIR list results` looks elsewhere."
 
 
 def list_command(
@@ -31,7 +32,7 @@ def list_command(
     for name, entries in found.items():
         if not what:
             say(f"{name}:")
-        _show(entries)
+        _show(entries) if entries else say(NONE_YET)
         if not what:
             say()
 
@@ -100,7 +101,7 @@ SECTIONS: dict[str, Callable[[], list[Entry]]] = {
 def _show(entries: list[Entry]) -> None:
     from steptime.cli.output import table
 
-    columns = list(entries[0]) if entries else ["name"]
+    columns = list(entries[0])
     numbers = [name for name in columns if any(not isinstance(entry[name], str) for entry in entries)]
     heads = {name: name.removesuffix("_seconds").replace("_", " ") for name in columns}
     rows = [[_text(name, entry[name]) for name in columns] for entry in entries]

@@ -6,13 +6,16 @@ import errno
 import functools
 import io
 import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
 
 from steptime import __version__
+from steptime.cli import output
 from steptime.cli.cancel import cancel_command
 from steptime.cli.certify import certify_command
 from steptime.cli.chart import chart_command
@@ -34,7 +37,7 @@ from steptime.cli.submit import submit_command
 from steptime.cli.train import train_command
 from steptime.core.errors import SteptimeError
 
-INTERRUPTED = 130
+WRONG_USAGE, INTERRUPTED = 2, 130
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 AFTER_INTERRUPT = dict.fromkeys(
     ("run", "compare", "scaling"), "interrupted: what was measured is kept; the same command continues."
@@ -42,7 +45,7 @@ AFTER_INTERRUPT = dict.fromkeys(
 AFTER_INTERRUPT |= dict.fromkeys(("status", "collect"), "interrupted: the campaign itself goes on.")
 AFTER_INTERRUPT["train"] = "interrupted: no weights were written."
 EXIT_CODES = """Exit codes: 0 fine, 1 a mistake in what was asked, 2 wrong usage, 3 every case failed,
-4 some cases failed, 5 comparison refused, 130 interrupted."""
+4 some cases failed, 5 comparison refused, 130 interrupted (Ctrl-C or SIGTERM)."""
 
 # Rich makes help pretty and doubles the time to show it.
 app = typer.Typer(
@@ -84,7 +87,7 @@ def spoken(command: Callable[..., None], interrupted: str = "interrupted.") -> C
             finally:
                 sys.stdout.flush()
         except SteptimeError as problem:
-            typer.echo(f"error: {problem}", err=True)
+            output.warn(f"error: {problem}")
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
             typer.echo(interrupted, err=True)
@@ -129,10 +132,28 @@ for name, function in STORE_COMMANDS.items():
 app.add_typer(store_app, name="store")
 
 
-def main() -> None:
+def empty_words(words: Sequence[str]) -> list[str]:
+    """What was given without a value: an unset variable of a shell, which must not mean "as usual"."""
+    pairs = [(before, *word.partition("=")) for before, word in pairwise(["", *words])]
+    alone = [before if before.startswith("-") else "An argument" for before, word, *_ in pairs if not word.strip()]
+    return alone + [word for _, word, equals, value in pairs if word[:2] == "--" and equals and not value.strip()]
+
+
+def _open_streams() -> None:
+    """Python has none where the shell closed it (`>&-`)."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # µ and ± on a terminal that has only ASCII
+            stream.reconfigure(errors=output.PLAIN)
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a scheduler's Ctrl-C
+    _open_streams()
+    for name in empty_words(sys.argv[1:]):
+        output.warn(f"error: {name} is empty: give it a value, or leave it out.")
+        sys.exit(WRONG_USAGE)
     try:
         app(prog_name="steptime")
     except KeyboardInterrupt:

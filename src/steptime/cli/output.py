@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import shutil
 import sys
@@ -10,23 +11,42 @@ from pathlib import Path
 from typing import Any
 
 from steptime.core.errors import SteptimeError
+from steptime.store.drafts import draft_of
 
 PIPED_WIDTH = 320  # a pipe has no width: wide enough that nothing is folded
+PLAIN = "steptime-plain"  # how a stream treats letters that it does not have
+LETTERS = str.maketrans({"×": "x", "µ": "u", "±": "+-", "…": "...", "·": "|", "–": "-", "−": "-", "→": "->"})
+CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 def say(text: str = "") -> None:
-    print(text)
+    print(visible(text))
+
+
+def visible(text: str) -> str:
+    """A title, or a file's name, may hold what moves the cursor or changes colours: it is shown, not obeyed."""
+    return text.translate(CONTROLS)
+
+
+def _plain(problem: UnicodeError) -> tuple[str, int]:
+    """For a terminal that has only ASCII."""
+    assert isinstance(problem, UnicodeEncodeError)
+    letters = problem.object[problem.start : problem.end].translate(LETTERS)
+    return letters.encode("ascii", "replace").decode("ascii"), problem.end
+
+
+codecs.register_error(PLAIN, _plain)
 
 
 def note(text: str) -> None:
     """For people, beside the result: nothing when the output is read by a program."""
     if sys.stderr.isatty():
-        print(text, file=sys.stderr)
+        print(visible(text), file=sys.stderr)
 
 
 def warn(text: str) -> None:
     """Beside the result, and too important to be left out for a program."""
-    print(text, file=sys.stderr)
+    print(visible(text), file=sys.stderr)
 
 
 def width() -> int:
@@ -39,8 +59,13 @@ def document(value: Any) -> None:
 
 
 def write_file(path: Path, data: bytes) -> None:
+    """What lay there before stays until the new one is whole; a device or a pipe is written to as it is."""
     try:
-        path.write_bytes(data)
+        if path.is_file() or (path.parent.is_dir() and not path.exists()):
+            with draft_of(path.resolve(), sync=False) as draft:  # a link stays one
+                draft.write_bytes(data)
+        else:
+            path.write_bytes(data)
     except OSError as problem:
         raise SteptimeError(f"{path} can not be written: {problem.strerror}.") from problem
 
@@ -56,7 +81,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Seque
     for column in columns:
         drawn.add_column(column, justify="right" if column in right else "left", no_wrap=not terminal)
     for row in rows:
-        drawn.add_row(*(Text(cell) for cell in row))
+        drawn.add_row(*(Text(visible(cell)) for cell in row))
     console = Console(width=width(), highlight=False)
     with console.capture() as drawing:
         console.print(drawn)

@@ -1,34 +1,39 @@
-"""`steptime show NETWORK`: its layers, and what follows from them alone; or a foreign plan as ours. Nothing is run."""
+"""`steptime show NETWORK`: its layers, and what follows from them; or a stored result, or a foreign plan as ours."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from steptime.cli.output import document, say, table
-from steptime.cli.request import FOREIGN, dlbs_plan
+from steptime.cli.request import FOREIGN, dlbs_plan, reading_store, warn_of_problems
 from steptime.core.errors import SteptimeError
 
 if TYPE_CHECKING:
     from steptime.graph import Graph, Layer, Network, Optimizer
 
 COLUMNS = ("layer", "kind", "output", "parameters", "forward FLOPs", "backward FLOPs")
+ID = re.compile(r"[0-9a-f-]{4,}")
 
 
 def show_command(
     network: Annotated[
-        str, typer.Argument(help="A network's name, FILE.py:NAME for one of your own, or a DLBS plan, FILE.json.")
+        str, typer.Argument(help="A network's name, or your own FILE.py:NAME; a result's id; a DLBS plan, FILE.json.")
     ],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Layers, parameters, FLOPs and fingerprint of a network; or a plan of HPE DLBS as a TOML plan."""
+    """Layers, parameters, FLOPs and fingerprint of a network; a stored result; or a plan of HPE DLBS as a TOML plan."""
     if network == "cpu" or network.startswith("cuda"):
         raise SteptimeError(f"{network!r} is a device, not a network; `steptime machine` shows devices.")
     if network.endswith(".py"):
         raise SteptimeError(f"{network} is a file: name the network in it too, {network}:NAME.")
     if network.endswith(FOREIGN):
         _print_plan(network, json=json)
+        return
+    if ID.fullmatch(network):
+        _print_results(network, json=json)
         return
     from steptime import networks
 
@@ -45,6 +50,23 @@ def _print_plan(name: str, *, json: bool) -> None:
         document({"toml": toml, "notes": notes})
     else:
         say(toml.rstrip())
+
+
+def _print_results(word: str, *, json: bool) -> None:
+    from steptime.analysis.certificates import TASK, certificates
+    from steptime.cli import results
+    from steptime.cli.stored import named
+
+    store = reading_store()
+    try:
+        found = named(word, store)
+    finally:
+        warn_of_problems(store)  # the result that was not found may be one of them
+    known = certificates(store.attempts(TASK))
+    if json:
+        document(results.as_document(found, known))
+    else:
+        results.show(found, known)
 
 
 def describe(network: Network) -> dict[str, Any]:

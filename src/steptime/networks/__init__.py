@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import ModuleType
 
 from steptime import shelf
-from steptime.core.errors import SteptimeError, unknown
+from steptime.core.errors import SteptimeError, WrongGraph, unknown
 from steptime.graph import Network
 
 
@@ -37,11 +40,23 @@ def _from_file(path: Path, name: str) -> Network:
     spec = importlib.util.spec_from_file_location(f"steptime_network_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    try:
+    with _guest(path):
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as problem:
-        raise SteptimeError(f"{path} can not be read: {type(problem).__name__}: {problem}") from problem
     known = {network.name: network for network in _networks(module)}
     if name not in known:
         raise unknown("network", name, known, where=f"{path}: ")
+    with _guest(path):
+        _ = known[name].graph  # built here, where it is guarded
     return known[name]
+
+
+@contextmanager
+def _guest(path: Path) -> Iterator[None]:
+    """A user's own code: it can not end the command, and what it prints is no part of a result."""
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except WrongGraph:
+        raise  # it says already what is wrong
+    except (Exception, SystemExit) as problem:
+        raise SteptimeError(f"{path} can not be read: {type(problem).__name__}: {problem}") from problem

@@ -143,7 +143,8 @@ def box(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("there is no bubblewrap here: apt-get install bubblewrap")
     if subprocess.run(ask, capture_output=True, check=False).returncode:
         pytest.skip("bubblewrap may not make namespaces here")
-    text = f'[launches.box]\ncontainer = "bubblewrap"\nimage = "/"\npython = "{sys.executable}"'
+    own = f'["--ro-bind", "{sys.prefix}", "{sys.prefix}"]'  # which may lie in /tmp, and that is another one inside
+    text = f'[launches.box]\ncontainer = "bubblewrap"\nimage = "/"\npython = "{sys.executable}"\noptions = {own}'
     (here / "machine.toml").write_text(text)
     monkeypatch.setenv("STEPTIME_MACHINE", str(here / "machine.toml"))
 
@@ -211,4 +212,4 @@ class TestWorkers:
 
     def test_a_launch_that_the_file_does_not_name_is_a_record(self, job: Job, here: Path) -> None:
         failure = Executor().run(job, FolderStore(Path("results"))).failure
-        assert failure is not None and failure.cause == "not_installed" and "has no 'box', found none" in failure.reason
+        assert failure is not None and failure.cause == "unsupported" and "has no 'box', found none" in failure.reason
