@@ -55,3 +55,8 @@ def test_an_error_in_a_plan_of_dlbs_names_the_file_and_where_to_look(listed: Cal
         SteptimeError, match=r"^theirs.json, as `steptime show theirs.json` writes it: line \d+: .* by zero"
     ):
         listed("theirs.json", json.dumps({"parameters": values}))
+
+
+def test_what_would_never_end_is_told_in_words(listed: Callable[..., str]) -> None:
+    text = listed("mine.toml", 'constants.workload = "lenet5"\nconstants.batch_size = 9999999999999999999\n')
+    assert "1 case, over a year (standard)." in text

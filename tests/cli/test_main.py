@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,8 +14,10 @@ import pytest
 import typer
 
 from steptime import __version__
-from steptime.cli.main import AFTER_INTERRUPT, COMMANDS, spoken
+from steptime.cli.main import AFTER_INTERRUPT, COMMANDS, empty_words, spoken
 from steptime.core.errors import SteptimeError
+from steptime.core.record import Failure
+from steptime.store.folder import FolderStore
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -66,6 +69,27 @@ def test_wrong_usage_exits_2(steptime: Command) -> None:
     assert steptime("run", "--bach-size", "3").returncode == 2
 
 
+@pytest.mark.parametrize("words", [["--phase", ""], ["--phase="], ["--json", "--phase", " "]])
+def test_a_flag_with_an_empty_value_is_found(words: list[str]) -> None:
+    assert empty_words(["run", *words, "--dry-run"]) == ["--phase"]
+
+
+def test_settings_and_values_are_not_taken_for_empty() -> None:
+    assert empty_words(["run", "--phase=training", "--set", "weights=a=b", "--dry-run"]) == []
+
+
+def test_an_empty_value_is_refused_and_not_taken_for_the_tour(steptime: Command) -> None:
+    done = steptime("run", "--workload", "", "--dry-run")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: --workload is empty: give it a value, or leave it out.\n"
+
+
+def test_a_closed_output_is_no_traceback(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m steptime list profiles >&-"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_mistake_exits_1_without_a_traceback(steptime: Command) -> None:
     done = steptime("run", "--workload", "lenet6")
     assert (done.returncode, done.stdout) == (1, "")
@@ -99,13 +123,30 @@ def test_an_output_that_is_full_is_an_error_without_a_traceback(tmp_path: Path) 
     assert done.stderr == b"error: The output can not be written: No space left on device.\n"
 
 
-def test_a_terminal_without_the_letters_gets_question_marks(tmp_path: Path) -> None:
+def test_a_terminal_without_the_letters_gets_plain_ones(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "steptime", "show", "lenet5"],
         capture_output=True, cwd=tmp_path, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, b"") and b"16 ? 10 ? 10" in done.stdout
+    assert (done.returncode, done.stderr) == (0, b"") and b"16 x 10 x 10" in done.stdout
 
 
 def test_what_measures_promises_to_continue_after_an_interrupt() -> None:
     assert all("the same command continues" in AFTER_INTERRUPT[name] for name in ("run", "compare"))
+
+
+@pytest.mark.live
+def test_a_termination_is_an_interrupt(tmp_path: Path) -> None:
+    settings = ("--set", "framework=numpy", "--set", "precision=fp64", "--set", "protocol.least_seconds=60")
+    words = ("--store", "results", "run", "--workload", "mnist-mlp", *settings)
+    with subprocess.Popen(
+        [sys.executable, "-m", "steptime", *words], stderr=subprocess.PIPE, cwd=tmp_path, text=True
+    ) as process:
+        while not list(tmp_path.glob("results/journal/*/*/*/*.jsonl")):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.terminate()
+        assert process.communicate()[1] == AFTER_INTERRUPT["run"] + "\n"
+    assert process.returncode == 130
+    assert {path.suffix for path in tmp_path.glob("results/journal/*/*/*/*")} == {".jsonl"}
+    assert FolderStore(tmp_path / "results").attempts()[-1].failure == Failure(cause="cancelled", reason="Interrupted.")

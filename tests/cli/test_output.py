@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
+from pathlib import Path
 
 import pytest
 
 from steptime.cli import output
+from steptime.core.errors import SteptimeError
 
 
 def test_json_has_no_infinity_and_keeps_letters(capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,3 +29,43 @@ def test_a_table_in_a_pipe_is_neither_folded_nor_padded(capsys: pytest.CaptureFi
 def test_notes_are_for_terminals_alone(capsys: pytest.CaptureFixture[str]) -> None:
     output.note("hello")
     assert capsys.readouterr() == ("", "")
+
+
+def test_control_characters_are_shown_and_not_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
+    output.say("red \x1b[31m\x07")
+    output.table(["title"], [["red \x1b[31m"]])
+    text = capsys.readouterr().out
+    assert text.startswith("red \\x1b[31m\\x07\n") and "\x1b" not in text
+
+
+def test_letters_that_a_stream_lacks_get_plain_ones() -> None:
+    assert "2 × 3 µs ±1 … ∞".encode("ascii", output.PLAIN) == b"2 x 3 us +-1 ... ?"
+
+
+def test_a_file_that_finds_no_room_leaves_the_earlier_one(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("earlier")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(SteptimeError, match=r"report\.html can not be written: File too large"):
+            output.write_file(path, bytes(5000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_text() == "earlier" and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_is_written_through_a_link_and_into_a_pipe(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    output.write_file(tmp_path / "link", b"page")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_bytes() == b"page"
+    reading, writing = os.pipe()
+    output.write_file(Path(f"/dev/fd/{writing}"), b"page")
+    assert os.read(reading, 10) == b"page"
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_file_in_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SteptimeError, match="No such file or directory"):
+        output.write_file(tmp_path / "typo" / "report.html", b"page")

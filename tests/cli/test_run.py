@@ -31,6 +31,11 @@ def test_a_dry_run_in_json_has_the_cases_with_their_settings(steptime: Command) 
     assert all(0 < entry["seconds"][0] <= entry["seconds"][1] for entry in found["cases"])
 
 
+def test_a_case_without_a_network_is_told_the_flag(steptime: Command) -> None:
+    done = steptime("run", "--batch-size", "4")
+    assert (done.returncode, done.stderr) == (1, "error: A case needs a network: --workload resnet50, for example.\n")
+
+
 def test_a_wrong_plan_is_refused_with_file_and_line(steptime: Command, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('[constants]\nworkload = "lenet5"\nphase = "trainning"\n')
     done = steptime("run", "mine.toml")

@@ -176,6 +176,21 @@ def test_the_protocol_can_be_changed_and_the_change_is_named() -> None:
         planned('[constants]\nworkload = "resnet50"\n[protocol]\ntargt = 1\n')
 
 
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        ("limit_seconds = inf", "line 4: protocol.limit_seconds must be finite, found inf."),
+        ("target = 0.0", "line 4: protocol.target must be above 0, found 0.0."),
+        ("processes_least = 100", "line 4: protocol.processes_least must not be above processes_most"),
+        ("pair_looks = [8, 4]", "line 4: protocol.pair_looks must be growing whole numbers"),
+    ],
+)
+def test_a_number_of_the_protocol_that_can_not_be_meant_has_its_line(number: str, message: str) -> None:
+    with pytest.raises(SteptimeError) as refused:
+        planned(f'[constants]\nworkload = "resnet50"\n[protocol]\n{number}\n')
+    assert str(refused.value).startswith(message)
+
+
 def test_settings_of_the_command_line_win_over_the_plan() -> None:
     plan = planned(PLAN, settings={"batch_size": [4, 8], "precision": "bf16"}, profile="single")
     assert {(case.batch_size, case.precision) for case in plan.cases} == {(4, "bf16"), (8, "bf16")}

@@ -120,6 +120,11 @@ def test_a_plan_of_too_many_points_is_refused_at_once() -> None:
         planned(f"{START}[sweep]\nbatch_size = {sizes}\nthreads = {sizes}\n")
 
 
+def test_too_many_repeats_are_refused_at_once() -> None:
+    with pytest.raises(SteptimeError, match=f"repeats makes 1,000,000,000 cases, more than {MOST_POINTS:,}"):
+        planned(f"repeats = 1000000000\n{START}")
+
+
 def test_rules_that_multiply_without_end_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("steptime.core.plan.MOST_POINTS", 300)
     names = ("batch_size", "threads", "seed")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from steptime.core.plan_text import Lines, parse
+import pytest
+
+from steptime.core.errors import SteptimeError
+from steptime.core.plan_text import MOST_CHARACTERS, Lines, parse
 
 TEXT = """\
 name = "x"  # the first line
@@ -37,3 +40,26 @@ def test_every_part_knows_its_line() -> None:
 
 def test_a_word_that_is_nowhere_has_no_line() -> None:
     assert Lines(TEXT).of(("sweep", 0, "layout")) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name = " + "[" * 100_000, "nested too deeply"),
+        ("name = " + "{a=" * 100_000, "nested too deeply"),
+        (".".join(["a"] * 50_000) + " = 1", "more than 1000 dots"),
+        (f"[{'.'.join(['a'] * 50_000)}]", "more than 1000 dots"),
+        ("#" * (MOST_CHARACTERS + 1), "at most 1,000,000 characters, found 1,000,001"),
+    ],
+)
+def test_what_would_take_for_ever_is_refused_at_once(text: str, message: str) -> None:
+    with pytest.raises(SteptimeError, match=message):
+        parse(text)
+
+
+def test_many_numbers_with_a_point_are_no_deep_key() -> None:
+    assert parse(f"[variables]\nshares = {[0.5] * 2000}").tables["variables"]["shares"].line == 2
+
+
+def test_the_mark_that_some_editors_begin_a_file_with_is_passed_over() -> None:
+    assert parse('\ufeffname = "x"').texts["name"].raw == "x"

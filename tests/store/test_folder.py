@@ -84,3 +84,41 @@ def test_a_session_is_continued_by_one_at_a_time(store: FolderStore) -> None:
         pytest.fail("held twice")
     with store.hold("s1"):
         pass
+
+
+def leftovers(store: FolderStore, job: Job, printed: str = "") -> list[Path]:
+    """As a kill -9 of the parent leaves them."""
+    path = store.journal(job.id)
+    orders, log = path.with_suffix(".case.json"), path.with_suffix(".log")
+    orders.write_text(json.dumps(job.to_dict()))
+    log.write_text(printed)
+    return [file for file in (orders, log) if file.exists()]
+
+
+def test_what_a_killed_run_left_beside_its_journal_is_tidied(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+    keep(done := make_job())
+    left = [*leftovers(store, done, "a warning"), *leftovers(store, make_job())]
+    store.tidy("p1")
+    assert not any(file.exists() for file in left) and len(store.attempts()) == 1
+
+
+def test_what_a_killed_worker_printed_is_evidence(store: FolderStore, make_job: MakeJob) -> None:
+    orders, log = leftovers(store, make_job(), "Segmentation fault")
+    store.tidy("p1")
+    assert (orders.exists(), log.exists()) == (False, True)
+
+
+def test_nobody_tidies_another_plan_or_what_still_runs(store: FolderStore, make_job: MakeJob) -> None:
+    other, running = make_job(plan="p2"), make_job()
+    left = [*leftovers(store, other), *leftovers(store, running)]
+    with Journal(store.journal(running.id)) as journal:
+        journal.begin(running)
+        store.tidy("p1")
+    assert all(file.exists() for file in left)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "not JSON"])
+def test_a_mark_without_a_format_is_told_in_plain_words(tmp_path: Path, text: str) -> None:
+    (tmp_path / "STORE.json").write_text(text)
+    with pytest.raises(SteptimeError, match=r'does not say its format, as \{"format": 1\} does\. Is this'):
+        FolderStore(tmp_path)

@@ -22,6 +22,7 @@ SOURCES = {
     "guess": GUESSED,
 }
 NO_ROOFS = "`steptime machine` measures what this machine can do, and makes guesses better."
+YEAR_SECONDS = 365 * 86_400
 ALWAYS = (
     "workload",
     "framework",
@@ -128,5 +129,7 @@ def _source(guess: Estimate) -> str:
 
 
 def _range(least: float, most: float) -> str:
+    if least > YEAR_SECONDS:
+        return "over a year"
     low, high = clock(least), clock(most)
     return f"about {low}" if low == high else f"about {low} to {high}"

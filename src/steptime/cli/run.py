@@ -9,6 +9,7 @@ import typer
 from steptime.cli import output
 from steptime.cli.request import NOTHING_LEFT, TOUR, read_plan, store_folder, warn_of_problems
 from steptime.cli.words import settings
+from steptime.core.errors import SteptimeError
 
 if TYPE_CHECKING:
     from steptime.core.plan import Plan
@@ -39,6 +40,8 @@ def run_command(
     flags = {"workload": workload, "phase": phase, "batch_size": batch_size}
     chosen = settings([*(f"{name}={value}" for name, value in flags.items() if value), *(set_ or [])])
     touring = not plan and not chosen
+    if not (plan or touring or "workload" in chosen):
+        raise SteptimeError("A case needs a network: --workload resnet50, for example.")
     planned = read_plan(plan or (TOUR if touring else ""), chosen, profile)
     if dry_run:
         from steptime.cli.dry_run import list_cases

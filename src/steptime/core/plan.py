@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
@@ -13,7 +14,7 @@ from steptime.core.case import SETTINGS, Case
 from steptime.core.errors import SteptimeError, unknown
 from steptime.core.plan_text import Document, Rule, Value, at, parse
 from steptime.core.plan_words import DEFAULTS, Known, check_value, check_words, elements
-from steptime.core.protocol import Protocol, profile
+from steptime.core.protocol import OutOfRange, Protocol, profile
 from steptime.core.reference import Outside, Scope, typed
 
 LEARNED = ("profile", "steps", "warmup_start")  # numbers of the protocol that are not the plan's to set
@@ -74,6 +75,8 @@ class _Expansion:
                 cases[case] = None
             else:
                 excluded.setdefault(case, reason)
+        if (count := len(cases) * self.document.repeats) > MOST_POINTS:
+            raise SteptimeError(f"repeats makes {count:,} cases, more than {MOST_POINTS:,}: use fewer.")
         trials = [replace(case, trial=trial) for case in cases for trial in range(self.document.repeats)]
         return Plan(
             name=self._text("name", "plan"),
@@ -95,11 +98,9 @@ class _Expansion:
             first = f"the first is {doubles[0].label}"
             yield f"{len(doubles)} of {points} points have the same settings as another and run once; {first}."
         for name, value in self.document.tables["sweep"].items():
-            written = [element.raw for element in elements(value)]
+            written = Counter(repr(element.raw) for element in elements(value))
             yield from (
-                f"{at(value.line)}{name} has {found!r} more than once."
-                for i, found in enumerate(written)
-                if written[:i].count(found) == 1
+                f"{at(value.line)}{name} has {found} more than once." for found, count in written.items() if count > 1
             )
         for rule in (rule for rules in self.document.rules.values() for rule in rules):
             if id(rule) not in self.used:
@@ -204,7 +205,10 @@ class _Expansion:
         wanted = {name: Value(value) for name, value in self.request.protocol.items()}
         numbers = {**self.document.tables["protocol"], **wanted}
         changes = {name: self._number(own, name, value) for name, value in numbers.items()}
-        return replace(own, **changes)
+        try:
+            return replace(own, **changes)
+        except OutOfRange as problem:
+            raise SteptimeError(f"{at(numbers.get(problem.name, Value(None)).line)}{problem}") from None
 
     def _number(self, own: Protocol, name: str, value: Value) -> Any:
         names = [f.name for f in fields(Protocol) if f.name not in LEARNED]

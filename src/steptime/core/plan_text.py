@@ -17,6 +17,7 @@ EXAMPLES = {
     "when": '{ phase = "training" }, or "${batch_size > 64}"', "set": '{ precision = "bf16" }', "reason": '"why not"',
     "cases": '[{ precision = "bf16" }, { mode = "compiled" }]', "sweep": "{ batch_size = [8, 16] }",
 }  # fmt: skip
+MOST_CHARACTERS, MOST_DOTS = 1_000_000, 1_000
 HEADER = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]\]?\s*(?:#.*)?")
 KEY = re.compile(r"""\s*(?:[\w-]+\.)*["']?([\w-]+)["']?\s*=""")
 
@@ -56,10 +57,14 @@ def at(line: int) -> str:
 
 
 def parse(text: str) -> Document:
+    text = text.removeprefix("\ufeff")  # some editors put it there
+    _check_size(text)
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise SteptimeError(f"This is not TOML: {problem}.") from None
+    except RecursionError:
+        raise SteptimeError("Lists or tables are nested too deeply: a plan needs a few levels.") from None
     reader = _Reader(text, content)
     for key in content:
         if key not in (known := (*TEXTS, "repeats", *TABLES, *RULES)):
@@ -70,6 +75,14 @@ def parse(text: str) -> Document:
         tables={name: reader.table(name) for name in TABLES},
         rules={name: reader.rules(name) for name in RULES},
     )
+
+
+def _check_size(text: str) -> None:
+    """Before tomllib reads it, whose time grows with the square of a key's parts."""
+    if len(text) > MOST_CHARACTERS:
+        raise SteptimeError(f"A plan has at most {MOST_CHARACTERS:,} characters, found {len(text):,}: split it.")
+    if any(words.count(".") > MOST_DOTS for words in re.split(r"[=,\n]", text)):
+        raise SteptimeError(f"A key or a value has more than {MOST_DOTS} dots: a plan needs a few levels.")
 
 
 class Lines:
@@ -99,6 +112,8 @@ class Lines:
         if word is None or not first:
             return first
         after = min((line for line in self._found.values() if line > first), default=len(self._lines) + 1)
+        if after == first + 1:
+            return first
         pattern = re.compile(rf"(?<!\w){re.escape(str(word))}(?!\w)")
         return next((line for line in range(first, after) if pattern.search(self._lines[line - 1])), first)
 

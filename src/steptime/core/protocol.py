@@ -11,6 +11,14 @@ from steptime.core.errors import SteptimeError, unknown
 ROBUST = 1.4826  # makes the median absolute deviation of a normal law its standard deviation
 
 
+class OutOfRange(SteptimeError):
+    """A number of the protocol that can not be meant."""
+
+    def __init__(self, name: str, wanted: str, found: object) -> None:
+        super().__init__(f"protocol.{name} must {wanted}, found {found}.")
+        self.name = name
+
+
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
     """Defaults are METHOD.md's; a profile is this with a few numbers changed."""
@@ -60,10 +68,10 @@ class Protocol:
                 _check_range(name, value)
         looks = self.pair_looks
         if not looks or not all(type(n) is int and n > 0 for n in looks) or sorted(set(looks)) != list(looks):
-            raise SteptimeError(f"protocol.pair_looks must be growing whole numbers, found {looks}.")
+            raise OutOfRange("pair_looks", "be growing whole numbers", looks)
         if self.processes_least > self.processes_most:
             found = f"{self.processes_least} and {self.processes_most}"
-            raise SteptimeError(f"protocol.processes_least must not be above processes_most, found {found}.")
+            raise OutOfRange("processes_least", "not be above processes_most", found)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -92,8 +100,8 @@ MAY_BE_ZERO = (
 def _check_range(name: str, value: float) -> None:
     most = 1.0 if name in SHARES else inf
     if not (0 < value < most or (value == 0 and name in MAY_BE_ZERO)):
-        wanted = "between 0 and 1" if name in SHARES else "above 0"
-        raise SteptimeError(f"protocol.{name} must be {wanted}, found {value}.")
+        wanted = "between 0 and 1" if name in SHARES else "finite" if value > 0 else "above 0"
+        raise OutOfRange(name, f"be {wanted}", value)
 
 
 PROFILES: dict[str, dict[str, Any]] = {

@@ -54,6 +54,7 @@ def compare(
     if reasons and not despite:
         raise Refused(reasons)
     with store.hold(plan := duel_of(cases, protocol)):
+        store.tidy(plan)
         duel = Duel(cases, protocol, store, watch or Nobody(), plan=plan)
         duel.remember()
         while wants_more_pairs(duel.pairs):

@@ -38,6 +38,7 @@ def run(
     """Continues the newest session of the same plan; a finished one is returned as it is unless asked for `again`."""
     plan = plan_of(cases, protocol)
     with store.hold(plan):  # before the store is asked what is there: a second run must not start beside the first
+        store.tidy(plan)
         session = Session(
             id=(None if again else newest(store, plan)) or uuid7(),
             plan=plan,

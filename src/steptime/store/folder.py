@@ -18,7 +18,7 @@ from steptime.core.record import Attempt
 from steptime.store import following, journals, parts, reader
 from steptime.store.blobs import Blobs
 from steptime.store.foreign import runs_of
-from steptime.store.journal import written
+from steptime.store.journal import is_running, written
 from steptime.store.news import Piece, Seen
 from steptime.store.parts import Parts
 from steptime.store.reading import ReadingStore
@@ -107,14 +107,33 @@ class FolderStore(ReadingStore):
         finally:
             os.close(file)
 
+    def tidy(self, plan: str) -> None:
+        """Removes what killed runs of a plan left beside their journals, while it is held. Evidence stays: a journal,
+        and what a failed attempt printed."""
+        for orders in self.path.glob("journal/*/*/*/*.case.json"):
+            stem = orders.name.removesuffix(".case.json")
+            path, log = orders.with_name(f"{stem}.jsonl"), orders.with_name(f"{stem}.log")
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # then it is left as it is
+                if json.loads(orders.read_text())["plan"] != plan or (path.exists() and is_running(path)):
+                    continue
+                attempt = reader.read(path)
+                if not log.stat().st_size or (attempt and not attempt.failure):
+                    log.unlink()
+                orders.unlink()
+
     def _check_format(self) -> None:
         mark = self.path / "STORE.json"
         if not mark.exists():
             return
         try:
             found = json.loads(mark.read_text())["format"]
-        except (ValueError, KeyError, TypeError, OSError) as problem:
-            raise SteptimeError(f"{mark} does not say its format ({problem!r}). Is this a steptime store?") from None
+        except OSError as problem:
+            raise SteptimeError(f"{mark} can not be read: {problem.strerror}.") from None
+        except (ValueError, KeyError, TypeError):
+            wanted = json.dumps({"format": FORMAT})
+            raise SteptimeError(
+                f"{mark} does not say its format, as {wanted} does. Is this a steptime store?"
+            ) from None
         if type(found) is not int:
             raise SteptimeError(f"{mark} names the format {found!r}, which is no number. Is this a steptime store?")
         if found > FORMAT:

@@ -127,6 +127,11 @@ class TestWorkers:
         with pytest.raises(SteptimeError, match="names /no/such/python"):
             Executor().resident(job, store)
 
+    def test_a_tier_that_the_file_does_not_name_is_unsupported(self, job: Job, tmp_path: Path) -> None:
+        staged = replace(job, case=replace(job.case, staging="fast"))
+        failure = Executor().run(staged, FolderStore(tmp_path / "results")).failure
+        assert failure is not None and failure.cause == "unsupported" and "has no 'fast'" in failure.reason
+
     def test_a_worker_that_falls_silent_is_ended(self, job: Job, short: Protocol, tmp_path: Path) -> None:
         waiting = replace(job, protocol=replace(short, limit_seconds=3.0))  # for turns that nobody hands out
         failure = Executor().listen(waiting, FolderStore(tmp_path / "results"), lambda line: None).failure

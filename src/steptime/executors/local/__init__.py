@@ -26,8 +26,8 @@ class Executor:
     def run(self, job: Job, store: FolderStore) -> Attempt:
         """Returns when the worker is gone and its journal is closed, whatever happened to it."""
         launch = self._launch(job)
-        if absence := launch.absence or self.machine.lacks(job.case):
-            return _absent(job, absence, store)
+        if hindrance := self._hindrance(job, launch):
+            return _not_run(job, hindrance, store)
         worker = WorkerProcess(launch, self._placed(job), store)
         with worker.supervised():
             worker.wait()
@@ -36,8 +36,8 @@ class Executor:
     def listen(self, job: Job, store: FolderStore, hear: Callable[[str], None]) -> Attempt:
         """Like `run`, for a task that tells how far it is: every line that it says is heard."""
         launch = self._launch(job)
-        if absence := launch.absence or self.machine.lacks(job.case):
-            return _absent(job, absence, store)
+        if hindrance := self._hindrance(job, launch):
+            return _not_run(job, hindrance, store)
         worker = WorkerProcess(launch, replace(self._placed(job), turns=True), store)
         with worker.supervised():
             for line in worker.lines():
@@ -48,8 +48,8 @@ class Executor:
     def resident(self, job: Job, store: FolderStore) -> Resident:
         """Returns when the worker is warm and waits for its first turn, or is gone."""
         launch = self._launch(job)
-        if absence := launch.absence or self.machine.lacks(job.case):
-            raise SteptimeError(absence)
+        if hindrance := self._hindrance(job, launch):
+            raise SteptimeError(hindrance.reason)
         worker = WorkerProcess(launch, replace(self._placed(job), turns=True), store)
         resident = Resident(worker)
         with worker.supervised():
@@ -61,6 +61,13 @@ class Executor:
         tier = self.machine.tiers.get(job.case.staging)
         return replace(job, options={**job.options, "tier": tier}) if tier else job
 
+    def _hindrance(self, job: Job, launch: Launch | ContainerLaunch) -> Failure | None:
+        """An interpreter or a tier that is absent makes a case that can not run here, not a crash."""
+        if launch.absence:
+            return Failure(cause="not_installed", reason=launch.absence)
+        lacking = self.machine.lacks(job.case)
+        return Failure(cause="unsupported", reason=lacking) if lacking else None
+
     def _launch(self, job: Job) -> Launch | ContainerLaunch:
         way = self.machine.way(job.case)
         if isinstance(way, Container):
@@ -68,10 +75,9 @@ class Executor:
         return Launch(way, self.machine.path) if way else Launch((self.python,))
 
 
-def _absent(job: Job, reason: str, store: FolderStore) -> Attempt:
-    """An interpreter or a tier that is absent makes a case that can not run here, not a crash."""
+def _not_run(job: Job, failure: Failure, store: FolderStore) -> Attempt:
     path = store.journal(job.id)
-    journal.close_failed(path, job, Failure(cause="not_installed", reason=reason))
+    journal.close_failed(path, job, failure)
     attempt = reader.read(path)
     assert attempt is not None
     return attempt

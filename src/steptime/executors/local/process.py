@@ -24,6 +24,8 @@ from steptime.executors.local.monitor import start as start_monitor
 from steptime.store import journal, monitored, reader
 from steptime.store.folder import FolderStore
 
+MOST_MILLISECONDS = 2**31 - 1  # that the kernel can be asked to wait
+
 
 class WorkerProcess:
     """One process with its journal, and beside that its orders and what it prints."""
@@ -131,7 +133,7 @@ class WorkerProcess:
     def _readable(self, file: int) -> bool:
         poll = select.poll()
         poll.register(file, select.POLLIN)
-        return bool(poll.poll(self.job.protocol.limit_seconds * 1000))
+        return bool(poll.poll(min(self.job.protocol.limit_seconds * 1000, MOST_MILLISECONDS)))
 
     def _end_group(self) -> None:
         """The worker, if it still lives, and every child it left behind."""
