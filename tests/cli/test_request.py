@@ -41,6 +41,7 @@ def test_settings_alone_are_a_plan() -> None:
     [
         ("tuor", {}, "No plan file or shipped plan 'tuor'. Did you mean 'tour'?"),
         ("nowhere/x.toml", {}, "There is no plan file nowhere/x.toml"),
+        (".", {}, ". is a folder, not a plan file."),
         ("", {"phase": "training"}, "A case needs a workload"),
         ("", {"workload": "lenet5", "bach_size": 1}, "No setting 'bach_size'. Did you mean 'batch_size'?"),
         ("", {"workload": "lenet5", "protocol.targt": 1}, "No number of the protocol 'targt'. Did you mean 'target'?"),

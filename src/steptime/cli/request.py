@@ -139,10 +139,11 @@ def _text(name: str) -> str:
             return path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as problem:
             raise SteptimeError(f"The plan {name} can not be read: {problem}.") from None
+    plans = shipped()
+    if name in plans:
+        return plans[name]
     if path.is_dir():
         raise SteptimeError(f"{name} is a folder, not a plan file.")
     if path.suffix in (".toml", FOREIGN) or len(path.parts) > 1:
         raise SteptimeError(f"There is no plan file {name}. `steptime run --help` says how to write settings as flags.")
-    if name not in (plans := shipped()):
-        raise unknown("plan file or shipped plan", name, plans)
-    return plans[name]
+    raise unknown("plan file or shipped plan", name, plans)
