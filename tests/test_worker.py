@@ -98,7 +98,8 @@ def test_the_worker_s_own_imports_load_no_numpy_before_the_journal_begins() -> N
 
 BY_SOMEBODY_ELSE = """
 import os, subprocess, sys
-port = str(20000 + os.getpid() % 9000)
+from steptime.engine.gang import free_port
+port = str(free_port())
 names = [f"OMPI_COMM_WORLD_{name}" for name in ("RANK", "SIZE", "LOCAL_RANK")]
 own = [dict(os.environ, MASTER_PORT=port, **dict(zip(names, (rank, "2", rank)))) for rank in "01"]
 ranks = [subprocess.Popen(sys.argv[1:], env=variables) for variables in own]

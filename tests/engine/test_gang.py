@@ -70,7 +70,7 @@ def test_a_rank_that_waits_for_a_lost_one_is_ended(tmp_path: Path, monkeypatch: 
     assert failure == Failure(cause="crashed", reason="Rank 1 of 2 was killed by SIGSEGV.")
 
 
-def test_twofree_ports_are_found() -> None:
+def test_two_free_ports_are_found() -> None:
     port = gang.free_port()
     with socket.create_server(("", port)), socket.create_server(("", port + 1)):
         pass

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import socket
 from typing import Any
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 
 from steptime.core.case import Case
 from steptime.data.synthetic import synthetic_batch
+from steptime.engine.gang import free_port
 from steptime.graph import Net, Work, momentum
 from steptime.graph.weights import initial_weights
 
@@ -17,8 +17,7 @@ def rank(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes the program of one of two ranks, all in this process."""
     from steptime.frameworks import tensorflow as folder
 
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        monkeypatch.setenv("MASTER_PORT", str(free.getsockname()[1]))
+    monkeypatch.setenv("MASTER_PORT", str(free_port(8)))
     net = Net("small")
     graph = net.graph(net.dense(net.relu(net.dense(net.input(6), 8)), 3))
     weights = dict(initial_weights(graph, 0))

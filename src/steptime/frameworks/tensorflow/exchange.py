@@ -14,7 +14,7 @@ import tensorflow as tf
 from steptime.core.case import Case
 from steptime.core.ranks import here
 
-FIRST_PORT = 10  # behind the one where ranks meet, and those that are taken for it
+FIRST_PORT = 2  # behind the one where ranks meet, and the one where they agree
 
 
 def unsupported(case: Case) -> str | None:
