@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,9 @@ def rank(monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(number: int, **settings: Any) -> Any:
         for name, value in (("RANK", number), ("WORLD_SIZE", 2), ("LOCAL_RANK", number)):
             monkeypatch.setenv(name, str(value))
-        case = Case(workload="small", framework="tensorflow", mode="session", batch_size=4, **settings)
+        threads = len(os.sched_getaffinity(0))  # as all tests of this process have them: TensorFlow keeps the first
+        own = {"workload": "small", "framework": "tensorflow", "mode": "session", "batch_size": 4, "threads": threads}
+        case = Case(**{**own, **settings})
         return folder.lower(Work(graph, weights, synthetic_batch(graph, 4, number), momentum(0.1, 0.9)), case)
 
     return make
