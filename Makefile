@@ -16,9 +16,9 @@ test: .venv/test.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(MAKE) --jobs=2 commands engine documentation contracts frameworks
+	$(MAKE) --jobs=2 documentation commands engine contracts frameworks
 
-# What people see, then everything else: the two longest parts first, side by side.
+# The longest part first, two side by side: the commands of the docs; what people see; then everything else.
 SEEN := tests/cli tests/guide tests/browser
 commands:
 	$(BIN)/pytest --durations=10 $(SEEN)
