@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import platform
@@ -25,8 +24,6 @@ from steptime.engine import gang
 from steptime.engine.council import Council
 from steptime.store.journal import Journal, NotWritten, close_failed
 from steptime.store.reader import has_ended, last_output
-
-PR_SET_PDEATHSIG = 1
 
 
 def main() -> int:
@@ -160,8 +157,8 @@ def load_framework(name: str) -> ModuleType:
 
 def end_with_parent() -> None:
     """A parent that is killed takes its worker along; the check is for one killed before this was asked for."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.environ.get("STEPTIME_PARENT", str(os.getppid())) != str(os.getppid()):
+    gang.end_with_parent()
+    if os.environ.get(gang.PARENT, str(os.getppid())) != str(os.getppid()):
         sys.exit("The process that started this worker is gone.")
 
 

@@ -127,13 +127,14 @@ def _by_srun(command: Sequence[str], case: Case) -> Processes:
     ]
     words = ["srun", *spread, "--input=0", "--kill-on-bad-exit=1"]
     variables = {**own, "MASTER_PORT": str(free_port(BESIDE + case.ranks)), LED: "1"}
-    apart = subprocess.Popen([*words, *command], env=variables, start_new_session=True, preexec_fn=_end_with_us)
+    # Killed alone, srun ends its tasks on all nodes; killed together with the child that it has for that, it does not.
+    # So it is no part of the group that our parent kills.
+    apart = subprocess.Popen([*words, *command], env=variables, start_new_session=True, preexec_fn=end_with_parent)
     return {"srun": apart}
 
 
-def _end_with_us() -> None:
-    """Killed alone, srun ends its tasks on all nodes; killed together with the child that it has for that, it does not.
-    So it is no part of the group that our parent kills."""
+def end_with_parent() -> None:
+    """From now on, whoever kills the parent of this process kills this process too."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

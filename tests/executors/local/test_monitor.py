@@ -5,7 +5,6 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -22,11 +21,6 @@ from steptime.store.journal import uuid7
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("misbehaving", "no_orphans")]
 MakeJob = Callable[..., Job]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> FolderStore:
-    return FolderStore(tmp_path / "results")
 
 
 @pytest.fixture

@@ -28,11 +28,6 @@ MakeJob = Callable[..., Job]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> FolderStore:
-    return FolderStore(tmp_path / "results")
-
-
-@pytest.fixture
 def make_job(short: Protocol) -> MakeJob:
     def make(framework: str = "calm", *, protocol: Protocol = short, **settings: object) -> Job:
         case = Case(workload="mnist-mlp", framework=framework, batch_size=4, **settings)  # type: ignore[arg-type]
