@@ -17,6 +17,16 @@ def test_errors_fill_the_precisions_roundoff(precision: str) -> None:
     assert abs(found.mean()) < 0.05 * UNITS[precision]
 
 
+def test_the_nearest_numbers_are_those_that_every_machine_takes() -> None:
+    values = np.random.default_rng(0).normal(size=1000).astype(np.float32)
+    assert (Rounding("fp16", [0], nearest=True)(values) == values.astype(np.float16)).all()
+
+
+def test_in_fp32_there_is_nothing_to_take_the_nearest_of_because_its_errors_are_those_of_sums() -> None:
+    values = np.ones(1000)
+    assert (Rounding("fp32", [0], nearest=True)(values) == Rounding("fp32", [0])(values)).all()
+
+
 def test_what_is_kept_from_step_to_step_is_rounded_as_fp32_is() -> None:
     for precision in ("fp32", "bf16"):
         errors = np.abs(Rounding(precision, [0]).kept(np.ones(10_000)) - 1)

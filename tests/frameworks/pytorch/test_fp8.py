@@ -88,6 +88,8 @@ def test_fp8_is_refused_on_the_cpu_and_in_training(setting: dict[str, str], reas
     assert reason in str(pytorch.unsupported(replace(CASE, **setting)))  # type: ignore[arg-type]
 
 
+# To import its compiler, PyTorch 2.11 uses what it deprecates itself.
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
 @pytest.mark.gpu
 @pytest.mark.parametrize("mode", ["eager", "compiled", "cudagraph"])
 def test_fp8_runs_on_a_gpu(work: Work, mode: str) -> None:

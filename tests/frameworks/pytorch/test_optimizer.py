@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from steptime.core.errors import Unsupported
+from steptime.frameworks.pytorch.optimizer import optimizer_for
 from steptime.graph import Optimizer
 
 
@@ -15,3 +17,17 @@ def test_an_unknown_optimiser_is_a_reason(lower: Any) -> None:
         lower("perceptron", Optimizer("newton", 0.1))
     with pytest.raises(Unsupported, match="'decoupled momentum'"):
         lower("perceptron", Optimizer("momentum", 0.1, weight_decay=0.1, decoupled=True))
+
+
+def test_momentum_starts_at_rest_even_where_loss_scaling_skips_the_first_step() -> None:
+    weight = torch.nn.Parameter(torch.ones(4))
+    weight.grad = torch.ones(4)
+    torch.use_deterministic_algorithms(True)  # memory that nobody filled holds NaN
+    try:
+        optimizer: Any = optimizer_for(Optimizer(kind="momentum", rate=0.5), [weight])
+        for overflow in (1.0, 0.0):  # as the scaler says it to a fused step
+            optimizer.grad_scale, optimizer.found_inf = torch.ones(()), torch.tensor(overflow)
+            optimizer.step()
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert weight.tolist() == [0.5] * 4

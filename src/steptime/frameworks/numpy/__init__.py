@@ -36,10 +36,11 @@ def lower(work: Work, case: Case) -> NumpyProgram:
 
 
 def lower_rounded(work: Work, case: Case, *, precision: str, draw: int) -> NumpyProgram:
-    """The same with the rounding errors of this precision, drawn at random: shows how far they carry."""
+    """The same with the rounding errors of this precision, drawn but for the first time: shows how far they carry."""
     if reason := unsupported(case):
         raise Unsupported(reason)
-    return NumpyProgram(work, phase=case.phase, seed=case.seed, rounding=Rounding(precision, [case.seed, draw]))
+    rounding = Rounding(precision, [case.seed, draw], nearest=draw == 0)
+    return NumpyProgram(work, phase=case.phase, seed=case.seed, rounding=rounding)
 
 
 def rounding_size(precision: str) -> float:

@@ -26,9 +26,11 @@ DRAWN = (
 class Rounding:
     """Multiplies every number that passes by 1 + e, e uniform within ± the size of the precision's errors.
 
-    A precision with `+winograd` is that of a library that may take Winograd's way to a convolution."""
+    A precision with `+winograd` is that of a library that may take Winograd's way to a convolution. `nearest`: no error
+    is drawn where a low precision rounds in one known way. All right programs round alike there, and turn the same
+    kinks over, which drawn errors may all miss."""
 
-    def __init__(self, precision: str, seed: list[int]) -> None:
+    def __init__(self, precision: str, seed: list[int], *, nearest: bool = False) -> None:
         precision, _, fast = precision.partition("+")
         if precision == "int8":
             raise Unsupported("int8 is another network; its price is its accuracy part.")
@@ -37,6 +39,7 @@ class Rounding:
         wide = SUMMED * UNITS["fp64" if precision == "fp64" else WIDE]
         self.size, self.wide = max(UNITS[precision], wide), wide
         self.dtype = np.float32 if UNITS[precision] >= COARSE else np.float64
+        self._unit = UNITS[precision] if nearest and UNITS[precision] >= COARSE else None
         self._seed, self._between = seed, np.random.default_rng([*seed, 1])
         drawn = 2 * np.random.default_rng([*seed, 2]).random(DRAWN) - 1
         shortcut = max(self.size, WINOGRAD * wide) if fast else self.size
@@ -51,7 +54,7 @@ class Rounding:
         self._random = np.random.default_rng([*self._seed, 0])
 
     def __call__(self, values: Array) -> Array:
-        return _rounded(values, self._errors, self._random)
+        return self._erring(values, self._errors)
 
     def kept(self, values: Array) -> Array:
         """Of what lives from step to step: weights and moving statistics."""
@@ -60,6 +63,9 @@ class Rounding:
     def number(self, value: float) -> float:
         """One that a program computes for itself, alone and so without a sum, in the width of what is kept."""
         return value * (1 + self.wide / SUMMED * float(self._between.choice([-2.0, 2.0])))
+
+    def _erring(self, values: Array, factors: Array) -> Array:
+        return _rounded(values, factors, self._random) if self._unit is None else _nearest(values, self._unit)
 
     def _summed(self, values: Array, count: float) -> Array:
         """A weight's gradient, of so many summands: long chains of them err more than anything else does."""
@@ -75,7 +81,7 @@ class Rounding:
             factors = self._shortcut if _slides_in_steps_of_one(layer) else self._errors
 
             def err(values: Array) -> Array:
-                return _rounded(values, factors, self._random)
+                return self._erring(values, factors)
 
             given = {part: err(value) for part, value in weights.items()}
             output, back = compute(layer, given, walk, *map(err, inputs))
@@ -94,6 +100,15 @@ def _slides_in_steps_of_one(layer: Any) -> bool:
     """A convolution of windows that overlap, as Winograd needs them."""
     kind = layer.kind
     return kind.name == "conv" and max(kind.kernel) > 1 and max(*kind.stride, *kind.dilation) == 1
+
+
+def _nearest(values: Array, unit: float) -> Array:
+    """To so many digits, by Veltkamp's splitting of a float32."""
+    if values is None or values.dtype.kind != "f":
+        return values
+    exact = values.astype(np.float32, copy=False)
+    raised = exact * np.float32(1 + unit / UNITS["fp32"])
+    return raised - (raised - exact)
 
 
 def _rounded(values: Array, factors: Array, random: np.random.Generator) -> Array:

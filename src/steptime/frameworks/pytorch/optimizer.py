@@ -17,7 +17,7 @@ def optimizer_for(
     decay = spec.weight_decay
     if spec.kind in ("sgd", "momentum") and not spec.decoupled:
         inertia = spec.momentum if spec.kind == "momentum" else 0.0
-        return torch.optim.SGD(weights, lr=spec.rate, momentum=inertia, weight_decay=decay, fused=True)
+        return _at_rest(torch.optim.SGD(weights, lr=spec.rate, momentum=inertia, weight_decay=decay, fused=True))
     if spec.kind != "adam":
         how = "decoupled " if spec.decoupled else ""
         raise Unsupported(f"PyTorch's folder has no optimiser {how + spec.kind!r}; it has sgd, momentum and adam.")
@@ -28,3 +28,12 @@ def optimizer_for(
     # Steps before the capture are meant: PyTorch would warn of them.
     found._warned_capturable_if_run_uncaptured = True
     return found
+
+
+def _at_rest(optimizer: torch.optim.SGD) -> torch.optim.SGD:
+    """Momentum starts as zeros. Left alone, the fused step takes memory as it finds it and fills it in its first step,
+    which loss scaling may skip: the second one would then go on with whatever lay there."""
+    for group in optimizer.param_groups:
+        for weight in group["params"] if group["momentum"] else ():
+            optimizer.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
+    return optimizer
