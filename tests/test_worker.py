@@ -136,6 +136,7 @@ def test_two_ranks_run_the_same_number_of_steps_and_are_all_in_the_record(run_ra
     assert [rank.rank for rank in measurement.ranks] == [0, 1]
     assert {len(rank.stamps) for rank in measurement.ranks} == {len(measurement.stamps)}
     assert {len(rank.idle_ns) for rank in measurement.ranks} == {len(measurement.blocks)}
+    assert [rank.device for rank in measurement.ranks] == ["cpu", "cpu"]
     assert attempt.network["units_per_step"] == {"images": 8}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -192,3 +193,29 @@ def test_few_processes_predict_without_an_interval() -> None:
     assert isinstance(law, Law) and not law.misfit
     said = predicted(series, law, 8)
     assert said is not None and np.isfinite(said.speed_up[0]) and np.isnan(said.speed_up[1:]).all()
+
+
+def test_one_number_s_exchange_tells_latency_from_bandwidth_with_a_single_number_of_ranks() -> None:
+    series, dice = one("weak", (1, 2), spread=0.01), np.random.default_rng(4)
+    tiny = measured(2 * LATENCY * np.exp(0.01 * dice.standard_normal(6)), dice)
+    first, second = series.points
+    law = communication(replace(series, points=(first, replace(second, latency=tiny))))
+    assert isinstance(law, Law) and any("latency is that of one number" in doubt for doubt in law.doubts)
+    found = {name: law.parameters[name][0] for name in ("latency_seconds", "bandwidth_bytes_per_second")}
+    assert found == pytest.approx({"latency_seconds": LATENCY, "bandwidth_bytes_per_second": BANDWIDTH}, rel=0.05)
+    low, high = ends(law.step(16, None))
+    before = ends(_law(series).step(16, None))
+    assert low < with_link(constant)(16) < high and high - low < (before[1] - before[0]) / 2
+
+
+def test_an_exchange_that_takes_no_longer_than_one_number_leaves_both_open() -> None:
+    series = one("weak", (1, 2))
+    first, second = series.points
+    law = communication(replace(series, points=(first, replace(second, latency=second.exchange))))
+    assert isinstance(law, Law) and any("does not tell latency from bandwidth" in doubt for doubt in law.doubts)
+
+
+def _law(series: Series) -> Law:
+    found = communication(series)
+    assert isinstance(found, Law)
+    return found

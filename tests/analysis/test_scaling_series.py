@@ -22,13 +22,14 @@ CPUS = {"cpus": [0, 1]}
 
 @pytest.fixture
 def record(attempt_of: Make) -> Make:
-    """Processes a hundredth apart; a second number of each is its exchange alone."""
+    """Processes a hundredth apart; a second number of each is its exchange alone, `tiny` that of one number."""
 
     def make(
         devices: int, milliseconds: float, *, exchange: str = "allreduce", alone: float = 0, **case: Any
     ) -> Record:
         word = exchange if devices > 1 else "none"
-        findings = {"exchange": {"bytes": 400, "seconds": [alone / 1e3] * 3}} if alone else {}
+        told = {"tiny": {"bytes": 4, "seconds": [tiny / 1e3] * 3}} if (tiny := case.pop("tiny", 0)) else {}
+        findings = {"exchange": {"bytes": 400, "seconds": [alone / 1e3] * 3, **told}} if alone else {}
         settings = {"devices": devices, "exchange": word, "batch_size": 64, "environment": CPUS, **case}
         attempts = [
             attempt_of(np.full(50, milliseconds * 1e6 * (1 + wobble)), id=uuid7(), findings=findings, **settings)
@@ -73,6 +74,17 @@ def test_without_the_independent_series_nothing_is_said_of_exposure(record: Make
     point = only([record(1, 100), record(2, 130, alone=40)]).points[1]
     assert (point.exposed, point.overlapped) == (None, None)
     assert point.bandwidth is not None and point.bandwidth[0] == pytest.approx(400 / 0.04)
+
+
+def test_one_number_s_exchange_is_the_latency_and_the_rest_the_link_s_own_rate(record: Make) -> None:
+    point = only([record(1, 100), record(2, 130, alone=40, tiny=8)]).points[1]
+    assert point.latency is not None and point.latency[0] == pytest.approx(0.008)
+    assert point.link is not None and point.link[0] == pytest.approx(400 / 0.032)
+    assert only([record(1, 100), record(2, 130, alone=40)]).points[1].latency is None
+
+
+def test_bytes_that_take_no_longer_than_one_number_have_no_rate(record: Make) -> None:
+    assert only([record(1, 100), record(2, 130, alone=8, tiny=8)]).points[1].link is None
 
 
 def test_weak_and_strong_share_the_first_point_and_the_exchange(record: Make) -> None:

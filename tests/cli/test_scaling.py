@@ -26,14 +26,15 @@ TRUTH = {1: 100.0, 2: 104.0, 4: 106.0}  # milliseconds without exchange
 def keep_series(tmp_path: Path, attempt_of: Callable[..., Any], write: Callable[..., str]) -> Callable[..., None]:
     """Stores what the command would have measured: six processes of each case, exchanges that cost 6 ms and hide 2."""
 
-    def keep(counts: list[int], kind: str, cpus: int = 4) -> None:
+    def keep(counts: list[int], kind: str, cpus: int = 4, **more: Any) -> None:
         cases = list(planned(Case(workload="mnist-mlp", threads=1), counts, (kind,)))
         store, plan = FolderStore(tmp_path / "results"), plan_of(cases, profile("standard"))
         for case in cases:
             for process in range(6):
                 milliseconds = TRUTH[case.devices] * case.batch_size / 32 + 4 * (case.exchange == "allreduce")
                 times = np.full(60, milliseconds * 1e6 * (1 + 0.001 * (process - 2.5)))
-                found = {"exchange": {"bytes": 400_000, "seconds": [0.006]}} if case.exchange == "allreduce" else {}
+                alone = {"bytes": 400_000, "seconds": [0.006], **more}
+                found = {"exchange": alone} if case.exchange == "allreduce" else {}
                 told = {**case.to_dict(), "plan": plan, "process": process, "findings": found}
                 write(store, attempt_of(times, environment={"cpus": list(range(cpus))}, **told))
 
@@ -62,6 +63,16 @@ def test_json_is_one_document_with_every_number_and_its_interval(
     assert point["overlapped_seconds"]["low"] < 0.002 < point["overlapped_seconds"]["high"]
     assert point["bus_bytes_per_second"]["value"] == pytest.approx(400_000 / 0.006)
     assert {law["name"] for law in series["laws"]} == {"communication", "Gustafson"}
+
+
+def test_latency_and_the_rate_without_it_stand_beside_the_link(
+    steptime: Command, keep_series: Callable[..., None]
+) -> None:
+    keep_series([1, 2], "weak", tiny={"bytes": 4, "seconds": [0.0024]})
+    done = steptime(*ASKED, "--devices", "1,2", "--kind", "weak")
+    assert "without latency" in done.stdout and "2.4 ms ±0 %" in done.stdout
+    link = "latency 1.2 ms (1.2 ms … 1.2 ms), bandwidth 111.1 MB/s (111.1 MB/s … 111.1 MB/s)"
+    assert f"communication, fitted to 2: {link}" in done.stdout
 
 
 def test_more_ranks_than_cpus_are_marked_and_not_fitted(steptime: Command, keep_series: Callable[..., None]) -> None:

@@ -38,8 +38,8 @@ def main(framework: str, mode: str, ranks: int, out: str) -> None:
     for _ in range(STEPS):
         program.step()
     program.wait()
-    moved = program.exchange() if ranks > 1 else 0
-    np.savez(f"{out}.{own.rank}.npz", **program.weights(), moved_bytes=moved)
+    moved, tiny = (program.exchange(), program.exchange(tiny=True)) if ranks > 1 else (0, 0)
+    np.savez(f"{out}.{own.rank}.npz", **program.weights(), moved_bytes=moved, tiny_bytes=tiny)
 
 
 if __name__ == "__main__":

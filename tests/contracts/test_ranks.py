@@ -42,7 +42,8 @@ def after_steps(case: Case, ranks: int, folder: Path) -> list[dict[str, Any]]:
 def test_two_ranks_do_the_step_of_one_process_with_both_batches(framework: str, tmp_path: Path) -> None:
     case = two_ranks(framework)
     [alone], shared = after_steps(case, 1, tmp_path), after_steps(case, 2, tmp_path)
-    alone.pop("moved_bytes")
+    assert alone.pop("moved_bytes") == alone.pop("tiny_bytes") == 0
+    assert all(1 <= rank.pop("tiny_bytes") <= 8 for rank in shared)  # one number
     assert [rank.pop("moved_bytes") for rank in shared] == [sum(values.nbytes for values in alone.values())] * 2
     for name, values in alone.items():
         assert np.array_equal(shared[0][name], shared[1][name])

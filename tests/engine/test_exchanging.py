@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -9,26 +10,27 @@ from steptime.core.case import Case
 from steptime.core.errors import Unsupported
 from steptime.core.ranks import Ranks
 from steptime.engine.council import Council
-from steptime.engine.exchanging import REPEATS, exchanges, lacking
+from steptime.engine.exchanging import REPEATS, _bandwidth, _middle, exchanges, lacking
 from steptime.engine.gang import free_port
 
 BYTES = 1000
 
 
 class Exchanging:
-    def __init__(self) -> None:
-        self.times = 0
+    def __init__(self, seconds: float = 0.005) -> None:
+        self.seconds, self.times = seconds, {False: 0, True: 0}
 
-    def exchange(self) -> int:
-        self.times += 1
-        return BYTES
+    def exchange(self, *, tiny: bool = False) -> int:
+        self.times[tiny] += 1
+        time.sleep(self.seconds / 10 if tiny else self.seconds)
+        return 4 if tiny else BYTES
 
     def facts(self) -> dict[str, Any]:
         return {"exchange_backend": "pigeons"}
 
 
 class Alone:
-    def exchange(self) -> int:
+    def exchange(self, *, tiny: bool = False) -> int:
         raise Unsupported("These ranks exchange nothing.")
 
 
@@ -59,7 +61,35 @@ def test_the_first_rank_tells_what_all_have_exchanged() -> None:
 def test_the_first_exchange_connects_and_does_not_count() -> None:
     programs = [Exchanging(), Exchanging()]
     told = run(programs)[0]["exchange"]
-    assert [program.times for program in programs] == [1 + len(told["seconds"])] * 2
+    counts = {False: 1 + len(told["seconds"]), True: 1 + len(told["tiny"]["seconds"])}
+    assert [program.times for program in programs] == [counts] * 2
+
+
+def test_one_number_tells_latency_from_bandwidth() -> None:
+    told = run([Exchanging(), Exchanging()])[0]["exchange"]
+    latency, rate = told["latency_seconds"], told["bandwidth_bytes_per_second"]
+    assert told["tiny"]["bytes"] == 4 and latency["low"] <= latency["value"] <= latency["high"]
+    assert latency["value"] < max(told["seconds"]) and rate["low"] <= rate["value"]
+    assert rate["value"] > told["bus_bytes_per_second"]  # which pays for the latency, too
+
+
+def test_every_rank_s_own_time_is_told() -> None:
+    told = run([Exchanging(), Exchanging(0.02)])[0]["exchange"]
+    assert told["rank_seconds"][1] > 0.02 > told["rank_seconds"][0] and min(told["seconds"]) > 0.02
+
+
+@pytest.mark.parametrize(("count", "ends"), [(5, (None, None)), (6, (1, 6)), (20, (6, 15))])
+def test_a_median_s_interval_is_that_of_the_binomial_law(count: int, ends: Any) -> None:
+    found = _middle(range(count, 0, -1))
+    assert (found["low"], found["high"]) == ends and found["value"] == (count + 1) / 2
+
+
+def test_bytes_that_take_no_longer_than_one_number_have_no_bandwidth() -> None:
+    def middle(*values: float) -> dict[str, float | None]:
+        return dict(zip(("value", "low", "high"), values, strict=True))
+
+    assert _bandwidth(100, middle(1.0, 0.9, 1.1), middle(1.0, 0.9, 1.1)) is None
+    assert _bandwidth(100, middle(2.0, 1.0, 3.0), middle(1.0, 0.5, 1.5)) == {"value": 100.0, "low": 40.0, "high": None}
 
 
 @pytest.mark.parametrize("program", [Alone(), object()])

@@ -25,6 +25,7 @@ NO_LATENCY = "the interval of the latency holds zero"
 EITHER = (
     "one number of devices does not tell latency from bandwidth: intervals reach from all of one to all of the other"
 )
+ONE_NUMBER = "latency is that of one number: a library may send many bytes, or to more devices, in another way"
 ALL_HIDDEN = "no exchange was exposed for sure: more than was seen may be hidden, so that predictions are cautious"
 Step = Callable[[int, float | None], Uncertain]
 """Seconds of a step with so many devices, at this bandwidth instead of the measured one."""
@@ -185,14 +186,21 @@ def _link(points: Sequence[Point]) -> _Link:
     alone = [point.exchange for point in points if point.exchange is not None]
     shapes = [[2.0 * (point.devices - 1), ring_share(point.devices) * moved] for point in points]
     if len(points) == 1:
-        (messages, volume), seconds = shapes[0], alone[0]
-        share = np.resize([0.0, 1.0], len(seconds))  # half of the draws all latency, half all bandwidth
-        share[0] = 0.5
-        return _Link(share * seconds / messages, (1 - share) * seconds / volume, moved, (EITHER,))
+        return _link_of_one(points[0], alone[0], shapes[0], moved)
     latency, each = fitted(shapes, alone)
     doubts = (UNCHECKED,) * (len(points) == 2) + (NO_LATENCY,) * (is_sure(latency) and holds(latency))
     off = _worst(_below_zero(latency, each), _off(points, shapes, alone, part="the exchange"))
     return _Link(latency, each, moved, doubts, off)
+
+
+def _link_of_one(point: Point, seconds: Uncertain, shape: Sequence[float], moved: int) -> _Link:
+    """One number tells the two apart. Where nothing does, half of the draws are all latency and half all bandwidth."""
+    (messages, volume), tiny = shape, point.latency
+    if tiny is not None and tiny[0] < seconds[0] and not (is_sure(seconds - tiny) and holds(seconds - tiny)):
+        return _Link(tiny / messages, (seconds - tiny) / volume, moved, (ONE_NUMBER,))
+    share = np.resize([0.0, 1.0], len(seconds))
+    share[0] = 0.5
+    return _Link(share * seconds / messages, (1 - share) * seconds / volume, moved, (EITHER,))
 
 
 def _below_zero(*parts: Uncertain) -> Off:

@@ -46,6 +46,8 @@ def _point(series: Series, point: Point) -> Told:
         "overlapped_seconds": _told(point.overlapped),
         "exchanged_bytes": point.exchanged_bytes,
         "bus_bytes_per_second": _told(point.bandwidth),
+        "latency_seconds": _told(point.latency),
+        "bandwidth_bytes_per_second": _told(point.link),
         "notes": _notes(series, point),
     }
 

@@ -34,6 +34,7 @@ class Point:
     step: Uncertain
     independent: Uncertain | None  # the same shapes side by side; of one device, its step
     exchange: Uncertain | None  # of one step's gradients, and nothing else
+    latency: Uncertain | None = None  # of an exchange of one number
     exchanged_bytes: int = 0
     crowded: str = ""  # why its ranks are more than the machine can hold; empty: they are not
 
@@ -51,6 +52,17 @@ class Point:
     def bandwidth(self) -> Uncertain | None:
         """Bytes a second that each link carries, as a ring would: every device sends 2 (N − 1) / N of the bytes."""
         return None if self.exchange is None else ring_share(self.devices) * self.exchanged_bytes / self.exchange
+
+    @property
+    def link(self) -> Uncertain | None:
+        """The same behind the latency: what more bytes would take. None: more of them take no longer."""
+        if self.exchange is None or self.latency is None or self.exchange[0] <= self.latency[0]:
+            return None
+        left = self.exchange - self.latency
+        with np.errstate(divide="ignore"):
+            rate = ring_share(self.devices) * self.exchanged_bytes / left
+        found: Uncertain = np.where(left <= 0, np.inf, rate)
+        return found
 
 
 @dataclass(frozen=True)
@@ -148,9 +160,10 @@ class _Numbers:
         parts = [part for part in everyone if part.attempt.id not in aside]
         return self._drawn(("step", record.attempts[0].id), [part.typical for part in parts])
 
-    def exchange(self, attempts: Sequence[Attempt]) -> Uncertain:
-        medians = [float(np.median(attempt.findings["exchange"]["seconds"])) for attempt in attempts]
-        return self._drawn(("exchange", *(attempt.id for attempt in attempts)), medians)
+    def exchange(self, attempts: Sequence[Attempt], *, tiny: bool = False) -> Uncertain:
+        told = [attempt.findings["exchange"] for attempt in attempts]
+        medians = [float(np.median(one["tiny"]["seconds"] if tiny else one["seconds"])) for one in told]
+        return self._drawn(("tiny" if tiny else "exchange", *(attempt.id for attempt in attempts)), medians)
 
     def _drawn(self, key: tuple[str, ...], seconds: Sequence[float]) -> Uncertain:
         if key not in self.known:
@@ -188,12 +201,14 @@ class _Group:
         devices, batch, _ = place
         beside = (devices, batch, SIDE_BY_SIDE) if devices > 1 else place
         told = self._told(devices, word)
+        tiny = [attempt for attempt in told if "tiny" in attempt.findings["exchange"]]
         return Point(
             devices=devices,
             batch_size=batch,
             step=self.numbers.step(self.records[place]),
             independent=self.numbers.step(self.records[beside]) if beside in self.records else None,
             exchange=self.numbers.exchange(told) if told else None,
+            latency=self.numbers.exchange(tiny, tiny=True) if tiny else None,
             exchanged_bytes=told[0].findings["exchange"]["bytes"] if told else 0,
             crowded=crowded(self.records[place]),
         )

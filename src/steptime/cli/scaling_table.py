@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -11,14 +12,15 @@ from steptime.cli import output
 from steptime.cli.words import scaled
 
 Told = dict[str, Any]
+Format = Callable[[float], str]
+RATE: Format = partial(scaled, unit="B/s")
 HELD = {"weak": "batch {} on each device", "strong": "batch {} on all devices together"}
-WORDS = {
+WORDS: dict[str, tuple[str, Format]] = {
     "serial_share": ("serial share", percent),
     "latency_seconds": ("latency", duration),
-    "bandwidth_bytes_per_second": ("bandwidth", lambda value: scaled(value, "B/s")),
+    "bandwidth_bytes_per_second": ("bandwidth", RATE),
     "hidden_share": ("hidden share of a step", percent),
 }
-Format = Callable[[float], str]
 
 
 def show(series: Sequence[Told]) -> None:
@@ -89,8 +91,10 @@ def _row(point: Told) -> dict[str, str]:
         "efficiency": _between(point["efficiency"], percent) if point["devices"] > 1 else "",
         "exposed": _between(point["exposed_seconds"], duration),
         "exchange alone": _between(point["exchange_seconds"], duration),
+        "latency": _about(point["latency_seconds"]),
         "overlapped": _between(point["overlapped_seconds"], duration),
-        "link": scaled(point["bus_bytes_per_second"]["value"], "B/s") if point["bus_bytes_per_second"] else "",
+        "link": RATE(point["bus_bytes_per_second"]["value"]) if point["bus_bytes_per_second"] else "",
+        "without latency": _between(point["bandwidth_bytes_per_second"], RATE),
     }
 
 

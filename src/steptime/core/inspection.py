@@ -41,9 +41,9 @@ class Inspectable(Protocol):
 
     def account(self) -> Account: ...
 
-    def exchange(self) -> int:
-        """Of several ranks: the step's exchange alone, until this rank has the result. The bytes of one rank's part.
-        Which library moves them is in `facts()` as `exchange_backend`."""
+    def exchange(self, *, tiny: bool = False) -> int:
+        """Of several ranks: the step's exchange alone, or `tiny` one number's, until this rank has the result. The
+        bytes of one rank's part. Which library moves them is in `facts()` as `exchange_backend`."""
 
 
 BETWEEN = "(between operators)"

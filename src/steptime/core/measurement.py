@@ -44,6 +44,7 @@ class RankSamples:
     cut: int
     steady: bool
     threads: int | None = None
+    device: str = ""  # that it computed on
     # What is added to its clock to have rank 0's, at the first stamp and at the last; 0 on the same host.
     offset_ns: tuple[int, int] = (0, 0)
     offset_error_ns: int = 0

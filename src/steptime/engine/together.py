@@ -17,10 +17,11 @@ from steptime.engine.council import Council, Offset
 Times = NDArray[np.int64]
 
 
-def gathered(own: Measurement, council: Council, before: Sequence[Offset]) -> Measurement:
+def gathered(own: Measurement, council: Council, before: Sequence[Offset], *, device: str) -> Measurement:
     """On the first rank all that was seen; on the others their own. `before`: the clocks' offsets at the beginning."""
     after = council.offsets()
-    seen = council.gather(rank_samples(council.ranks.rank, node(), own).to_dict())
+    samples = replace(rank_samples(council.ranks.rank, node(), own), device=device)
+    seen = council.gather(samples.to_dict())
     if not seen:
         return own
     ranks = [

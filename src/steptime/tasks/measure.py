@@ -126,7 +126,7 @@ def timed(setting: Setting, program: Any, starts: dict[str, float]) -> Measureme
     meter.agree = council.agree
     before = council.offsets()
     own = in_turns(meter, setting, starts) if setting.answers else straight(meter, starts)
-    return gathered(own, council, before)
+    return gathered(own, council, before, device=setting.job.case.device)
 
 
 def straight(meter: Any, starts: dict[str, float]) -> Measurement:

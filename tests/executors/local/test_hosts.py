@@ -41,8 +41,8 @@ def hosts(module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         yield hosts
 
 
-def test_frames_are_larger_than_what_they_carry(module: ModuleType) -> None:
-    assert module.seconds(1_448_000, "100mbit") == pytest.approx((1_514_000 - 16_384) / 12.5e6)
+def test_a_link_carries_headers_and_acknowledgements_besides(module: ModuleType) -> None:
+    assert module.seconds(1_448_000, "100mbit") == pytest.approx((1_514_000 + 33_000 - 16_384) / 12.5e6)
 
 
 @pytest.mark.live
@@ -53,5 +53,6 @@ def test_an_exchange_takes_what_a_link_of_this_rate_needs(module: ModuleType, tm
     assert record.failures == ()
     found = record.last.findings["exchange"]
     ratio = statistics.median(found["seconds"]) / module.seconds(found["bytes"], "100mbit")
-    assert 0.97 <= ratio <= 3  # the wire sets the least; a busy machine adds to it
+    assert 0.95 <= ratio <= 3  # the wire sets the least, with fewer acknowledgements; a busy machine adds to it
     assert record.case.interconnect == "100mbit" and found["bus_bytes_per_second"] < 12.5e6
+    assert found["latency_seconds"]["value"] < statistics.median(found["seconds"]) / 2  # one number is no burden to it

@@ -16,7 +16,9 @@ import sys
 from pathlib import Path
 
 LINK, PORT = "eth0", "29500"  # a host has all ports to itself
-PAYLOAD = 1448 / 1514  # of a full Ethernet frame, without IP and TCP headers: what the shaper counts is frames
+PAYLOAD = 1448 / (1514 + 66 / 2)
+"""Of what the shaper counts: full Ethernet frames with the headers of IP and TCP, and for two that come one that
+acknowledges them, on the same link, because all ranks send and receive at once."""
 LEAST_BURST, BURST_SECONDS = 16_384, 1e-3  # what may pass at once: less than a timer's tick lets a link idle
 RATES = {"kbit": 125.0, "mbit": 125e3, "gbit": 125e6}
 

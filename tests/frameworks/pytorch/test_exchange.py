@@ -36,6 +36,7 @@ def test_two_ranks_measure_a_step_and_its_exchange(tmp_path: Path, short: Protoc
     assert (told["backend"], told["ranks"], told["bytes"]) == ("gloo", 2, 4 * attempt.network["trainable_parameters"])
     assert facts["kernels"]["c10d::allreduce_"] >= 1 and facts["exchange_backend"] == "gloo"
     assert [rank.threads for rank in attempt.measurement.ranks] == [1, 1]
+    assert told["tiny"]["bytes"] == 4 and told["latency_seconds"]["value"] > 0 and len(told["rank_seconds"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from steptime.core.case import Case
@@ -43,15 +44,16 @@ class SharedProgram(JaxProgram):
     def facts(self) -> dict[str, Any]:
         return {**super().facts(), "exchange_backend": "gloo" if self.case.device == "cpu" else "nccl"}
 
-    def exchange(self) -> int:
-        """The gradients' bytes once over all ranks, and nothing else."""
+    def exchange(self, *, tiny: bool = False) -> int:
+        """The gradients' bytes, or one number's, once over all ranks, and nothing else."""
         if not hasattr(self, "sent"):
-            self.sent = jax.tree.map(jnp.zeros_like, self.state.weights)
+            gradients, number = jax.tree.map(jnp.zeros_like, self.state.weights), np.zeros(1, np.float32)
+            self.sent = {False: gradients, True: self._spread(number, WHOLE)}
             self.alone = jax.jit(
                 jax.shard_map(_averaged, mesh=self.mesh, in_specs=WHOLE, out_specs=WHOLE, check_vma=False)
             )
-        jax.block_until_ready(self.alone(self.sent))
-        return sum(one.nbytes for one in jax.tree.leaves(self.sent))
+        jax.block_until_ready(self.alone(self.sent[tiny]))
+        return sum(one.nbytes for one in jax.tree.leaves(self.sent[tiny]))
 
     def _choose(self) -> tuple[Any, Callable[[], Any]]:
         train = self.steps.train if self.state.scaling is None else self.steps.train_scaled

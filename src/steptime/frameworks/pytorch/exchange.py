@@ -60,14 +60,14 @@ def shared(module: Lowered, case: Case) -> Any:
         return DistributedDataParallel(module, broadcast_buffers=statistics)
 
 
-def exchange(module: Lowered, case: Case) -> int:
-    """In pieces of the size that DistributedDataParallel makes of them, all on their way at once."""
+def exchange(module: Lowered, case: Case, *, tiny: bool) -> int:
+    """In pieces of the size that DistributedDataParallel makes of them, all on their way at once; or one number."""
     if not case.shares_gradients:
         raise Unsupported("These ranks exchange nothing.")
     weights = [one for one in module.parameters() if one.requires_grad]
-    count, item = sum(one.numel() for one in weights), weights[0].element_size()
+    count, item = 1 if tiny else sum(one.numel() for one in weights), weights[0].element_size()
     edges = [0, *range(FIRST_BUCKET // item, count, BUCKET // item), count]
-    flat = _flat(module, count, weights[0])
+    flat = _flat(module, weights)
     works = [group.all_reduce(flat[a:b], async_op=True) for a, b in pairwise(edges) if b > a]
     for work in works:
         work.wait()
@@ -76,9 +76,10 @@ def exchange(module: Lowered, case: Case) -> int:
     return count * item
 
 
-def _flat(module: Lowered, count: int, like: torch.Tensor) -> torch.Tensor:
+def _flat(module: Lowered, weights: list[torch.nn.Parameter]) -> torch.Tensor:
     """Kept from one exchange to the next: new memory would be paid for."""
     if not hasattr(module, "exchanged"):
+        count, like = sum(one.numel() for one in weights), weights[0]
         object.__setattr__(module, "exchanged", torch.zeros(count, dtype=like.dtype, device=like.device))
     found: torch.Tensor = module.exchanged
     return found

@@ -104,8 +104,8 @@ class PytorchProgram:
     def account(self) -> Account:
         return account(self)
 
-    def exchange(self) -> int:
-        return exchange.exchange(self.module, self.case)
+    def exchange(self, *, tiny: bool = False) -> int:
+        return exchange.exchange(self.module, self.case, tiny=tiny)
 
     def weights(self) -> dict[str, Any]:
         return {name: _array(value) for name, value in self.module.canonical().items()}

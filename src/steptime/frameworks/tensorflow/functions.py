@@ -22,6 +22,7 @@ class Functions:
         self.strategy: Any = exchange.join(case) if case.shares_gradients else None
         self.traces = 0
         self.batch: tuple[Any, ...] = ()
+        self.alone: dict[bool, tuple[list[Any], Any]] = {}  # what an exchange by itself sends, and its function
 
     def make(self, array: Any, *, trainable: bool = False) -> Any:
         return tf.Variable(array, trainable=trainable)
@@ -54,15 +55,16 @@ class Functions:
         for name, variable in variables.items():
             variable.assign(arrays[name])
 
-    def exchange(self, weights: list[Any]) -> int:
-        """The gradients' bytes once over all ranks, and nothing else. Copies, because only these have a device."""
-        if not hasattr(self, "alone"):
-            self.sent = [tf.Variable(tf.zeros(one.shape, one.dtype)) for one in weights]
-            self.alone = tf.function(
-                self._shared(lambda: exchange.averaged(map(tf.identity, self.sent))), autograph=False
-            )
-        self.alone()
-        return sum(one.shape.num_elements() * one.dtype.size for one in self.sent)
+    def exchange(self, weights: list[Any], *, tiny: bool) -> int:
+        """The gradients' bytes, or one number's, once over all ranks. Copies, because only these have a device."""
+        if tiny not in self.alone:
+            zeros = [tf.zeros([1])] if tiny else [tf.zeros(one.shape, one.dtype) for one in weights]
+            sent = [tf.Variable(zero) for zero in zeros]
+            once = tf.function(self._shared(lambda: exchange.averaged(map(tf.identity, sent))), autograph=False)
+            self.alone[tiny] = (sent, once)
+        sent, once = self.alone[tiny]
+        once()
+        return sum(one.shape.num_elements() * one.dtype.size for one in sent)
 
     def _shared(self, compute: Callable[..., Any]) -> Callable[..., Any]:
         return compute if self.strategy is None else lambda *inputs: self.strategy.run(compute, inputs)

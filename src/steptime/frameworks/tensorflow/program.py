@@ -83,10 +83,10 @@ class TensorflowProgram:
         shared = {"exchange_backend": "gRPC"} if self.case.ranks > 1 and self.case.exchange != "independent" else {}
         return {**settings.facts(self.case), **own, "loss_scaling": self.steps.scaling is not None, **shared}
 
-    def exchange(self) -> int:
+    def exchange(self, *, tiny: bool = False) -> int:
         if not self.case.shares_gradients or self.steps.rule is None or isinstance(self.execution, Session):
             raise Unsupported("These ranks exchange nothing.")
-        return self.execution.exchange(self.steps.rule.weights)
+        return self.execution.exchange(self.steps.rule.weights, tiny=tiny)
 
     def weights(self) -> dict[str, Any]:
         return self._logical(self.execution.read(self.steps.variables))
