@@ -66,3 +66,26 @@ def test_the_sentence_says_what_matters_and_what_watching_cost(watched: Make) ->
 
 def test_a_monitor_that_told_nothing_is_said_so(watched: Make) -> None:
     assert sentence(Record(attempts=(watched({}, problem="It died."),))) == "It died."
+
+
+@pytest.mark.parametrize(
+    ("changes", "apart", "words"),
+    [
+        ({"devices": 4, "nodes": 2, "exchange": "allreduce"}, [None, 2, 2, 2], "2 of 4 ranks only, those on n1"),
+        ({"devices": 4, "nodes": 2, "exchange": "allreduce"}, None, "of 4 ranks at most those on n1"),
+        ({"devices": 2, "nodes": 2, "exchange": "allreduce"}, [None, 2, 2, 2], ""),
+        ({"devices": 2, "exchange": "allreduce"}, None, ""),
+        ({"devices": 4, "nodes": 2}, None, ""),
+        ({"environment": {"container": {"kind": "podman"}}}, None, "podman's own process only"),
+        ({"environment": {"container": {"kind": "podman"}}}, [1, 1, 1, 1], ""),
+        ({"environment": {"container": {"kind": "apptainer"}}}, None, ""),
+        ({}, None, ""),
+    ],
+)
+def test_what_the_monitor_could_not_see_is_said(attempt_of: Make, changes: Any, apart: Any, words: str) -> None:
+    columns = {**COLUMNS, **({"apart": apart} if apart else {})}
+    seen = {"first_ns": 0, "cost": {"share": 0.004}, "node": "n1", "columns": columns}
+    attempt = attempt_of([150_000_000] * 10, findings={"monitor": seen}, **changes)
+    found = usage(attempt)
+    assert found is not None and ("partial" in found) == bool(words) and words in found.get("partial", "")
+    assert words in sentence(Record(attempts=(attempt,)))

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import contextlib
 import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from steptime.core.errors import SteptimeError
 from steptime.data.sets import NoSet, cifar10, folder, mnist
-from steptime.data.staging import staged
+from steptime.data.staging import _self, remove_stale, staged
 
 
 def test_inside_the_set_is_read_from_the_tier_and_gone_afterwards(
@@ -51,3 +56,66 @@ def test_a_set_that_is_not_here_can_not_be_staged(tmp_path: Path, monkeypatch: p
     with pytest.raises(NoSet), staged(mnist.SET, str(tmp_path), "me"):
         pass
     assert os.environ["STEPTIME_DATA"] == str(tmp_path / "none")
+
+
+STAGING = """
+import os, sys
+from steptime.data.sets import cifar10
+from steptime.data.staging import _self, remove_stale, staged
+with staged(cifar10.SET, sys.argv[1], "them"):
+    print("ready", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def tier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("cifar-10", "tier"):
+        (tmp_path / name).mkdir()
+    for name in cifar10.MOSAICS:
+        (tmp_path / "cifar-10" / name).write_bytes(b"1234")
+    monkeypatch.setenv("STEPTIME_DATA", str(tmp_path))
+    return tmp_path / "tier"
+
+
+@pytest.fixture
+def somebody(tier: Path) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
+    """Another process that has staged and waits."""
+    with contextlib.ExitStack() as stack:
+
+        def start() -> subprocess.Popen[bytes]:
+            line = [sys.executable, "-c", STAGING, str(tier)]
+            found = stack.enter_context(subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+            assert found.stdout is not None and found.stdout.readline() == b"ready\n"
+            return found
+
+        yield start
+
+
+def test_what_a_killed_process_left_goes_when_the_next_one_stages(tier: Path, somebody: Any) -> None:
+    killed, living = somebody(), somebody()
+    killed.kill()
+    killed.wait()
+    kept = {path for path in tier.iterdir() if f"-{living.pid}-" in path.name}
+    assert len(list(tier.iterdir())) == 2 and len(kept) == 1
+    with staged(cifar10.SET, str(tier), "me"):
+        assert kept < set(tier.iterdir()) and len(list(tier.iterdir())) == 2
+    assert set(tier.iterdir()) == kept
+
+
+def test_a_later_process_with_the_number_of_a_dead_one_does_not_keep_its_copy(tier: Path) -> None:
+    own = f"steptime-data-x-{_self()}-abc"
+    place, number, began, _ = own.removeprefix("steptime-data-x-").split("-")
+    reused, alive = tier / f"steptime-data-x-{place}-{number}-{int(began) - 1}-abc", tier / own
+    for path in (reused, alive):
+        path.mkdir()
+    remove_stale(tier)
+    assert [path.name for path in tier.iterdir()] == [own]
+
+
+@pytest.mark.parametrize("name", ["steptime-data-x-0123456789ab.1-1-1-abc", "steptime-data-x-abc", "steptime-data"])
+def test_what_can_not_be_judged_from_here_stays(tier: Path, name: str) -> None:
+    """Of another host or boot, of a container, or of nobody that says so."""
+    (tier / name).mkdir()
+    remove_stale(tier)
+    assert (tier / name).is_dir()

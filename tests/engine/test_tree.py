@@ -124,3 +124,40 @@ def test_nobody_is_left_of_a_tree_that_is_gone(start: Start) -> None:
     process.communicate("\n")
     time.sleep(0.01)
     assert tree.read()["processes"] == 0
+
+
+def named(journal: str, work: str = "") -> subprocess.Popen[str]:
+    """Started by somebody else, with a worker's command line."""
+    line = [sys.executable, "-c", work + WAIT, "-m", "steptime.worker", "case.json", journal]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    found = subprocess.Popen(line, start_new_session=True, **pipes)  # type: ignore[call-overload]
+    assert found.stdout is not None and found.stdout.readline() == "ready\n"
+    return found
+
+
+def test_workers_of_the_same_journal_belong_to_the_tree_whoever_started_them(start: Start) -> None:
+    tree, plain = Tree(root := start("").pid, journal="/a/b.jsonl"), Tree(root)
+    first = tree.read()
+    child = "import subprocess, sys\nc = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=-1)\n"
+    rank, other = named("/a/b.jsonl", child), named("/a/c.jsonl")
+    found = tree.read()
+    for process in (rank, other):
+        process.communicate("\n")
+    assert "apart" not in first and (found["processes"], found["apart"]) == (3, 1)
+    assert plain.read()["processes"] == 1 and tree.read()["apart"] == 1
+
+
+def test_a_worker_is_found_that_was_somebody_else_at_the_first_look(tmp_path: Path) -> None:
+    """Who starts a process first makes a copy of itself."""
+
+    def live(process: int, line: bytes) -> None:
+        (tmp_path / str(process)).mkdir(exist_ok=True)
+        (tmp_path / str(process) / "stat").write_text(f"{process} (a) S 1 {process} {process}" + " 0" * 30)
+        (tmp_path / str(process) / "cmdline").write_bytes(line)
+
+    live(7, b"srun")
+    live(8, b"slurmstepd")
+    tree = Tree(7, tmp_path, journal="j")
+    assert "apart" not in tree.read()
+    live(8, b"python\0-m\0steptime.worker\0case\0j\0")
+    assert tree.read()["apart"] == 1

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
+import pytest
+
 from steptime.exchange import Reading
+from steptime.exchange._writing import Page, read_back
+from steptime.exchange.dlbs import write
 
 Read = Callable[..., Reading]
 LOG = """Running subprocess
@@ -51,3 +56,41 @@ def test_json_has_the_same_keys(read: Read) -> None:
 def test_the_text_of_a_session_has_no_rows(read: Read) -> None:
     found = read("run.log", "- DLBS benchmark session summary (this is not a performance report) -\n")
     assert not found.runs and "own logs" in found.skipped[0].reason
+
+
+@pytest.mark.parametrize(
+    ("keys", "word"),
+    [
+        ({"exp.data": "synthetic", "exp.data_store": "mem"}, "synthetic"),
+        ({"exp.data": "real", "exp.data_store": "mem"}, "real in DRAM"),
+        ({"exp.data": "real", "exp.data_store": "weka"}, "real (weka)"),
+        ({"exp.data": "real"}, "real"),
+        ({"exp.data_dir": "/imagenet", "exp.data_store": "local-ssd"}, "real on SSD"),
+    ],
+)
+def test_data_of_dlbs_have_our_words(read: Read, keys: dict[str, str], word: str) -> None:
+    run = {"exp.framework": "mxnet", "exp.model": "vgg16", "results.throughput": 10, **keys}
+    assert read("bench.json", json.dumps({"data": [run]})).runs[0].dimensions["data"] == word
+
+
+@pytest.mark.parametrize(
+    ("word", "keys"),
+    [
+        ("synthetic on device", {"exp.data": "synthetic", "steptime.data": "synthetic on device"}),
+        ("synthetic", {"exp.data": "synthetic"}),
+        ("real on NVMe", {"exp.data": "real", "exp.data_store": "nvme"}),
+        ("real in DRAM, cold (memory)",
+         {"exp.data": "real", "exp.data_store": "mem", "steptime.data": "real in DRAM, cold (memory)"}),
+        ("real (weka)", {"exp.data": "real", "exp.data_store": "weka"}),
+        ("real, cold", {"exp.data": "real", "steptime.data": "real, cold"}),
+        ("scratch", {"exp.data_store": "scratch"}),
+        ("realm", {"exp.data_store": "realm"}),
+    ],
+)  # fmt: skip
+def test_our_words_for_data_become_those_of_dlbs_and_come_back(word: str, keys: dict[str, str]) -> None:
+    row = {"id": "a", "model": "resnet50", "framework": "pytorch", "data": word, "throughput": 10.0}
+    (page,) = write([row])
+    assert isinstance(page, Page)
+    (written,) = json.loads(page.data)["data"]
+    assert {key: value for key, value in written.items() if "data" in key} == keys
+    assert read_back("dlbs", [page])["a"]["data"] == word

@@ -56,6 +56,27 @@ def test_several_gpus_are_ranks_that_exchange_when_they_train_and_none_is_the_cp
     assert found == [("cuda:0", 2, "allreduce"), ("cuda:0", 2, "independent"), ("cpu", 1, "none"), ("cpu", 1, "none")]
 
 
+def test_real_data_are_asked_for_by_their_word_or_by_a_folder() -> None:
+    def data(parameters: dict[str, Any], variables: Any = None) -> list[str]:
+        return [case.data for case in planned(BASE | parameters, variables).cases]
+
+    assert data({}) == data({"exp.data": "synthetic"}) == data({"exp.data_dir": ""}) == ["device"]
+    assert data({"exp.data": "real"}) == data({"exp.data_dir": "/imagenet"}) == ["real"]
+    assert data({"exp.data_dir": "${NOWHERE}/imagenet"}) == ["real"]
+    assert data({"exp.data": "synthetic", "exp.data_dir": "/imagenet"}) == ["device"]  # the word counts
+    assert data({}, {"exp.data": ["real", "synthetic"]}) == ["real", "device"]
+    assert data({}, {"exp.data_dir": ["", "/imagenet"]}) == ["device", "real"]
+
+
+def test_where_data_lie_and_how_they_are_read_ahead_is_named_with_what_there_is_instead() -> None:
+    words = {"exp.data_dir": "/imagenet", "exp.data_store": "weka", "mxnet.prefetch_buffer": 10}
+    assert translated(json.dumps({"parameters": BASE | words}), KNOWN).notes == (
+        "exp.data_dir says that data are real; $STEPTIME_DATA names the folder of the sets",
+        "no counterpart: exp.data_store = weka (what data lie on is found out; `staging` copies them to a tier)",
+        "no counterpart: mxnet.prefetch_buffer = 10 (of a framework that is not here; `prefetch` is a setting)",
+    )
+
+
 def test_references_computations_and_the_environment_are_kept() -> None:
     values = {
         "my.net": "resnet${DEPTH}",

@@ -25,6 +25,7 @@ COUNTERS = {
 }
 """What only grows, and the name of what one learns by dividing it by time."""
 OWN = ("seconds", "own_cpu_seconds")
+SERVED = ("podman", "docker")  # whose processes descend from somebody else
 Points = list[tuple[float, float]]
 
 
@@ -55,7 +56,23 @@ def usage(attempt: Attempt) -> dict[str, Any] | None:
             if name.endswith(".reasons"):
                 found[name] = {"any": _bits(values)}
     cost = {"monitor_share": told["cost"]["share"]} if told.get("cost") else {}
-    return {**found, "looks": looks, **cost, **{name: told[name] for name in ("absent", "problem") if told.get(name)}}
+    words = {"absent": told.get("absent"), "problem": told.get("problem"), "partial": partial(attempt)}
+    return {**found, "looks": looks, **cost, **{name: word for name, word in words.items() if word}}
+
+
+def partial(attempt: Attempt) -> str:
+    """What of its processes a monitor could not see; empty: it saw them all, or nobody watched."""
+    case, told = attempt.case, attempt.findings.get("monitor") or {}
+    apart = max((count or 0 for count in told.get("columns", {}).get("apart", ())), default=0)
+    kind = attempt.environment.get("container", {}).get("kind", "")
+    if not told.get("columns"):
+        return ""
+    if kind in SERVED and not apart:
+        return f"monitored: {kind}'s own process only, those in the container were not found"
+    if case.ranks == 1 or case.nodes == 1 or apart >= case.ranks:
+        return ""
+    seen = f"{apart} of {case.ranks} ranks only, those" if apart else f"of {case.ranks} ranks at most those"
+    return f"monitored: {seen} on {told.get('node', 'the first node')}"
 
 
 def sentence(record: Record) -> str:
@@ -72,7 +89,7 @@ def sentence(record: Record) -> str:
     words += [_board(found, name.partition(".")[0]) for name in found if name.endswith(".power_w")]
     share = found.get("monitor_share")
     own = f"the monitor itself {percent(share)} of a CPU" if share is not None else ""
-    return ", ".join(filter(None, [*words, own]))
+    return ", ".join(filter(None, [*words, own, found.get("partial", "")]))
 
 
 RATES = {

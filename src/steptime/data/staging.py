@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -15,16 +16,21 @@ from steptime.core.errors import SteptimeError
 from steptime.data import tiers
 from steptime.data.sets import VARIABLE, DataSet, folder
 
+PREFIX = "steptime-data-"
+NAME = re.compile(rf"{PREFIX}.*-(?P<place>[0-9a-f]+\.\d+)-(?P<process>\d+)-(?P<began>\d+)-[^-]+")
+BOOT, PROCESSES = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
+
 
 @contextlib.contextmanager
 def staged(files: DataSet, tier: str, owner: str) -> Iterator[dict[str, Any]]:
     """Inside, the set is read from the tier. Tells what was copied; the copies go at the end. Where this process is
-    killed before that, whoever started it finds them by the owner's name."""
+    killed before that, whoever started it finds them by the owner's name, or the next one that stages does."""
     target, source = _folder(tier), folder()
     found = [path for name in (*files.files, *files.other_forms) if (path := files.find(name, source))]
     if not found:
         raise files.missing(next(iter(files.files)), source)
-    with tempfile.TemporaryDirectory(prefix=f"steptime-data-{owner}-", dir=target) as copy, _reading_from(copy):
+    remove_stale(target)
+    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{owner}-{_self()}-", dir=target) as copy, _reading_from(copy):
         begin = time.perf_counter()
         paths = [Path(shutil.copy(path, copy)) for path in found]
         for path in paths:
@@ -66,3 +72,42 @@ def _synchronise(path: Path) -> None:
     """Copied means on the disk, not on its way there."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
+
+
+def remove_stale(target: Path) -> None:
+    """This user's copies whose process is gone. A process of another host, of a container or of an earlier boot can
+    not be judged from here: theirs stay."""
+    with contextlib.suppress(OSError):  # a folder that may not be listed, or another process that is at it, too
+        for path in target.glob(f"{PREFIX}*"):
+            if _is_stale(path):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_stale(path: Path) -> bool:
+    named = NAME.fullmatch(path.name)
+    if not named or named["place"] != _place() or _began(named["process"]) == named["began"]:
+        return False
+    return path.lstat().st_uid == os.getuid()
+
+
+def _self() -> str:
+    """By the number that /proc has for it, because there it is looked up."""
+    number = os.readlink("/proc/self") if os.path.islink("/proc/self") else os.getpid()
+    return f"{_place()}-{number}-{_began('self')}"
+
+
+def _place() -> str:
+    """Where a process's number means something: this boot of this host, and the processes that see each other."""
+    try:
+        return f"{BOOT.read_text().strip().replace('-', '')[:12]}.{PROCESSES.stat().st_ino}"
+    except OSError:
+        return ""
+
+
+def _began(process: str) -> str:
+    """In ticks since the boot: tells a process from a later one with its number. Empty: it is gone."""
+    try:
+        words = Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return words[19]

@@ -1,12 +1,14 @@
-"""`python -m steptime.engine.monitor PID SECONDS DEVICE`: watches a worker from outside, a line of JSON each time.
+"""`python -m steptime.engine.monitor PID SECONDS DEVICE [JOURNAL]`: watches a worker from outside, in lines of JSON.
 
-Counters grow since the process or the machine began, so that a lost line loses no bytes. It ends with the worker."""
+Counters grow since the process or the machine began, so that a lost line loses no bytes. It ends with the worker. A
+journal is named where somebody else starts those who write it: they are looked for, too."""
 
 from __future__ import annotations
 
 import json
 import os
 import select
+import socket
 import sys
 import time
 from contextlib import suppress
@@ -26,13 +28,14 @@ BOARD = ("utilisation", "memory_bytes", "sm_clock_mhz", "memory_clock_mhz", "tem
 
 
 def main() -> int:
-    worker, seconds, device = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+    worker, seconds, device, journal = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3], "".join(sys.argv[4:])
     os.nice(19)
     try:
         ended = os.pidfd_open(worker)
     except ProcessLookupError:
         return 0
-    watch(ended, Watcher(worker, boards(device, None if device == "cpu" else gpu.open_nvml())), seconds, device)
+    found = boards(device, None if device == "cpu" else gpu.open_nvml())
+    watch(ended, Watcher(worker, found, journal=journal), seconds, device)
     return 0
 
 
@@ -40,7 +43,8 @@ def watch(ended: int, watcher: Watcher, seconds: float, device: str) -> None:
     poll = select.poll()
     poll.register(ended, select.POLLIN)
     first, begin = watcher.read(), time.perf_counter_ns()
-    told = {"interval_seconds": seconds, "first_ns": begin, "absent": absent(first, device)}
+    where = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+    told = {"interval_seconds": seconds, "first_ns": begin, "node": where, "absent": absent(first, device)}
     print(json.dumps(told), flush=True)
     row, cost = first, 0.0
     while True:
@@ -53,8 +57,10 @@ def watch(ended: int, watcher: Watcher, seconds: float, device: str) -> None:
 
 
 class Watcher:
-    def __init__(self, worker: int, boards: dict[str, tuple[Any, Any]], root: Path = Path("/")) -> None:
-        self._tree, self._boards = Tree(worker, root / "proc"), boards
+    def __init__(
+        self, worker: int, boards: dict[str, tuple[Any, Any]], root: Path = Path("/"), *, journal: str = ""
+    ) -> None:
+        self._tree, self._boards = Tree(worker, root / "proc", journal=journal), boards
         self._network, self._root = root / "proc" / str(worker) / "net" / "dev", root  # as the worker sees it
         self._disks = {path.parent.name for path in root.glob("sys/block/*/device")}
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+WORKER = b"steptime.worker"
 IO = {
     b"rchar": "read_bytes",
     b"wchar": "written_bytes",
@@ -31,14 +32,16 @@ class Life(NamedTuple):
 class Tree:
     """The session that `root` leads, and every descendant of it. Counters only grow, also when a child ends: a parent
     takes over what a child has used that it waited for, and what an orphan had used is remembered here. A stranger is
-    looked at once: nobody joins a family later."""
+    looked at once: nobody joins a family later. With a `journal`, workers that write it and were started by somebody
+    else (srun, podman) belong to it, too, with their children; until one is found, strangers are looked at again."""
 
-    def __init__(self, root: int, proc: Path = Path("/proc")) -> None:
-        self._root, self._proc = root, proc
+    def __init__(self, root: int, proc: Path = Path("/proc"), *, journal: str = "") -> None:
+        self._root, self._proc, self._journal = root, proc, journal.encode()
         self._lives: dict[int, Life] = {}
         self._used: dict[int, Counter[str]] = {}
         self._orphans: Counter[str] = Counter()
         self._strangers: set[int] = set()
+        self._apart: set[int] = set()
 
     def read(self) -> dict[str, float]:
         lives = self._members()
@@ -55,6 +58,7 @@ class Tree:
             "memory_bytes": PAGE_BYTES * sum(life.memory_pages for life in lives.values()),
             "processes": len(lives),
             "threads": sum(life.threads for life in lives.values()),
+            **({"apart": len(self._apart)} if self._apart else {}),
             **{name: total[name] for name in asked if used},
         }
 
@@ -62,17 +66,22 @@ class Tree:
         present = {int(name) for name in os.listdir(self._proc) if name.isdigit()}
         lives = {process: life for process in present - self._strangers if (life := self._life(process)) is not None}
         known = {p for p, life in self._lives.items() if p in lives and lives[p].began == life.began}
-        found = {p for p, life in lives.items() if p == self._root or life.session == self._root} | known
-        children: dict[int, list[int]] = {}
-        for process, life in lives.items():
-            children.setdefault(life.parent, []).append(process)
-        waiting = list(found)
-        while waiting:
-            new = [child for child in children.get(waiting.pop(), ()) if child not in found]
-            found.update(new)
-            waiting += new
-        self._strangers = present - found
+        own = {p for p, life in lives.items() if p == self._root or life.session == self._root}
+        found = _with_children(own | known, lives)
+        new = {p for p in lives.keys() - found if self._is_worker(p)} if self._journal else set()
+        new = {p for p in new if lives[p].parent not in new}
+        found |= _with_children(new, lives)
+        settled = not self._journal or (self._apart and not new)
+        self._apart |= new
+        self._strangers = present - found if settled else set()
         return {process: lives[process] for process in found}
+
+    def _is_worker(self, process: int) -> bool:
+        try:
+            words = self._read(process, "cmdline").split(b"\0")
+        except OSError:
+            return False
+        return WORKER in words and self._journal in words
 
     def _life(self, process: int) -> Life | None:
         """None: it is gone meanwhile."""
@@ -104,3 +113,15 @@ class Tree:
             if above in lives:
                 return True
         return False
+
+
+def _with_children(chosen: set[int], lives: dict[int, Life]) -> set[int]:
+    children: dict[int, list[int]] = {}
+    for process, life in lives.items():
+        children.setdefault(life.parent, []).append(process)
+    found, waiting = set(chosen), list(chosen)
+    while waiting:
+        new = [child for child in children.get(waiting.pop(), ()) if child not in found]
+        found.update(new)
+        waiting += new
+    return found

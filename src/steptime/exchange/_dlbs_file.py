@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from steptime.core.errors import SteptimeError
-from steptime.exchange._dlbs_words import DEFAULTS, SETTING, referenced
+from steptime.exchange._dlbs_words import DEFAULTS, SETTING, is_literal, referenced
 
 SECTIONS = ("parameters", "variables", "extensions")
 PARTS = ("condition", "parameters", "cases")
@@ -46,7 +46,8 @@ class DlbsPlan:
     @cached_property
     def needed(self) -> list[str]:
         """Settings, and what they depend on: by reference, or by the condition under which they are set."""
-        found = [name for name in self.values if name in SETTING or name in ("exp.gpus", "exp.status")]
+        data = ["exp.data_dir"] if self.knows_folders else []
+        found = [name for name in self.values if name in SETTING or name in ("exp.gpus", "exp.status", *data)]
         for name in found:  # grows on the way
             asked = [part for value in self.values[name] for part in referenced(value)]
             asked += [key for extension in self.extensions if name in extension.sets for key in extension.condition]
@@ -57,6 +58,17 @@ class DlbsPlan:
     def settings(self) -> set[str]:
         """Settings of ours that have a value before any extension."""
         return {SETTING[name] for name in (*self.parameters, *self.variables) if name in SETTING}
+
+    @property
+    def folders(self) -> list[Any]:
+        """Of data. Where one is named they are real, unless the plan has DLBS's own word for that."""
+        named = [] if "exp.data" in self.values else self.values.get("exp.data_dir", [])
+        return named if any(named) else []
+
+    @property
+    def knows_folders(self) -> bool:
+        """A folder that is put together is not empty, whatever it is."""
+        return bool(self.folders) and all(map(is_literal, self.folders))
 
     def told(self, name: str) -> list[Any]:
         """All values that the plan writes for a name, and DLBS's own where it writes none at first."""

@@ -21,7 +21,7 @@ NUMBERS = {
 }  # fmt: skip
 WORDS = {
     "exp.framework": "framework", "exp.model": "workload", "exp.phase": "phase", "exp.dtype": "precision",
-    "exp.device_type": "device",
+    "exp.device_type": "device", "exp.data": "data",
 }  # fmt: skip
 SETTING = {**WORDS, **NUMBERS}
 PROTOCOL = {"exp.num_batches": "least_steps", "exp.num_warmup_batches": "warmup_steps"}
@@ -55,6 +55,8 @@ def convert(name: str, value: Any, known: Known) -> Any:
         return word if (word := precision(value)) in CHOICES["precision"] else None
     if setting == "phase":
         return value if value in CHOICES["phase"] else None
+    if setting == "data":
+        return {"synthetic": "device", "real": "real"}.get(value)
     if setting == "device":
         return {"gpu": "cuda:0", "cpu": "cpu"}.get(value)
     return value

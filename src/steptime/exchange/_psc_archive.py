@@ -43,7 +43,8 @@ def _row(record: Record) -> Row:
     job = {"job": slurm.get("SLURM_JOB_ID", ""), "partition": slurm.get("SLURM_JOB_PARTITION", "")}
     failure = "" if record.measurements else f"{record.failures[-1].cause}: {record.failures[-1].reason}"
     found = rows.row(record)
-    return {**found, "data": record.case.staging or found["data"], "failure": failure, "more": job}
+    unit = record.case.node_type or record.case.device  # a word of a file name, where the catalogue has the full name
+    return {**found, "device": unit, "data": record.case.staging or found["data"], "failure": failure, "more": job}
 
 
 def _named(runs: Sequence[Row]) -> dict[str, Row]:

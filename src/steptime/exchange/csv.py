@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from steptime.exchange import Found, Original
-from steptime.exchange._words import number, table
-from steptime.exchange._writing import Page, columns, own_run, unit
+from steptime.exchange._words import number, table, whole
+from steptime.exchange._writing import COUNT, Page, columns, own_run, unit
 
 TITLE = "Tables of results with units (CSV)"
 FIRST = ("id", "started", "model")
@@ -34,5 +34,11 @@ def write(rows: Sequence[dict[str, Any]]) -> Iterator[Page]:
     text, names = io.StringIO(), [*FIRST, *(name for name in columns(rows) if name not in FIRST)]
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(f"{name} [{of}]" if (of := unit(name)) else name for name in names)
-    lines.writerows([row.get(name) for name in names] for row in rows)
+    lines.writerows([_cell(name, row.get(name)) for name in names] for row in rows)
     yield Page("results.csv", text.getvalue().encode(), tuple(row["id"] for row in rows))
+
+
+def _cell(name: str, value: Any) -> Any:
+    """The index keeps every number as a float; a count is written as one."""
+    count = whole(value) if unit(name) == COUNT else None
+    return value if count is None else count

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from steptime.analysis.data_type import REAL
 from steptime.exchange import Found, Original, Row, Skipped
-from steptime.exchange._words import framework, number, parsed, precision, scaled, spelled, whole
-from steptime.exchange._writing import Page, extra, extras
+from steptime.exchange._words import framework, matches, number, parsed, precision, scaled, spelled, whole
+from steptime.exchange._writing import OWN, Page, extra, extras
 
 TITLE = "HPE DLBS logs and JSON"
 # Keys may hold double underscores themselves: pytorch.__master_addr.
@@ -18,13 +19,18 @@ DEVICE = re.compile(r"\bname: ([^\n]+?) (?:major|computeCapability)")
 # Ours for theirs, where nothing has to be converted.
 KEYS = {
     "model": "exp.model", "phase": "exp.phase", "framework": "exp.framework", "framework_version": "exp.framework_ver",
-    "devices": "exp.num_gpus", "device": "exp.device_title", "nodes": "exp.num_nodes", "data": "exp.data",
+    "devices": "exp.num_gpus", "device": "exp.device_title", "nodes": "exp.num_nodes",
     "replica_batch": "exp.replica_batch", "effective_batch": "exp.effective_batch", "software": "exp.framework_title",
     "server": "exp.node_title", "throughput": "results.throughput", "jitter": "results.throughput_jitter",
     "speed_uncertainty": "results.throughput_stdm",
 }  # fmt: skip
 DTYPES = {"fp64": "float64", "fp32": "float32", "fp16": "float16"}
 COUNTS = ("devices", "nodes", "replica_batch", "effective_batch")
+# What data lie on: their word is free, these are those of their manual.
+STORES = {
+    "mem": REAL["dram"], "nvme": REAL["nvme"], "local-ssd": REAL["ssd"], "local-hdd": REAL["disk"],
+    "nfs": REAL["network"],
+}  # fmt: skip
 FAMILIES = {"nvtfcnn": "tensorflow", "nvcnn": "tensorflow", "tensorflow": "tensorflow"}
 
 
@@ -78,7 +84,7 @@ def _run(file: Original, place: str, values: dict[str, Any], device: str = "") -
             "precision": precision(values.get("exp.dtype")), "devices": devices,
             "device": spelled(values.get("exp.device_title")) or device or spelled(values.get("exp.device_type")),
             "nodes": whole(values.get("exp.num_nodes")), "replica_batch": whole(values.get("exp.replica_batch")),
-            "effective_batch": whole(values.get("exp.effective_batch")), "data": spelled(values.get("exp.data")),
+            "effective_batch": whole(values.get("exp.effective_batch")), "data": _data(values),
             "software": spelled(values.get("exp.framework_title") or values.get("exp.docker_image")),
             "server": spelled(values.get("exp.node_title") or values.get("exp.node_id")), **own_dimensions,
         },
@@ -118,4 +124,25 @@ def _values(row: dict[str, Any]) -> dict[str, Any]:
     found |= {"exp.id": row["id"], "exp.status": "success" if good else "failure"}
     if not good:
         found["exp.status_msg"] = row.get("failure") or row["status"]
-    return {**found, **extras(row, (*KEYS, "precision", "step_time"))}
+    return {**found, **_data_keys(row.get("data") or ""), **extras(row, (*KEYS, "data", "precision", "step_time"))}
+
+
+def _data(values: dict[str, Any]) -> str:
+    """DLBS says real or synthetic, and what real data lie on in a word of the user's. Where synthetic data lie it does
+    not say. A folder is named for real data alone."""
+    kind, store = spelled(values.get("exp.data")), spelled(values.get("exp.data_store"))
+    if not kind and spelled(values.get("exp.data_dir")):
+        kind = "real"
+    if kind != "real":
+        return kind or store
+    return STORES.get(store) or (f"real ({store})" if store else kind)
+
+
+def _data_keys(word: str) -> dict[str, Any]:
+    """Our word stays beside theirs where they say less: a cold page cache, a tier's name, synthetic data's place."""
+    kind = matches(r"^(real|synthetic)\b", word)
+    plain, _, tier = word.removesuffix(")").partition(" (")
+    known = {ours: theirs for theirs, ours in STORES.items()}.get(plain.removesuffix(", cold"), tier)
+    store = known if kind == "real" else "" if kind else word
+    found = {key: value for key, value in (("exp.data", kind), ("exp.data_store", store)) if value}
+    return found if _data(found) == word else {**found, f"{OWN}data": word}

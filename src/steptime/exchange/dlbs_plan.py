@@ -19,10 +19,14 @@ from steptime.exchange._words import whole
 TITLE = "HPE DLBS plans (JSON)"
 ORDER = "sys.plan_builder.var_order"
 NOT_RUN = ("disabled", "simulate")
+PREFETCH = "of a framework that is not here; `prefetch` is a setting"
 ELSEWHERE = {
     "exp.docker": "containers are named in the machine file", "monitor.": "every process is watched anyway",
     "exp.rerun": "what is stored is not measured twice; --again does", "exp.log_file": "each process has a journal",
-    "exp.id": "each process has its own id", "exp.data": "synthetic data; `data` and `staging` are settings",
+    "exp.id": "each process has its own id",
+    "exp.data_store": "what data lie on is found out; `staging` copies them to a tier",
+    "exp.data_dir": "$STEPTIME_DATA names the folder of the sets",
+    "mxnet.prefetch": PREFETCH, "tensorrt.prefetch": PREFETCH, "tensorrt.num_prefetchers": PREFETCH,
     "exp.effective_batch": "it follows from batch_size and devices",
 }  # fmt: skip
 
@@ -157,6 +161,11 @@ class _Writing:
         if gpus or "devices" in {SETTING.get(name) for name in self.plan.values}:
             shared = "'allreduce' if phase == 'training' else 'independent'"
             found["exchange"] = f"${{'none' if devices == 1 else {shared}}}"
+        if self.plan.knows_folders:
+            found["data"] = "${'real' if exp_data_dir else 'device'}"
+            self.notes.append("exp.data_dir says that data are real; $STEPTIME_DATA names the folder of the sets")
+        elif self.plan.folders and "exp.data_dir" in {*self.plan.parameters, *self.plan.variables}:
+            found["data"] = "real"
         return found | {"mode": "${'eager' if framework == 'pytorch' else 'graph'}"}
 
     # extensions

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from steptime.analysis.usage import usage
 from steptime.core.case import Case
 from steptime.core.container import Container
 from steptime.core.job import Job
@@ -192,6 +193,15 @@ class TestWorkers:
         assert told["kind"] == kind and kind in told["version"] and attempt.case.launch == "box"
         assert bool(told["digest"].startswith("sha256:")) == (kind == "podman")
         assert attempt.environment["OMP_NUM_THREADS"] == "1" and attempt.measurement.facts.get("threads", 1) == 1
+
+    @pytest.mark.parametrize("name", ["box", "pod"])
+    def test_a_monitor_sees_the_worker_inside(
+        self, name: str, request: pytest.FixtureRequest, job: Job, short: Protocol
+    ) -> None:
+        request.getfixturevalue(name)
+        watched = replace(job, protocol=replace(short, monitor_seconds=0.1, least_seconds=1.0))
+        found = usage(Executor().run(watched, FolderStore(Path("results"))))
+        assert found is not None and "partial" not in found and found["cpus"]["mean"] > 0.05
 
     @pytest.mark.parametrize("name", ["box", "pod"])
     def test_a_time_limit_reaches_inside(

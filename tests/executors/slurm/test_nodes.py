@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from steptime.analysis.usage import usage
 from steptime.core.machine_file import parse
 
 pytestmark = pytest.mark.live
@@ -24,6 +25,7 @@ TWO_NODES: dict[str, Any] = {"exchange": "allreduce", "devices": 2, "nodes": 2}
 
 def test_ranks_on_two_nodes_share_a_step(desk: Any) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
+    desk.protocol = replace(desk.protocol, monitor_seconds=0.2)
     desk.machine = parse(MACHINE, "machine.toml", ())
     desk.submit(desk.plan("pytorch", **TWO_NODES))
     desk.until_over()
@@ -32,6 +34,8 @@ def test_ranks_on_two_nodes_share_a_step(desk: Any) -> None:
     ranks, told = record.measurements[0].ranks, record.last.findings["exchange"]
     assert sorted(rank.node for rank in ranks) == ["k80-0", "k80-1"]
     assert (told["backend"], told["ranks"]) == ("gloo", 2) and told["bus_bytes_per_second"] > 0
+    seen = usage(record.last)  # both virtual nodes are this machine
+    assert seen is not None and "partial" not in seen and seen["apart"]["most"] == 2
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from steptime.core.job import Job
+from steptime.executors.local.container import MANAGED
 from steptime.store import monitored
 
 
@@ -15,7 +16,7 @@ def start(job: Job, worker: int, journal: Path) -> subprocess.Popen[bytes] | Non
     if not job.protocol.monitor_seconds:
         return None
     device = "cuda" if job.case.ranks > 1 and job.case.device != "cpu" else job.case.device
-    words = [str(worker), str(job.protocol.monitor_seconds), device]
+    words = [str(worker), str(job.protocol.monitor_seconds), device, *([str(journal)] if _apart(job) else [])]
     try:
         with monitored.beside(journal).open("wb") as file:
             return subprocess.Popen(
@@ -27,3 +28,9 @@ def start(job: Job, worker: int, journal: Path) -> subprocess.Popen[bytes] | Non
             )
     except OSError:
         return None
+
+
+def _apart(job: Job) -> bool:
+    """Whether somebody else starts those who work, so that they do not descend from the process that we started."""
+    kind = job.environment.get("container", {}).get("kind", "")
+    return kind in MANAGED or (job.case.ranks > 1 and job.case.nodes > 1)
