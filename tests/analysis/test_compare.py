@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from steptime.analysis.compare import (
+    TOO_FEW,
     block_pairs,
     different_work,
     judge,
@@ -171,6 +172,7 @@ def test_stored_results_are_judged_weakly(record_of: Make, attempt_of: Make, tim
 def test_too_few_stored_processes_decide_nothing(record_of: Make) -> None:
     found = stored(record_of(1, processes=2), record_of(2, processes=2))
     assert (found.verdict.word, found.verdict.low) == ("inconclusive", None)
+    assert TOO_FEW in found.remarks and TOO_FEW not in stored(record_of(1), record_of(2)).remarks
 
 
 def test_equal_work_may_be_compared(record_of: Make) -> None:

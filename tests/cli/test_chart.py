@@ -46,3 +46,12 @@ def test_an_empty_store_is_a_sentence(steptime: Command) -> None:
 def test_a_wrong_word_or_format_is_a_sentence(steptime: Command, query: str, name: str) -> None:
     done = steptime("chart", query, "-o", name)
     assert done.returncode == 1 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr
+
+
+def test_what_a_point_mixes_is_told(steptime: Command, tmp_path: Path) -> None:
+    head = "model,infer_img_size,infer_samples_per_sec,infer_step_time,infer_batch_size,param_count"
+    (tmp_path / "timm.csv").write_text(f"{head}\nresnet50,224,100,320,32,25\nresnet50,224,200,320,64,25\n")
+    steptime("import", "timm.csv")
+    said = steptime("chart", "x=model", "-o", "a.json").stdout
+    assert "A point may mix runs that differ in replica_batch (2 values), effective_batch (2 values): name one" in said
+    assert "mix" not in steptime("chart", "x=replica_batch&by=effective_batch", "-o", "a.json").stdout

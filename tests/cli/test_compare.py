@@ -45,6 +45,7 @@ def test_stored_results_are_compared_by_id_and_stay_weak(steptime: Command, shor
     done = steptime("compare", ids[0][-8:], ids[1])
     assert done.returncode == 0 and "2 processes each" in done.stdout
     assert "measured at different times" in done.stdout
+    assert "note: too few processes to decide anything" in done.stdout and "--profile standard" in done.stdout
 
 
 def test_two_sessions_are_compared_case_by_case(steptime: Command, short_flags: list[str]) -> None:
@@ -53,6 +54,7 @@ def test_two_sessions_are_compared_case_by_case(steptime: Command, short_flags: 
     done = steptime("compare", first, second[-8:])
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("B over A, 2 cases: ×") and "0 → 1" in done.stdout
+    assert "note: 2 of 2 cases: too few processes to decide anything" in done.stdout
     found = json.loads(steptime("compare", first, second, "--json").stdout)
     assert [row["a"]["case"]["batch_size"] for row in found["rows"]] == [1, 8]
     assert found["geometric_mean"]["ratio"] > 0 and found["without_partner"] == 0

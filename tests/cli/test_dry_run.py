@@ -60,3 +60,8 @@ def test_an_error_in_a_plan_of_dlbs_names_the_file_and_where_to_look(listed: Cal
 def test_what_would_never_end_is_told_in_words(listed: Callable[..., str]) -> None:
     text = listed("mine.toml", 'constants.workload = "lenet5"\nconstants.batch_size = 9999999999999999999\n')
     assert "1 case, over a year (standard)." in text
+
+
+def test_that_no_framework_was_asked_is_said(listed: Callable[..., str]) -> None:
+    text = listed("mine.toml", 'constants.workload = "lenet5"\nconstants.precision = "int8"\n')
+    assert "1 case, about" in text and text.splitlines()[-1].startswith("No framework was asked:")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,22 @@ def test_a_table_in_a_pipe_is_neither_folded_nor_padded(capsys: pytest.CaptureFi
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4 and all(line == line.rstrip() for line in lines)
     assert lines[2].startswith("[bold]x[bold]x") and lines[3].endswith(" 22")
+
+
+def test_ids_stay_whole_on_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    output.table(["id", "session", *"abcdef"], [["0a1b2c3d", "4e5f6a7b", *["several words here"] * 6]])
+    lines = capsys.readouterr().out.splitlines()
+    assert any("0a1b2c3d" in line and "4e5f6a7b" in line for line in lines)
+    assert all(len(line) <= 60 for line in lines[2:])
+
+
+def test_a_long_cell_in_a_pipe_cuts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    output.table(["id", "case"], [["0a1b2c3d", "x" * 1000]])
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["0a1b2c3d", "x" * 1000]
 
 
 def test_notes_are_for_terminals_alone(capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,6 +30,12 @@ def test_a_mistake_in_a_file_names_the_file_and_the_line(tmp_path: Path) -> None
         read_plan(str(path), {})
 
 
+def test_every_framework_gets_a_mode_that_it_has() -> None:
+    names = ["pytorch", "tensorflow", "numpy", "jax", "onnxruntime", "openvino"]
+    cases = read_plan("", {"workload": "lenet5", "framework": names}).cases
+    assert [case.mode for case in cases] == ["eager"] * 3 + ["compiled", "graph", "graph"]
+
+
 def test_settings_alone_are_a_plan() -> None:
     plan = read_plan("", {"workload": "lenet5", "batch_size": [1, 2], "protocol.target": 0.5}, "gold")
     assert [case.batch_size for case in plan.cases] == [1, 2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import accumulate
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +49,20 @@ def measured(milliseconds: int, **settings: object) -> Record:
 def failed(**settings: object) -> Record:
     failure = Failure(cause="out_of_memory", reason="64 GiB wanted.", output="Traceback …")
     return Record(attempts=(attempt(Case(**{"workload": "lenet5", **settings}), 0, failure=failure),))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("records", "done"),
+    [([measured(1)], "Measured"), ([failed()], "Tried"), ([measured(1), failed()], "Measured or tried")],
+)
+def test_what_failed_before_was_not_measured(
+    records: list[Record], done: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results.say_stored(records, Path("here"), fresh=False)
+    results.say_stored(records, Path("here"), fresh=True)
+    found = capsys.readouterr().out.split("\n\n")
+    assert found[0].strip() == f"{done} before (--again measures anew), stored in here."
+    assert found[1].strip() == "Stored in here."
 
 
 def test_the_first_line_says_what_matters(capsys: pytest.CaptureFixture[str]) -> None:

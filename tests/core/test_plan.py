@@ -64,6 +64,22 @@ def test_a_plan_is_the_product_with_overrides_exclusions_and_repeats() -> None:
     assert (plan.name, plan.protocol.processes_most, plan.notes) == ("example", 3, ())
 
 
+MODES = {"jax": "compiled", "openvino": "graph"}
+
+
+def test_a_framework_without_the_usual_mode_has_its_own_where_none_is_said() -> None:
+    text = 'constants.workload = "resnet50"\nsweep.framework = ["pytorch", "jax", "openvino"]\n'
+    assert [case.mode for case in expand(text, Request(modes=MODES)).cases] == ["eager", "compiled", "graph"]
+    said = expand(text, Request(modes=MODES, settings={"mode": "eager"}))
+    assert [case.mode for case in said.cases] == ["eager"] * 3
+
+
+def test_rules_see_the_mode_that_will_run_and_may_choose_the_framework() -> None:
+    rules = '[[override]]\nset = { framework = "jax" }\n[[exclude]]\nwhen = { mode = "compiled" }\nreason = "slow"\n'
+    plan = expand(f'constants.workload = "resnet50"\n{rules}', Request(modes=MODES))
+    assert [(gone.case.framework, gone.case.mode) for gone in plan.excluded] == [("jax", "compiled")]
+
+
 sweeps = st.fixed_dictionaries(
     {
         "phase": st.lists(st.sampled_from(CHOICES["phase"]), min_size=1, max_size=3, unique=True),

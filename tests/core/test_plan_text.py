@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from steptime.core.errors import SteptimeError
@@ -36,6 +38,27 @@ def test_every_part_knows_its_line() -> None:
     assert [value.line for value in second.when["mode"].raw] == [14, 15]
     assert document.tables["constants"]["seed"].line == 5
     assert document.tables["sweep"]["batch_size"].line == 2
+
+
+def test_each_of_several_cases_is_found_by_its_words() -> None:
+    rule = '[[override]]\ncases = [\n  { mode = "eager", threads = 8, weights = "a b.x" }, # one\n  { threads=9 },\n]\n'
+    (found,) = parse(rule).rules["override"]
+    assert [{name: value.line for name, value in case.items()} for case in found.cases] == [
+        {"mode": 3, "threads": 3, "weights": 3},
+        {"threads": 4},
+    ]
+
+
+def read_seconds(count: int) -> float:
+    """For so many values, each on a line of its own."""
+    began = time.process_time()
+    document = parse("[sweep]\nbatch_size = [\n" + "".join(f"{number},\n" for number in range(count)) + "]\n")
+    assert [value.line for value in document.tables["sweep"]["batch_size"].raw] == list(range(3, 3 + count))
+    return time.process_time() - began
+
+
+def test_ten_times_as_many_values_take_about_ten_times_as_long() -> None:
+    assert read_seconds(6_000) < 30 * read_seconds(600)
 
 
 def test_a_word_that_is_nowhere_has_no_line() -> None:

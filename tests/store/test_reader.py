@@ -52,6 +52,22 @@ def test_a_lost_sample_line_costs_the_measurement_and_is_told(lost: int, path: P
     assert "samples are missing" in problems[0]
 
 
+def test_many_damaged_lines_are_one_note_with_their_count(path: Path) -> None:
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([lines[0], "{torn\n" * 1000, *lines[1:]]))
+    problems: list[str] = []
+    assert read(path, problems) is not None
+    assert problems == [f"{path}: line 2 and 999 more are damaged and passed over."]
+
+
+def test_one_damaged_line_is_named(path: Path) -> None:
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([lines[0], "{torn\n", *lines[1:]]))
+    problems: list[str] = []
+    read(path, problems)
+    assert problems == [f"{path}: line 2 is damaged and passed over."]
+
+
 def test_without_an_end_the_attempt_crashed_and_says_what_was_printed(path: Path) -> None:
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
     path.with_suffix(".log").write_text("Segmentation fault\n")

@@ -24,6 +24,7 @@ Pair = tuple[Attempt, Attempt]
 
 SAME_SETTINGS = ("phase", "batch_size", "ranks", "data", "precision", "allocator", "timing")
 STORED_ALPHA = 0.05
+TOO_FEW = "too_few_processes"  # of one side, for any interval: no ratio could decide
 SESSION_SD = 0.03  # how much a machine differs from session to session, where nobody has measured it
 
 
@@ -183,7 +184,7 @@ def stored(a: Record, b: Record, session_sd: float = SESSION_SD) -> Comparison:
     units, remarks = min(len(first), len(second)), ("not_interleaved",)
     if interval is None:
         verdict = Verdict("inconclusive", math.exp(intervals.shift(first, second)), None, None, None)
-        return Comparison(verdict=verdict, units=units, remarks=remarks)
+        return Comparison(verdict=verdict, units=units, remarks=(TOO_FEW, *remarks))
     verdict = between_sessions(interval, a.last.protocol.same_within, session_sd)
     least = 2 * float(intervals.mann_whitney_law(len(first), len(second))[0])  # so few processes can not say more
     return Comparison(verdict=replace(verdict, p=max(verdict.p or 0.0, least)), units=units, remarks=remarks)

@@ -85,11 +85,12 @@ def _installed() -> list[str]:
 
 def first_mode(framework: str) -> list[str]:
     from steptime import shelf
+    from steptime.cli.plug_in import modes
     from steptime.core.errors import unknown
 
     if framework not in (known := shelf.names("frameworks")):
         raise unknown("framework", framework, known)
-    return re.findall(r"\w+", shelf.constant("frameworks", framework, "MODES"))[:1] or ["eager"]
+    return modes(framework)[:1] or ["eager"]
 
 
 def _certify(cases: list[Case], *, again: bool) -> list[Outcome]:

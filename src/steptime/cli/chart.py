@@ -36,10 +36,11 @@ def chart_command(
     if not points:
         raise SteptimeError(f"Nothing in {desk.source.store.path} has {asked.y} and {asked.x} and fits {query!r}.")
     _write(output, spec(asked, points, desk.index.values))
+    mixed = desk.index.mixed(asked)
     if json:
-        document({"query": asked.to_url(), "points": [asdict(point) for point in points]})
+        document({"query": asked.to_url(), "points": [asdict(point) for point in points], "mixed": mixed})
     else:
-        _tell(output, asked, points)
+        _tell(output, asked, points, mixed)
 
 
 def _write(path: Path, chart: dict[str, Any]) -> None:
@@ -48,6 +49,9 @@ def _write(path: Path, chart: dict[str, Any]) -> None:
     write_file(path, drawn(path.suffix, chart))
 
 
-def _tell(path: Path, asked: Query, points: list[Point]) -> None:
+def _tell(path: Path, asked: Query, points: list[Point], mixed: dict[str, int]) -> None:
     runs = sum(point.n for point in points)
     say(f"{path}: {len(points)} points of {runs} results, {asked.y} against {asked.x}.")
+    if mixed:
+        names = ", ".join(f"{name} ({count} values)" for name, count in mixed.items())
+        say(f"A point may mix runs that differ in {names}: name one value as a filter, or add it to by or split.")

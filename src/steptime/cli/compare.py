@@ -9,7 +9,7 @@ import typer
 
 from steptime.cli import output
 from steptime.cli.compare_by_node import compare_by_node
-from steptime.cli.compare_sessions import compare_sessions, latest
+from steptime.cli.compare_sessions import FEW, compare_sessions, latest
 from steptime.cli.request import read_plan, reading_store, store_folder, warn_of_problems
 from steptime.cli.words import processes, settings
 from steptime.core.case import SETTINGS, Case
@@ -28,7 +28,10 @@ WORDS = {
     "inconclusive": "Inconclusive",
 }
 ITSELF = "nothing: a case against itself, of which one in 20 differs by chance"
-REMARKS = {"not_interleaved": "measured at different times; the usual change between sessions is in the interval"}
+REMARKS = {
+    "too_few_processes": FEW,
+    "not_interleaved": "measured at different times; the usual change between sessions is in the interval",
+}
 Answer = tuple["Comparison", "Attempt", "Attempt"]
 """With one attempt of each side, which tells what was compared."""
 

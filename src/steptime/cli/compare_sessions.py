@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from steptime.core.record import Attempt, Record
     from steptime.store.reading import ReadingStore
 
+FEW = "too few processes to decide anything; run both again with --profile standard, which has six of each or more"
+
 
 def compare_sessions(
     first: Sequence[Record], second: Sequence[Record], store: ReadingStore, *, despite: str, json: bool
 ) -> None:
+    from steptime.analysis.compare import TOO_FEW
     from steptime.analysis.suite import matched, stored_suite
 
     pairs = matched(first, second)
@@ -33,6 +36,8 @@ def compare_sessions(
         output.document(_document(suite, pairs) | noted)
         return
     _show(suite, pairs)
+    if few := sum(TOO_FEW in row.remarks for row in suite.rows):
+        output.say(f"note: {few} of {len(pairs)} cases: {FEW}")
     if alone:
         output.say(f"note: {alone} measured case{'s' * (alone > 1)} without a partner on the other side")
     for reason in reasons:

@@ -22,6 +22,7 @@ SOURCES = {
     "guess": GUESSED,
 }
 NO_ROOFS = "`steptime machine` measures what this machine can do, and makes guesses better."
+NOT_ASKED = "No framework was asked: what one can not do here is known when it runs, and told with the reason."
 YEAR_SECONDS = 365 * 86_400
 ALWAYS = (
     "workload",
@@ -48,6 +49,7 @@ def list_cases(plan: Plan, *, json: bool, quiet: bool = False) -> None:
     output.say(f"{plan.title or plan.name}: {count}, {_range(least, most)} ({plan.protocol.profile}).")
     _table(plan, estimates)
     output.say(_sources(estimates, NO_ROOFS if not roofs else ""))
+    output.say(NOT_ASKED)  # to ask is to import it, which takes seconds and belongs to a worker
     for line in () if quiet else plan.notes:
         output.say(f"note: {line}")
 

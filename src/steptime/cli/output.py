@@ -13,10 +13,11 @@ from typing import Any
 from steptime.core.errors import SteptimeError
 from steptime.store.drafts import draft_of
 
-PIPED_WIDTH = 320  # a pipe has no width: wide enough that nothing is folded
+PIPED_WIDTH = 10_000  # a pipe has no width: wide enough that nothing is cut
 PLAIN = "steptime-plain"  # how a stream treats letters that it does not have
 LETTERS = str.maketrans({"×": "x", "µ": "u", "±": "+-", "…": "...", "·": "|", "–": "-", "−": "-", "→": "->"})
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+WHOLE = ("id", "session")  # columns that never fold: half an id names nothing
 
 
 def say(text: str = "") -> None:
@@ -79,7 +80,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Seque
     terminal = sys.stdout.isatty()
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
-        drawn.add_column(column, justify="right" if column in right else "left", no_wrap=not terminal)
+        whole = not terminal or column in WHOLE
+        drawn.add_column(column, justify="right" if column in right else "left", no_wrap=whole, overflow="fold")
     for row in rows:
         drawn.add_row(*(Text(visible(cell)) for cell in row))
     console = Console(width=width(), highlight=False)

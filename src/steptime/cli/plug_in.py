@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -41,6 +42,14 @@ def read(framework: str) -> PlugIn:
     files = path.parent.glob("*.py") if path.name == "__init__.py" else [path]
     needs = {name for file in files for name in _imports(file)}
     return PlugIn(title, shelf.constant("frameworks", framework, "INSTALL"), frozenset(needs - EVERYWHERE))
+
+
+def modes(framework: str) -> list[str]:
+    """The first is the one to use when nobody asks for another. Empty where its source does not tell."""
+    try:
+        return re.findall(r"\w+", shelf.constant("frameworks", framework, "MODES"))
+    except (ImportError, SyntaxError, ValueError):
+        return []  # of another package, and broken: told when it is used
 
 
 def _imports(file: Path) -> Iterator[str]:

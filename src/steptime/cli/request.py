@@ -118,6 +118,16 @@ def _words() -> dict[str, list[str]]:
     return {"workload": workloads.names(), "framework": shelf.names("frameworks")}
 
 
+def _modes() -> dict[str, str]:
+    """Where a framework has no eager mode, its first one is meant unless a mode is said."""
+    from steptime import shelf
+    from steptime.cli.plug_in import modes
+    from steptime.core.plan_words import DEFAULTS
+
+    found = {name: modes(name) for name in shelf.names("frameworks")}
+    return {name: words[0] for name, words in found.items() if words and DEFAULTS["mode"] not in words}
+
+
 def _request(settings: Mapping[str, Any], profile: str) -> Request:
     from steptime.core.plan import Request
     from steptime.core.reference import Outside
@@ -125,6 +135,7 @@ def _request(settings: Mapping[str, Any], profile: str) -> Request:
     device = "cuda:0" if Path("/dev/nvidia0").exists() else "cpu"
     return Request(
         known=_words(),
+        modes=_modes(),
         outside=Outside(os.environ, {"device": device, "cpus": str(len(os.sched_getaffinity(0)))}),
         settings={name: value for name, value in settings.items() if not name.startswith(PROTOCOL)},
         protocol={name.removeprefix(PROTOCOL): settings[name] for name in settings if name.startswith(PROTOCOL)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from steptime.analysis import data_type
@@ -76,6 +77,13 @@ def show(records: Sequence[Record], known: Known = ()) -> None:
         _losses(record, names)
     for record in failed:
         output.say(f"failed: {described(record.case, names)}: {record.status}. {record.failures[-1].reason}")
+
+
+def say_stored(records: Sequence[Record], path: Path, *, fresh: bool) -> None:
+    """What another try would only repeat is not tried again, though nothing was measured."""
+    measured = [bool(record.measurements) for record in records]
+    done = "Measured" if all(measured) else "Measured or tried" if any(measured) else "Tried"
+    output.say(f"\n{'Stored' if fresh else f'{done} before (--again measures anew), stored'} in {path}.")
 
 
 def _sentence(measured: Sequence[Measured], count: int) -> str:

@@ -81,8 +81,7 @@ def _measure(plan: Plan, *, again: bool, json: bool, touring: bool) -> None:
         output.document(results.as_document(records, known))
     else:
         results.show(records, known)
-        fresh = "Stored" if watch.finished_processes else "Measured before (--again measures anew), stored"
-        output.say(f"\n{fresh} in {store.path}.")
+        results.say_stored(records, store.path, fresh=bool(watch.finished_processes))
         if touring:
             output.say(NEXT)
     failed = sum(record.status != "ok" for record in records)

@@ -54,8 +54,9 @@ def scaling_command(
     records, fresh = _measured(planned, cases, again=again)
     _answer(records, [one for one in _series(records) if one.kind in KINDS[kind]], wanted, json=json)
     if not json:
-        stored = "Stored" if fresh else "Measured before (--again measures anew), stored"
-        output.say(f"\n{stored} in {store_folder()}.")
+        from steptime.cli.results import say_stored
+
+        say_stored(records, store_folder(), fresh=fresh)
     failed = sum(record.status != "ok" for record in records)
     if failed:
         raise typer.Exit(ALL_FAILED if failed == len(records) else SOME_FAILED)

@@ -44,6 +44,7 @@ class Request:
     """What a plan is read with: the words of the shelves, the world outside, and settings that win over the file."""
 
     known: Known = field(default_factory=dict)  # workload and framework names
+    modes: Mapping[str, str] = field(default_factory=dict)  # of frameworks that lack the usual mode: theirs
     outside: Outside = field(default_factory=Outside)
     settings: Mapping[str, Any] = field(default_factory=dict)  # a list is a sweep
     protocol: Mapping[str, Any] = field(default_factory=dict)
@@ -110,7 +111,8 @@ class _Expansion:
 
     def _points(self) -> Iterator[Point]:
         """Defaults, then variables, constants and sweeps, then overrides in file order."""
-        start = {name: Value(value) for name, value in DEFAULTS.items()} | self.variables | self.constants
+        usual = {**DEFAULTS, "mode": _usual_mode(self.request.modes)}
+        start = {name: Value(value) for name, value in usual.items()} | self.variables | self.constants
         sweeps = {**self.document.tables["sweep"], **self.pinned}
         chosen = self._product(sweeps, Scope({**self.variables, **self.constants}, self.request.outside))
         points: Iterable[Point] = (start | point for point in chosen)
@@ -234,6 +236,13 @@ def _measured(found: Any, wanted: Value) -> Point | None:
         return None
     match = re.fullmatch(pattern or ".*", str(found), re.DOTALL)
     return None if match is None else {name: Value(typed(text or "")) for name, text in match.groupdict().items()}
+
+
+def _usual_mode(modes: Mapping[str, str]) -> str:
+    """Computed at every point, because a sweep or a rule may say which framework it is."""
+    usual = str(DEFAULTS["mode"])
+    ladder = "".join(f"{mode!r} if framework == {name!r} else " for name, mode in modes.items())
+    return f"${{{ladder}{usual!r}}}" if ladder else usual
 
 
 def _listed(value: Any) -> list[Value]:

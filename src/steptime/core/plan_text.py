@@ -20,6 +20,7 @@ EXAMPLES = {
 MOST_CHARACTERS, MOST_DOTS = 1_000_000, 1_000
 HEADER = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]\]?\s*(?:#.*)?")
 KEY = re.compile(r"""\s*(?:[\w-]+\.)*["']?([\w-]+)["']?\s*=""")
+WORD = re.compile(r"""\"[^"]*"|'[^']*'|[^\s,=#"'\[\]{}]+""")
 
 Place = tuple[str, int, str]
 """Table, its number among the tables of that name, key."""
@@ -91,6 +92,7 @@ class Lines:
     def __init__(self, text: str) -> None:
         self._lines = text.splitlines()
         self._found: dict[Place, int] = {}
+        self._words: dict[int, dict[str, int]] = {}
         counts: Counter[str | tuple[str, int]] = Counter()
         table, number = "", 0
         for line, words in enumerate(self._lines, start=1):
@@ -109,13 +111,17 @@ class Lines:
     def of(self, *places: Place, word: object = None) -> int:
         """The first of the places that exists; with a word, the line of that entry which holds it."""
         first = next((self._found[place] for place in places if place in self._found), 0)
-        if word is None or not first:
-            return first
-        after = min((line for line in self._found.values() if line > first), default=len(self._lines) + 1)
-        if after == first + 1:
-            return first
-        pattern = re.compile(rf"(?<!\w){re.escape(str(word))}(?!\w)")
-        return next((line for line in range(first, after) if pattern.search(self._lines[line - 1])), first)
+        return first if word is None or not first else self._words_from(first).get(str(word), first)
+
+    def _words_from(self, first: int) -> dict[str, int]:
+        """Of one entry, each with its first line. Read once: a list may hold tens of thousands, one a line."""
+        if first not in self._words:
+            after = min((line for line in self._found.values() if line > first), default=len(self._lines) + 1)
+            words = self._words.setdefault(first, {})
+            for line in range(first, after):
+                for word in WORD.findall(self._lines[line - 1]):
+                    words.setdefault(word.strip("\"'"), line)
+        return self._words[first]
 
 
 class _Reader:

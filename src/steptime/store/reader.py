@@ -59,7 +59,7 @@ def last_output(log: Path) -> str:
 
 def _lines(data: bytes, path: Path, problems: list[str]) -> list[dict[str, Any]]:
     """Whole lines only. A torn last one is how a killed writer ends, so it is no problem."""
-    found = []
+    found, damaged = [], []
     texts = data.split(b"\n")
     for number, text in enumerate(texts, 1):
         try:
@@ -67,9 +67,12 @@ def _lines(data: bytes, path: Path, problems: list[str]) -> list[dict[str, Any]]
         except ValueError:
             value = None
             if number < len(texts):
-                problems.append(f"{path}: line {number} is damaged and was passed over.")
+                damaged.append(number)
         if isinstance(value, dict):
             found.append(value)
+    if damaged:
+        more = f" and {len(damaged) - 1} more are" if len(damaged) > 1 else " is"
+        problems.append(f"{path}: line {damaged[0]}{more} damaged and passed over.")
     return found
 
 

@@ -12,10 +12,14 @@ NAMES = {
         "aten::convolution_backward", "aten::mkldnn_convolution", "aten::cudnn_convolution", "Conv", "FusedConv",
         "_MklNativeFusedConv2D", "_MklNativeConv2DBackpropFilterWithBias", "conv_general_dilated", "Convolution",
         "sm80_xmma_fprop_implicit_gemm_f16f16", "cudnn_infer_ampere_scudnn_winograd_128x128",
+        "void cutlass__5x_cudnn::Kernel<cutlass_tensorop_f16_s16816fprop_optimized_f16_64x64_32x5_nhwc_align8>(Params)",
+        "void cutlass__5x_cudnn::Kernel<cutlass_tensorop_f16_s16816dgrad_optimized_f16_64x64_32x5_nhwc_align8>(Params)",
+        "void cutlass__5x_cudnn::Kernel<cutlass_tensorop_s16816wgrad_optimized_f16_64x64_32x5_nhwc_align8>(Params)",
     ],
     "matrix product": [
         "aten::mm", "aten::addmm", "aten::bmm", "aten::linear", "MatMul", "_MklMatMul", "FusedGemm", "dot_general",
         "FullyConnected", "ampere_sgemm_128x64_nn", "void cutlass::Kernel2<cutlass_80_tensorop>", "dot",
+        "nvjet_sm90_hsh_128x128_64x6_1x2_h_bz_coopA_TNN", "nvjet_sm90_hsh_64x8_64x16_4x1_v_bz_bias_TNN",
     ],
     "attention": ["aten::_scaled_dot_product_flash_attention", "aten::_flash_attention_backward", "fmha_cutlassF_f16"],
     "normalisation": [

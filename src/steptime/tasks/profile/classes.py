@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-VERSION = 1  # of the table: shares of two versions are not comparable line by line
+VERSION = 2  # of the table: shares of two versions are not comparable line by line
 OTHER = "other"
 TABLE = (
     ("waiting", r"^\(device waits\)$"),
@@ -20,11 +20,11 @@ TABLE = (
      r"\bassign (add|sub)"),
     ("attention", r"attention|\bsdpa\b|\bflash\b|\bfmha\b|scaled dot product"),
     ("recurrent", r"\b(\w*lstm\w*|gru\w*|rnn\w*|mkldnn rnn\w*)\b"),
-    ("convolution", r"\bconv\w*|winograd|\b(fprop|dgrad|wgrad)\w*|implicit (convolve|gemm)|im2col|col2im"),
+    ("convolution", r"\bconv\w*|winograd|fprop|dgrad|wgrad|implicit (convolve|gemm)|im2col|col2im"),
     ("pooling", r"\w*pool\w*|reduce window|select and scatter"),
     ("normalisation", r"\w*norm(alization)?\w*\b|\bbn (fw|bw)\w*|\blrn\b|moments"),
     ("matrix product", r"\b\w*mm\b|mat ?mul|\w*gemm\w*|\w*gemv\w*|\blinear\b|\bdot( general)?\b|inner product|einsum|"
-     r"cublas|cutlass|fully connected|\bouter\b|\bger\b"),
+     r"cublas|cutlass|nvjet|fully connected|\bouter\b|\bger\b"),
     ("softmax and loss", r"softmax|\bnll\b|cross entropy|\bloss\b|log sum exp|logsumexp"),
     ("random and dropout", r"dropout|bernoulli|random|\brand\w*|philox|threefry|\brng\b|\buniform\b|\bnormal\b"),
     ("embedding, gather and scatter", r"embedding|gather|scatter|\bindex\w*|one ?hot|\btake\b|\bsort\b|top ?k"),
