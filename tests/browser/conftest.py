@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from steptime.core.foreign import ForeignRun
+from steptime.core.measurement import RankSamples
 from steptime.core.record import Attempt, Failure
 from steptime.store.blobs import Blobs
 from steptime.store.folder import FolderStore
@@ -203,8 +204,16 @@ SEEN = {
 }
 
 
+def made_rank(number: int) -> RankSamples:
+    """Of 50 steps, those of a later rank a fifth longer."""
+    stamps = [step * (1_000_000 + 200_000 * number) for step in range(51)]
+    seen = {"device_ns": None, "idle_ns": (0,) * 10, "cpu_ns": 1, "queue_ns": 0, "cut": 20, "steady": True}
+    return RankSamples(rank=number, node=f"node{number}", stamps=stamps, **seen)
+
+
 class Looked(Filled):
-    """A run that somebody looked inside, on a board that tells its power, under roofs; and one that nobody did."""
+    """A run that somebody looked inside, on a board that tells its power, under roofs; one that nobody did, and one of
+    two ranks."""
 
     def __init__(
         self, path: Path, attempt_of: Callable[..., Attempt], times_of: Callable[..., Any], write: Any
@@ -214,6 +223,8 @@ class Looked(Filled):
         board = {"sm_clock_mhz": 1980.0, "power_w": 512.5, "temperature_c": 55.0}
         self.record("looked", 1.0e6, phase="training", gpu=board, network=WORK, findings={"monitor": SEEN})
         self.record("plain", 1.0e6, phase="training", batch_size=64)
+        shared = {"devices": 2, "exchange": "allreduce", "ranks": (made_rank(0), made_rank(1))}
+        self.record("ranks", 1.2e6, phase="training", **shared)
         made = self.attempt([1] * 40, blocks=1, phase="training", network=WORK)
         found = {**INSIDE, "operators": {**INSIDE["operators"], "trace": self.trace()}}
         self.write(self.store, replace(made, task="profile", measurement=None, findings={"profile": found}))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from collections.abc import Callable
@@ -10,6 +12,9 @@ from typing import Any
 import pytest
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
+
+from steptime.guide.drawing import drawn as as_picture  # noqa: E402
+
 Opener = Callable[..., Any]
 CHART = "#chart svg"
 
@@ -97,12 +102,27 @@ def test_a_filter_can_be_removed_by_its_chip(open_page: Opener) -> None:
     assert "phase" not in page.url
 
 
-@pytest.mark.parametrize("kind", ["svg", "png", "csv", "json"])
-def test_the_view_can_be_taken_along(open_page: Opener, kind: str) -> None:
-    page = open_page("/?by=framework")
-    link = page.get_attribute(f".links a:text-is('{kind.upper()}')", "href")
+def taken(page: Any, kind: str) -> Any:
+    link = page.get_attribute(f".links a:text-is('{kind}')", "href")
     answer = page.request.get(page.evaluate("location.origin") + link)
-    assert answer.ok and len(answer.body()) > 100
+    assert answer.ok
+    return answer
+
+
+def test_pictures_hold_exactly_the_pages_data(open_page: Opener) -> None:
+    page = open_page("/?x=precision&by=framework&phase=training")
+    spec = json.loads(page.evaluate("document.getElementById('spec').textContent"))
+    assert taken(page, "JSON").json() == spec
+    for kind in ("SVG", "PNG"):
+        assert taken(page, kind).body() == as_picture(f".{kind.lower()}", spec)
+
+
+@pytest.mark.parametrize("x", ["precision", "step_time"])
+def test_the_csv_is_the_pages_table(open_page: Opener, x: str) -> None:
+    page = open_page(f"/?x={x}&by=framework&phase=training")
+    head, *lines = csv.reader(io.StringIO(taken(page, "CSV").text()))
+    assert {x, "framework", "throughput", "low", "high", "n", "run"} == set(head)
+    assert [line[-1][-8:] for line in lines] == page.locator("tbody td a").all_inner_texts()
 
 
 def test_without_javascript_the_form_asks_and_the_table_answers(open_page: Opener) -> None:
@@ -187,3 +207,83 @@ def test_people_are_told_the_known_words(chromium: Any, address: str) -> None:
     assert answer.status == 422 and "Did you mean 'framework'?" in page.inner_text(".notice")
     assert "replica_batch" in page.inner_text("main") and page.locator("nav").count() == 1
     page.close()
+
+
+def test_a_number_in_the_address_ticks_its_box(open_page: Opener, rows: list[dict[str, Any]]) -> None:
+    page = open_page("/?replica_batch=64")
+    boxes = page.locator("input[name=replica_batch][type=checkbox]")
+    assert sorted(box.get_attribute("value") for box in boxes.all()) == ["1", "64", "8"]
+    assert page.locator("input[name=replica_batch]:checked").get_attribute("value") == "64"
+    assert runs(page) == sum(row["replica_batch"] == 64 for row in rows)
+
+
+def test_a_click_keeps_every_word_of_the_question(open_page: Opener) -> None:
+    words = "by=framework&by=mode&by=precision&since=2025&until=2027-01-01&!model=none&agg=mean&rel=mode:eager"
+    page = open_page(f"/?{words}")
+    page.locator("input[name=phase][value=training]").check()
+    page.wait_for_url("**phase=training*")
+    for word in ("by=precision", "since=2025", "until=2027-01-01", "%21model=none", "agg=mean", "rel=mode%3Aeager"):
+        assert word in page.url
+
+
+def test_what_was_opened_stays_open(open_page: Opener) -> None:
+    page = open_page("/")
+    page.click("details[data-facet=replica_batch] summary")
+    page.locator("input[name=phase][value=training]").check()
+    page.wait_for_selector("a.chip")
+    assert page.locator("details[data-facet=replica_batch][open]").count() == 1
+
+
+def test_a_scaling_without_its_batch_waits_for_it(chromium: Any, address: str) -> None:
+    page = chromium.new_page()
+    page.goto(address)
+    page.select_option("#scaling", "weak")
+    page.wait_for_selector(".answer .notice[role=alert]")
+    assert "scaling and batch go together" in page.inner_text(".answer")
+    page.fill("#batch", "64")
+    page.keyboard.press("Tab")
+    page.wait_for_url("**scaling=weak*batch=64*")
+    page.wait_for_selector(CHART)
+    page.close()
+
+
+def test_the_newest_question_counts_whatever_comes_back_first(open_page: Opener) -> None:
+    page = open_page("/")
+    page.evaluate("""() => {
+        const plain = window.fetch;
+        let late = true;
+        window.fetch = (...words) => {
+            const wait = late ? 400 : 0;
+            late = false;
+            return new Promise((done) => setTimeout(done, wait)).then(() => plain(...words));
+        };
+    }""")
+    page.locator("input[name=phase][value=training]").check()
+    page.locator("input[name=precision][value=int8]").check()
+    page.wait_for_url("**precision=int8*")
+    page.wait_for_timeout(600)
+    assert "precision=int8" in page.url and page.locator("a.chip").count() == 2
+
+
+def test_a_range_of_numbers_can_be_typed(open_page: Opener, rows: list[dict[str, Any]]) -> None:
+    page = open_page("/")
+    page.click("details[data-facet=replica_batch] summary")
+    page.fill("details[data-facet=replica_batch] input:not([type=checkbox])", "8..")
+    page.keyboard.press("Tab")
+    page.wait_for_selector("a.chip:has-text('replica batch 8.. ×')")
+    assert runs(page) == sum(row["replica_batch"] >= 8 for row in rows)
+
+
+def test_the_link_can_be_copied(open_page: Opener) -> None:
+    page = open_page("/?by=framework", permissions=["clipboard-read", "clipboard-write"])
+    page.click("#copy")
+    page.wait_for_selector("#copy:text('Copied')")
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
+
+
+def test_in_the_dark_a_chart_has_light_letters_on_the_pages_own_ground(open_page: Opener) -> None:
+    page = open_page("/?by=framework", color_scheme="dark")
+    page.wait_for_selector(CHART)
+    colour = page.eval_on_selector(f"{CHART} text", "text => getComputedStyle(text).fill")
+    assert min(int(part) for part in re.findall(r"\d+", colour)) > 200
+    assert page.eval_on_selector(".chart", "chart => getComputedStyle(chart).backgroundColor") == "rgba(0, 0, 0, 0)"

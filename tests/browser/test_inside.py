@@ -110,3 +110,13 @@ def test_no_barrier_is_found(open_looked: Opener, looked: Any, barriers: Any) ->
     page.click("#show-timeline")
     page.wait_for_selector("#timeline canvas[data-spans]")
     assert barriers(page) == []
+
+
+def test_every_rank_has_its_row_without_javascript_and_without_a_barrier(
+    open_looked: Opener, looked: Any, barriers: Any
+) -> None:
+    page = open_looked(f"/run/{looked.ids['ranks']}", java_script_enabled=False)
+    assert "the slowest of 2 ranks'" in page.inner_text(".headline") and "per rank" in page.inner_text(".headline")
+    rows = [row.split("\t") for row in page.locator("#ranks tbody tr").all_inner_texts()]
+    assert [(row[0], row[1], row[5]) for row in rows] == [("0", "node0", "0.0 %"), ("1", "node1", "100.0 %")]
+    assert barriers(open_looked(f"/run/{looked.ids['ranks']}")) == []

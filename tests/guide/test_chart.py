@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steptime.guide.chart import MOST_NAMES, over_time, spec
+from steptime.guide.chart import MOST_COLOURS, MOST_NAMES, MOST_SMALL_CHARTS, over_time, spec
 from steptime.guide.index import Point
 from steptime.guide.query import from_url
 
@@ -116,3 +116,16 @@ def test_a_change_of_level_is_drawn_as_a_dashed_line() -> None:
     rows = [{"id": "a", "started": "2026-01-01", "throughput": 1.0}]
     query = from_url("")
     assert [len(over_time(query, rows, changed)["layer"]) for changed in ((), ("a",))] == [1, 2]
+
+
+@pytest.mark.parametrize(("query", "most"), [("split=server", MOST_SMALL_CHARTS), ("by=server", MOST_COLOURS)])
+def test_small_charts_and_legends_hold_no_more_names_than_can_be_read(query: str, most: int) -> None:
+    points = [Point({"model": "m", "server": f"s{number}"}, 1.0, None, None, number, "id") for number in range(100)]
+    shown = spec(from_url(query), points, lambda name: [f"s{number}" for number in range(100)])["data"]["values"]
+    assert len(shown) == most and "s99" in {value["server"] for value in shown}
+
+
+def test_the_axis_says_what_values_are_relative_to() -> None:
+    points = [Point({"devices": 2.0}, 1.0, None, None, 1, "id")]
+    title = drawn("y=efficiency", points)["layer"][-1]["encoding"]["y"]["title"]
+    assert title == "Throughput per processing unit, of the fewest's"

@@ -183,6 +183,7 @@ def test_relative_divides_by_the_baseline_of_the_same_group() -> None:
 def test_named_series_have_filters_of_their_own() -> None:
     points = indexed(ROWS).points(from_url("s=ours|framework=pytorch&s=theirs|framework=jax"))
     assert {point.groups["series"]: point.value for point in points} == {"ours": 10.0, "theirs": 20.0}
+    assert shared().matching(from_url("s=ours|framework=pytorch")) == 2
 
 
 def test_the_interval_of_a_mean_is_students() -> None:
@@ -236,3 +237,43 @@ def test_cells_are_not_made_where_every_run_is_its_own(monkeypatch: pytest.Monke
 def test_a_number_that_is_none_is_absent() -> None:
     rows = [{**ROWS[0], "throughput": value} for value in ("12.5", "fast", float("nan"), float("inf"), None)]
     assert [row["throughput"] for row in indexed(rows).listing(from_url(""))][::-1] == [12.5, None, None, None, None]
+
+
+COUNTED = [
+    {**ROWS[0], "devices": count, "throughput": speed, "throughput_per_device": speed / count, "replica_batch": size}
+    for count, speed, size in ((2.0, 20.0, 64.0), (8.0, 60.0, 1_048_576.0), (4.0, 36.0, 64.0))
+]
+
+
+@pytest.mark.parametrize("query", ["y=efficiency", "y=throughput_per_device&x=devices&rel=devices:2"])
+def test_efficiency_is_what_a_device_keeps_of_its_speed_on_the_fewest(query: str) -> None:
+    points = indexed(COUNTED).points(from_url(query))
+    assert {point.groups["devices"]: point.value for point in points} == {2: 1.0, 4: 0.9, 8: 0.75}
+
+
+def test_numbers_are_counted_as_a_question_writes_them() -> None:
+    index = indexed(COUNTED)
+    assert index.facets(from_url(""), ["replica_batch"]) == {"replica_batch": {"64": 2, "1048576": 1}}
+    assert index.matching(from_url("replica_batch=1048576")) == 1
+
+
+def test_series_are_told_apart_where_every_run_is_a_point() -> None:
+    points = indexed([{**row, "power": 1.0} for row in ROWS]).points(
+        from_url("x=power&s=ours|framework=pytorch&s=theirs|framework=jax")
+    )
+    assert Counter(point.groups["series"] for point in points) == {"ours": 2, "theirs": 1}
+
+
+def test_what_each_series_fixes_is_not_mixed() -> None:
+    index = indexed(ROWS)
+    assert index.mixed(from_url("")) == {"framework": 2}
+    assert index.mixed(from_url("s=ours|framework=pytorch&s=theirs|framework=jax")) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["replica_batch=1e999", "replica_batch=nan", "replica_batch=-1..1e-999", f"scaling=weak&batch={'9' * 400}"],
+    ids=["infinite", "none", "tiny", "long"],
+)
+def test_numbers_beyond_all_bounds_find_nothing_and_break_nothing(text: str) -> None:
+    assert indexed(COUNTED).points(from_url(text)) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ import pytest
 
 testclient = pytest.importorskip("fastapi.testclient", reason="the guide is not installed: pip install '.[guide]'")
 
-from steptime.guide.report import SEAL, STYLE  # noqa: E402
+from steptime.core.record import Failure  # noqa: E402
+from steptime.guide.desk import Desk  # noqa: E402
+from steptime.guide.query import from_url  # noqa: E402
+from steptime.guide.report import SEAL, STYLE, as_html, made  # noqa: E402
 from steptime.guide.server import app  # noqa: E402
 from steptime.guide.source import Source  # noqa: E402
 from steptime.store.folder import FolderStore  # noqa: E402
@@ -59,3 +63,34 @@ def test_a_wrong_question_has_the_guides_own_answer(guide: Any) -> None:
 
 def test_the_style_is_packed_with_the_templates() -> None:
     assert (Path(app.__code__.co_filename).parent / "static" / "report.css").is_file()
+
+
+def test_a_process_that_failed_beside_others_is_told(
+    tmp_path: Path, attempt_of: Any, times_of: Any, write: Any
+) -> None:
+    good, store = attempt_of(times_of(0, steps=40)), FolderStore(tmp_path)
+    lost = Failure(cause="crashed", reason="The worker was killed by SIGSEGV.")
+    first = write(store, good)
+    write(store, replace(good, process=1, measurement=None, failure=lost))
+    report = made(desk := Desk(Source(store)))
+    (told,) = report.failures
+    assert told.what.startswith("pytorch: crashed, The worker was killed") and told.example.startswith(first[-8:])
+    assert "Nothing failed." not in as_html(desk, report) and report.counts["failed"] == 0
+
+
+def test_a_result_of_ours_that_can_not_be_true_has_its_reason(
+    tmp_path: Path, attempt_of: Any, times_of: Any, write: Any
+) -> None:
+    store = FolderStore(tmp_path)
+    write(store, attempt_of(times_of(0, steps=40), checks={"forced_share": 0.9}))
+    (told,) = made(Desk(Source(store))).quarantine
+    assert told.what.startswith("pytorch: ") and "ok" not in told.what
+
+
+@pytest.mark.parametrize(("loss", "charts"), [(0.0, 0), (1.5, 1)])
+def test_a_chart_of_prices_needs_one_that_is_not_zero(tmp_path: Path, loss: float, charts: int) -> None:
+    desk = Desk(Source(FolderStore(tmp_path)))
+    desk.source.index.add([row(1, precision="fp32", task_loss=0.0), row(2, precision="int8", task_loss=loss)])
+    drawn = [chart for chart in made(desk).charts if chart.asked.x == "task_loss"]
+    assert len(drawn) == charts
+    assert len(made(desk, from_url("x=task_loss")).charts) == 1

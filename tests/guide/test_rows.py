@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from steptime.core.record import Failure, Record
 from steptime.guide.catalogue import DIMENSIONS, METRICS
 from steptime.guide.rows import row
@@ -50,3 +52,43 @@ def test_ranks_are_told_by_devices_nodes_exchange_and_both_batches(record_of: Ca
 def test_one_process_has_no_exchange_whatever_is_allocated_for_it(record_of: Callable[..., Record]) -> None:
     found = row(record_of(devices=4, batch_size=8))
     assert (found["exchange"], found["effective_batch"]) == ("", 8)
+
+
+BOARDS = {"cpu": "A processor", "gpus": [{"name": "NVIDIA H200"}, {"name": "NVIDIA H200"}]}
+
+
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [({}, "A processor"), ({"device": "cuda:1"}, "NVIDIA H200"), ({"device": "cuda:9"}, "cuda:9"),
+     ({"device": "cuda:0", "node_type": "h200"}, "h200")],
+)  # fmt: skip
+def test_a_processing_unit_has_the_name_that_it_gives_itself(
+    record_of: Callable[..., Record], case: dict[str, Any], name: str
+) -> None:
+    assert row(record_of(machine=BOARDS, **case))["device"] == name
+
+
+def test_a_machine_that_says_nothing_leaves_the_word_of_the_case(record_of: Callable[..., Record]) -> None:
+    assert row(record_of())["device"] == "cpu"
+
+
+def test_what_a_board_tells_and_how_long_the_start_took_are_metrics(record_of: Callable[..., Record]) -> None:
+    board = {"power_w": 500.0, "temperature_c": 50.0}
+    found = row(record_of(device="cuda:0", gpu=board, memory={"peak_allocated_bytes": 7}, phase="inference"))
+    assert (found["power"], found["temperature"], found["memory"], found["start_time"]) == (500, 50, 7, 1.75)
+    assert 0 < found["latency_p50"] <= found["latency_p90"]
+    assert row(record_of(device="cuda:0", gpu=board, devices=2, exchange="allreduce")).get("power") is None
+
+
+def test_more_arithmetic_than_the_board_can_do_is_in_quarantine(record_of: Callable[..., Record]) -> None:
+    work = {"fingerprint": "f", "unit": "images", "units_per_step": 32}
+    found = [
+        row(record_of(device="cuda:0", machine=BOARDS, network={**work, "flops_per_step": flops}))["plausible"]
+        for flops in (10**6, 10**15)
+    ]
+    assert found == ["yes", "no"]
+
+
+def test_steps_that_were_not_waited_for_are_in_quarantine(record_of: Callable[..., Record]) -> None:
+    assert row(record_of(checks={"forced_share": 0.9}))["plausible"] == "no"
+    assert row(record_of(steady=False))["plausible"] == "yes"  # noisy, and true

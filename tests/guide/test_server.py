@@ -13,6 +13,7 @@ import pytest
 testclient = pytest.importorskip("fastapi.testclient", reason="the guide is not installed: pip install '.[guide]'")
 
 from steptime.guide.access import Access  # noqa: E402
+from steptime.guide.catalogue import DIMENSIONS, METRICS  # noqa: E402
 from steptime.guide.pages import receive  # noqa: E402
 from steptime.guide.server import app  # noqa: E402
 from steptime.guide.source import Source  # noqa: E402
@@ -194,3 +195,18 @@ def test_a_record_without_sense_does_not_hide_the_others(
 def test_the_description_names_every_word_of_a_question(client: Client) -> None:
     found = client().get("/openapi.json").json()["paths"]["/api/v1/chart"]["get"]["parameters"]
     assert {"y", "x", "by", "agg", "rel", "framework", "replica_batch"} <= {one["name"] for one in found}
+
+
+def test_an_end_of_an_id_leads_to_its_run_and_nobodys_nowhere(client: Client, journal: bytes) -> None:
+    guide = client(TOKEN)
+    name = guide.post("/api/v1/runs", content=journal, headers=BEARER).json()["id"]
+    for path in (f"/run/{name[-9:]}", f"/run?id=+{name[:30]}"):
+        assert guide.get(path, headers=BEARER).headers["location"] == f"/run/{name}"
+    assert [guide.get(path, headers=BEARER).status_code for path in ("/run", "/run?id=x", "/run/%0d%0a")] == [404] * 3
+
+
+def test_the_words_page_names_every_metric_dimension_and_address(client: Client) -> None:
+    guide = client()
+    text = guide.get("/words").text
+    assert all(f"<code>{name}</code>" in text for name in (*METRICS, *DIMENSIONS))
+    assert all(path in text for path in guide.get("/openapi.json").json()["paths"])

@@ -303,3 +303,23 @@ def test_what_is_quickly_made_is_not_kept(store: FolderStore, tmp_path: Path) ->
     seen(source)
     source.close()
     assert not (tmp_path / "cache").exists()
+
+
+def test_the_original_of_an_imported_result_is_handed_over_and_never_shown(store: FolderStore) -> None:
+    imported(store, "a/b <c>.html")
+    guide = testclient.TestClient(app(Source(store)), base_url="http://127.0.0.1:8765")
+    run = seen(Source(store))[0]["id"]
+    answer = guide.get(f"/run/{run}/original")
+    assert (answer.content, answer.headers["content-type"]) == (b"a/b <c>.html", "application/octet-stream")
+    assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''b%20%3Cc%3E.html"
+    assert guide.get("/run/nobody/original").status_code == 404
+
+
+def test_what_could_not_be_read_is_told_on_every_page(store: FolderStore, measured: Measured) -> None:
+    measured()
+    (store.path / "parts").mkdir()
+    (store.path / "parts" / f"2026-01-01.{'0' * 64}.parquet").write_bytes(b"PAR1 <b>not</b>")
+    guide = testclient.TestClient(app(Source(store)), base_url="http://127.0.0.1:8765")
+    for path in ("/", "/runs", "/machines"):
+        text = guide.get(path).text
+        assert "1 thing in this store could not be read; the rest is here" in text and "2026-01-01.0000" in text

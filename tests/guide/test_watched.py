@@ -38,3 +38,9 @@ def test_a_long_series_is_drawn_with_few_points(record_of: Callable[..., Record]
 
 def test_a_run_that_nobody_watched_shows_nothing(record_of: Callable[..., Record]) -> None:
     assert watched(record_of(processes=1)) is None
+
+
+def test_what_could_not_be_seen_is_told_once(record_of: Callable[..., Record]) -> None:
+    told = seen({"seconds": [0.0, 1.0], "memory_bytes": [1, 1]}, node="n1")
+    found = watched(record_of(processes=2, findings=told, devices=2, nodes=2, exchange="allreduce"))
+    assert found is not None and found["partial"] == ["monitored: of 2 ranks at most those on n1"]

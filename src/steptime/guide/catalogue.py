@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from steptime.core.errors import unknown
 
@@ -14,6 +15,7 @@ class Dimension:
     name: str
     label: str
     number: bool = False
+    help: str = ""  # where the label alone may be misread
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Metric:
     label: str
     unit: str
     better: str  # more, or less
+    help: str = ""  # what it is, of results measured here; imported ones are as their source tells them
 
     @property
     def axis(self) -> str:
@@ -36,66 +39,67 @@ DIMENSIONS = {
     dimension.name: dimension
     for dimension in (
         Dimension("model", "Model"),
-        Dimension("phase", "Phase"),
+        Dimension("phase", "Phase", help="Training or inference."),
         Dimension("framework", "Framework"),
         Dimension("framework_version", "Framework version"),
-        Dimension("mode", "Mode"),
+        Dimension("mode", "Mode", help="How a framework runs a step: eager, compiled, graph, …"),
         Dimension("precision", "Precision"),
-        Dimension("device", "Processing unit"),
+        Dimension("device", "Processing unit", help="Its name; on a cluster the kind of node that was asked for."),
         Dimension("devices", "Number of processing units", number=True),
-        Dimension("nodes", "Nodes", number=True),
+        Dimension("nodes", "Nodes", number=True, help="The size of the cluster."),
         Dimension("interconnect", "Interconnect"),
         Dimension("exchange", "Exchange between processing units"),
-        Dimension("replica_batch", "Replica batch", number=True),
-        Dimension("effective_batch", "Effective batch", number=True),
-        Dimension("data", "Data"),
+        Dimension("replica_batch", "Replica batch", number=True, help="Of one processing unit."),
+        Dimension("effective_batch", "Effective batch", number=True, help="Of all processing units together."),
+        Dimension("data", "Data", help="Drawn on the device or in memory, or real, and where it lies."),
         Dimension("layout", "Layout"),
         Dimension("optimizer", "Optimizer"),
         Dimension("threads", "Threads", number=True),
-        Dimension("unit", "Unit"),
+        Dimension("unit", "Unit", help="What a rate counts: images, tokens, samples, …"),
         Dimension("server", "Server"),
         Dimension("launch", "Launched by"),
         Dimension("software", "Software"),
-        Dimension("source", "Source"),
+        Dimension("source", "Source", help="Who measured: steptime, or the format of an import."),
         Dimension("suite", "Suite"),
         Dimension("submitter", "Submitter"),
-        Dimension("scenario", "Scenario"),
+        Dimension("scenario", "Scenario", help="Of MLPerf's inference: offline, server, single stream, …"),
         Dimension("operator", "Operator"),
         Dimension("shape", "Operator's shape"),
         Dimension("session", "Session"),
-        Dimension("grade", "Grade"),
-        Dimension("status", "Status"),
-        Dimension("plausible", "Plausible"),
+        Dimension("grade", "Grade", help="How far a result measured here can be trusted: A, B, C; X is invalid."),
+        Dimension("status", "Status", help="ok, or why there is no result."),
+        Dimension("plausible", "Plausible", help="no: in quarantine, because it can not be true."),
     )
 }
 METRICS = {
     metric.name: metric
     for metric in (
-        Metric("step_time", "Step time", "s", "less"),
-        Metric("throughput", "Throughput", "units/s", "more"),
+        Metric("step_time", "Step time", "s", "less", "The typical time of a step, or of a batch."),
+        Metric("throughput", "Throughput", "units/s", "more", "Of all processing units, at the typical step time."),
         Metric("throughput_per_device", "Throughput per processing unit", "units/s", "more"),
         Metric("mean_time", "Mean step time", "s", "less"),
-        Metric("mean_speed", "Mean speed", "units/s", "more"),
-        Metric("latency_p50", "Latency, median", "s", "less"),
-        Metric("latency_p90", "Latency, 90th percentile", "s", "less"),
-        Metric("latency_p99", "Latency, 99th percentile", "s", "less"),
-        Metric("jitter", "Jitter of the speed", "units/s", "less"),
-        Metric("speed_uncertainty", "Uncertainty of the speed", "units/s", "less"),
+        Metric("mean_speed", "Mean speed", "units/s", "more", "Of all processing units, at the mean step time."),
+        Metric("latency_p50", "Latency, median", "s", "less", "Of a step of inference."),
+        Metric("latency_p90", "Latency, 90th percentile", "s", "less", "Of a step of inference."),
+        Metric("latency_p99", "Latency, 99th percentile", "s", "less", "Of a step of inference."),
+        Metric("jitter", "Jitter of the speed", "units/s", "less", "1.4826 × the median absolute deviation."),
+        Metric("speed_uncertainty", "Uncertainty of the speed", "units/s", "less", "Its standard error."),
         Metric("accuracy", "Accuracy", "", "more"),
         Metric("loss", "Loss", "", "less"),
         Metric("time_to_accuracy", "Time to accuracy", "s", "less"),
         Metric("cost", "Cost", "$", "less"),
-        Metric("power", "Power", "W", "less"),
+        Metric("power", "Power", "W", "less", "The board's mean, as it tells it itself."),
         Metric("energy", "Energy", "J", "less"),
-        Metric("temperature", "Temperature", "°C", "less"),
+        Metric("temperature", "Temperature", "°C", "less", "The board's mean, as it tells it itself."),
         Metric("bandwidth", "Bandwidth", "B/s", "more"),
-        Metric("memory", "Peak memory", "B", "less"),
-        Metric("utilisation", "Accelerators busy", "", "more"),
+        Metric("memory", "Peak memory", "B", "less", "Allocated on a GPU; of the whole process on a watched CPU."),
+        Metric("utilisation", "Accelerators busy", "", "more", "A share of the time, as a monitor saw it."),
         Metric("score", "Score", "", "more"),
-        Metric("cpu_time", "CPU time per step", "s", "less"),
-        Metric("flops", "Network's arithmetic", "FLOP/s", "more"),
-        Metric("task_metric", "Task metric", "", "more"),
-        Metric("task_loss", "Loss of the task metric", "percentage points", "less"),
+        Metric("start_time", "Start", "s", "less", "Import, build and first step, with tracing and compiling."),
+        Metric("cpu_time", "CPU time per step", "s", "less", "Of one process, all threads together."),
+        Metric("flops", "Network's arithmetic", "FLOP/s", "more", "What the network needs by the time that it took."),
+        Metric("task_metric", "Task metric", "", "more", "After the change of precision."),
+        Metric("task_loss", "Loss of the task metric", "percentage points", "less", "By the change of precision."),
         Metric("disagreement", "Top-1 that differs from fp32", "%", "less"),
         Metric("logit_error", "Largest logit error of fp32's rms", "", "less"),
     )
@@ -112,3 +116,8 @@ def metric(name: str) -> Metric:
     if name not in METRICS:
         raise unknown("metric", name, METRICS)
     return METRICS[name]
+
+
+def word(value: Any) -> str:
+    """As a question writes it and as people read it: 64, not 64.0."""
+    return f"{value:.15g}" if isinstance(value, float) else str(value)

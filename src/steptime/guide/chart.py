@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any
 
-from steptime.guide.catalogue import DIMENSIONS, METRICS
+from steptime.guide.catalogue import DIMENSIONS, METRICS, word
 from steptime.guide.index import Point
-from steptime.guide.query import Query
+from steptime.guide.query import FEWEST, Query, said
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 # Okabe and Ito's colours, which people who see colours differently can tell apart.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#000000", "#B8A000", "#7B4FA3")
-MOST_NAMES = 40  # that can be read below an axis
+MOST_NAMES, MOST_COLOURS, MOST_SMALL_CHARTS = 40, 30, 24  # that can be read below an axis, in a legend, on a page
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left", "triangle-right")
 
 
@@ -30,7 +30,9 @@ def spec(query: Query, points: list[Point], known: Callable[[str], list[str]]) -
     )
     places = {}
     if by and query.x in DIMENSIONS and (query.bars or not DIMENSIONS[query.x].number):
-        places = {"xOffset": {"field": _field(coloured), "type": "nominal"}}  # side by side, not on top of each other
+        order = colour["color"]["scale"].get("domain")  # as bars have it by themselves: their intervals must agree
+        side_by_side = {"field": _field(coloured), "type": "nominal", **({"sort": order} if order else {})}
+        places = {"xOffset": side_by_side}
     told = {"y": any(p.low is not None for p in points), "x": any(p.x_low is not None for p in points)}
     ends = [end for end in ("y", *(["x"] if query.x in METRICS else [])) if told[end]]
     tips = {"tooltip": [{"field": name} for name in ("x", "value", "n", *by, "run")]}
@@ -71,18 +73,25 @@ def _all(names: tuple[str, ...], known: Callable[[str], list[str]]) -> list[str]
     if len(names) != 1:
         return []
     numbers = names[0] in DIMENSIONS and DIMENSIONS[names[0]].number
-    return [f"{value:g}" for value in sorted(map(float, known(names[0])))] if numbers else sorted(known(names[0]))
+    return [word(value) for value in sorted(map(float, known(names[0])))] if numbers else sorted(known(names[0]))
 
 
 def readable(query: Query, points: list[Point]) -> list[Point]:
-    """Of an axis with too many names, those that most runs speak of; the table has all."""
-    if query.x in METRICS or DIMENSIONS[query.x].number:
-        return points
+    """Of an axis, a legend or small charts with too many names, those that most runs speak of; the table has all."""
+    limits = {**dict.fromkeys(query.by, MOST_COLOURS), query.split: MOST_SMALL_CHARTS}
+    if query.x in DIMENSIONS and not DIMENSIONS[query.x].number:
+        limits |= {query.x: MOST_NAMES}
+    for name in filter(None, limits):
+        points = _commonest(name, limits[name], points)
+    return points
+
+
+def _commonest(name: str, most: int, points: list[Point]) -> list[Point]:
     counts: Counter[str] = Counter()
     for point in points:
-        counts[str(point.groups[query.x])] += point.n
-    kept = dict(counts.most_common(MOST_NAMES))
-    return [point for point in points if str(point.groups[query.x]) in kept]
+        counts[str(point.groups[name])] += point.n
+    kept = dict(counts.most_common(most))
+    return [point for point in points if str(point.groups[name]) in kept]
 
 
 def _channel(
@@ -122,9 +131,7 @@ def _field(names: tuple[str, ...]) -> str:
 
 def _word(names: tuple[str, ...], point: Point) -> str:
     values = [point.groups.get(name) for name in names]
-    return " ".join(
-        "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value) for value in values
-    )
+    return " ".join("–" if value is None else word(value) for value in values)
 
 
 def _axes(query: Query) -> dict[str, Any]:
@@ -161,13 +168,14 @@ def _interval(query: Query, end: str, colour: dict[str, Any]) -> dict[str, Any]:
 def _label(query: Query) -> str:
     metric = METRICS[query.y]
     if query.rel:
-        return f"{metric.label}, of {query.rel.partition(':')[2]}'s"
+        value = query.rel.partition(":")[2]
+        return f"{metric.label}, of {f'the {value}' if value == FEWEST else value}'s"
     spread = " ± standard deviation" if query.err == "deviation" else ""
     return metric.axis if query.x in METRICS else f"{metric.axis} ({query.agg}{spread})"
 
 
 def _title(query: Query) -> dict[str, Any]:
-    fixed = ", ".join(f"{'not ' if key[0] == '!' else ''}{' or '.join(values)}" for key, values in query.where)
+    fixed = ", ".join(said(key, *values) for key, values in query.where)
     labels = (METRICS.get(name) or DIMENSIONS[name] for name in (query.y, query.x))
     return {"text": " against ".join(known.label for known in labels), "subtitle": fixed}
 

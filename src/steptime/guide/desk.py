@@ -21,7 +21,7 @@ from steptime.core.foreign import ForeignRun
 from steptime.core.record import Record
 from steptime.guide.catalogue import DIMENSIONS, METRICS
 from steptime.guide.index import Index
-from steptime.guide.query import Query, from_url
+from steptime.guide.query import Query, from_url, said
 from steptime.guide.rows import Row
 from steptime.guide.source import Source
 
@@ -38,7 +38,9 @@ class Desk:
             "number": number, "scaled": scaled, "inline_json": inline_json, "duration": duration, "bytes": byte_count,
             "clock": clock,
         }  # fmt: skip
-        self.templates.globals |= {"version": __version__, "dimensions": DIMENSIONS, "metrics": METRICS, "quote": quote}
+        self.templates.globals |= {
+            "version": __version__, "dimensions": DIMENSIONS, "metrics": METRICS, "quote": quote, "said": said,
+        }  # fmt: skip
 
     @property
     def index(self) -> Index:
@@ -63,7 +65,8 @@ class Desk:
         return {"id": record.attempts[0].id, "case": record.case.to_dict(), "status": record.status, **outcome}
 
     def page(self, template: str, **values: Any) -> HTMLResponse:
-        return HTMLResponse(self.templates.get_template(template).render(trouble=self.source.trouble, **values))
+        told = {"trouble": self.source.trouble, "problems": list(dict.fromkeys(self.source.store.problems))}
+        return HTMLResponse(self.templates.get_template(template).render(**told, **values))
 
 
 def asked(request: Request, *but: str) -> Query:
@@ -76,7 +79,7 @@ def number(value: Any) -> str:
     """Four digits that matter, with thousands told apart."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return "" if value is None else str(value)
-    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) >= 9_999.5 else f"{value:.4g}"
 
 
 def scaled(value: Any, unit: str) -> str:

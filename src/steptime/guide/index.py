@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -9,12 +10,13 @@ from typing import Any
 
 from steptime.analysis import intervals
 from steptime.guide import sql
-from steptime.guide.catalogue import ALONE, DIMENSIONS, METRICS
-from steptime.guide.query import Query, Where
+from steptime.guide.catalogue import ALONE, DIMENSIONS, METRICS, word
+from steptime.guide.query import FEWEST, Query, Where
 from steptime.guide.rows import ENDS, Row
 from steptime.guide.table import Table
 
-MOST_POINTS = 5_000
+Groups = tuple[tuple[str, Any], ...]
+MOST_POINTS = 5_000  # where every run is one
 BY_CELLS = ("best", "min", "max", "mean")
 
 
@@ -45,10 +47,9 @@ class Index(Table):
         if query.x in METRICS:
             return self._scattered(query)
         found, cells = [], self._by_cells(query) and query.agg in BY_CELLS and query.err != "iqr"
-        for name, own in query.series or (("", ()),):
-            for row in self._named(sql.chart(query, (*query.conditions, *own), cells=cells)):
-                groups = {key: row[key] for key in query.groups} | ({"series": name} if name else {})
-                found.append(_point(query, groups, row))
+        for name, where in query.parts:
+            for row in self._named(sql.chart(query, where, cells=cells)):
+                found.append(_point(query, _groups(query, name, row), row))
         return related(query, found)
 
     def facets(self, query: Query, names: Sequence[str]) -> dict[str, dict[str, int]]:
@@ -56,7 +57,7 @@ class Index(Table):
         counts: dict[str, dict[str, int]] = {name: {} for name in names}
         for name, value, count in self._asked(*sql.facets(query, query.conditions, names, cells=cells)):
             if value is not None:
-                counts[name][value] = count
+                counts[name][word(float(value)) if DIMENSIONS[name].number else value] = count
         return {
             name: dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))) for name, found in counts.items()
         }
@@ -66,8 +67,10 @@ class Index(Table):
         names = [name for name in DIMENSIONS if name not in ALONE]
         if query.x in METRICS:
             return {}
-        found = dict(self._asked(*sql.mixed(query, query.conditions, names, cells=self._by_cells(query))))
-        return {name: found[name] for name in names if found.get(name, 0) > 1}
+        most: Counter[str] = Counter()
+        for _, where in query.parts:
+            most |= Counter(dict(self._asked(*sql.mixed(query, where, names, cells=self._by_cells(query)))))
+        return {name: most[name] for name in names if most[name] > 1}
 
     def listing(self, query: Query, limit: int = 50, after: tuple[str, str] | None = None) -> list[Row]:
         return self._named(sql.listing(query, query.conditions, limit, after))
@@ -86,7 +89,8 @@ class Index(Table):
     def matching(self, query: Query, *, valued: bool = True) -> int:
         """How many runs; `valued`: only those that have the metric."""
         cells = self._by_cells(query)
-        test, values = sql.tested(query, query.conditions, cells=cells, valued=valued)
+        parts = [sql.tested(query, where, cells=cells, valued=valued) for _, where in query.parts]
+        test, values = " OR ".join(f"({text})" for text, _ in parts), [one for _, bound in parts for one in bound]
         count = f"sum({sql.quoted(query.y + '_n') if valued else 'cell_runs'})" if cells else "count(*)"
         return int(self._asked(f"SELECT {count} FROM {self._source(cells)} WHERE {test}", values)[0][0] or 0)
 
@@ -98,11 +102,11 @@ class Index(Table):
         return self.has_cells and not (query.since or query.until) and not _names_session(query)
 
     def _scattered(self, query: Query) -> list[Point]:
-        found = []
-        for row in self._named(sql.scatter(query, query.conditions, MOST_POINTS)):
-            (value, low, high), x = ([row[f"{name}{end}"] for end in ENDS] for name in (query.y, query.x))
-            groups = {name: row[name] for name in query.groups}
-            found.append(Point(groups, value, low, high, 1, row["id"], *x))
+        found: list[Point] = []
+        for name, where in query.parts:
+            for row in self._named(sql.scatter(query, where, MOST_POINTS - len(found))):
+                (value, low, high), x = ([row[f"{axis}{end}"] for end in ENDS] for axis in (query.y, query.x))
+                found.append(Point(_groups(query, name, row), value, low, high, 1, row["id"], *x))
         return found
 
     def _asked(self, text: str, values: list[Any]) -> list[tuple[Any, ...]]:
@@ -113,6 +117,10 @@ class Index(Table):
         cursor = self.database.cursor().execute(*statement)
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def _groups(query: Query, series: str, row: Row) -> dict[str, Any]:
+    return {key: row[key] for key in query.groups} | ({"series": series} if series else {})
 
 
 def _point(query: Query, groups: dict[str, Any], row: Row) -> Point:
@@ -153,7 +161,7 @@ def related(query: Query, points: list[Point]) -> list[Point]:
     if not query.rel:
         return points
     name, _, wanted = query.rel.partition(":")
-    base = {_rest(point, name): point.value for point in points if str(point.groups[name]) == wanted}
+    base = _baselines(name, wanted, points)
     found = []
     for point in points:
         if scale := base.get(_rest(point, name)):
@@ -162,7 +170,15 @@ def related(query: Query, points: list[Point]) -> list[Point]:
     return found
 
 
-def _rest(point: Point, name: str) -> tuple[tuple[str, Any], ...]:
+def _baselines(name: str, wanted: str, points: list[Point]) -> dict[Groups, float]:
+    told = [point for point in points if point.groups[name] is not None]
+    if wanted == FEWEST:
+        most_first = sorted(told, key=lambda point: -point.groups[name])
+        return {_rest(point, name): point.value for point in most_first}  # the last of each stays
+    return {_rest(point, name): point.value for point in told if word(point.groups[name]) == wanted}
+
+
+def _rest(point: Point, name: str) -> Groups:
     return tuple(sorted((key, value) for key, value in point.groups.items() if key != name))
 
 

@@ -8,7 +8,7 @@ from math import exp, log, sqrt
 from typing import Any
 
 from steptime.analysis.intervals import Ends, ratio, student_quantile
-from steptime.guide.catalogue import ALONE, DIMENSIONS, METRICS
+from steptime.guide.catalogue import ALONE, DIMENSIONS, METRICS, word
 from steptime.guide.rows import Row
 
 WORK = ("model", "phase", "unit", "operator", "shape")
@@ -84,7 +84,7 @@ def _values(name: str, rows: list[Row]) -> str:
 
 
 def _word(value: Any) -> str:
-    return "–" if value in (None, "") else f"{value:g}" if isinstance(value, float) else str(value)
+    return "–" if value in (None, "") else word(value)
 
 
 def _pair(metric: str, a: Row, b: Row, differs: list[str]) -> Pair:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from urllib.parse import parse_qsl, urlencode
 
 from steptime.core.errors import SteptimeError, unknown
-from steptime.guide.catalogue import DIMENSIONS, METRICS, Dimension
+from steptime.guide.catalogue import ALONE, DIMENSIONS, METRICS, Dimension, word
 
 Where = tuple[tuple[str, tuple[str, ...]], ...]
 CHOICES = {
@@ -18,6 +19,10 @@ CHOICES = {
 }
 PLAIN = ("y", "x", "split", "agg", "err", "mark", "log", "scaling", "batch", "rel", "since", "until")
 BATCH = {"weak": "replica_batch", "strong": "effective_batch"}
+FEWEST = "fewest"
+EFFICIENCY = {"y": "throughput_per_device", "rel": f"devices:{FEWEST}"}
+"""What y=efficiency is short for: scaling, weak or strong, is how much of its speed a processing unit keeps."""
+MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d)?)?)?)?)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -35,8 +40,8 @@ class Query:
     log: str = ""
     scaling: str = ""  # what `batch` means: of one device (weak) or of all together (strong)
     batch: str = ""
-    rel: str = ""  # DIMENSION:VALUE, the series that every value is divided by
-    since: str = ""  # ISO 8601
+    rel: str = ""  # DIMENSION:VALUE, the series that every value is divided by; `devices:fewest` takes the fewest
+    since: str = ""  # the beginning of an ISO 8601 moment: a year, a month, a day, …
     until: str = ""
     where: Where = ()
     series: tuple[tuple[str, Where], ...] = ()  # named ones, each with filters of its own beside the shared ones
@@ -53,6 +58,9 @@ class Query:
             _known(name)
         for conditions in (self.where, *(own for _, own in self.series)):
             check(conditions)
+        for moment in filter(None, (self.since, self.until)):
+            if not MOMENT.fullmatch(moment):
+                raise SteptimeError(f"since and until are days, as 2026-01-31, or 2026-01-31T12:00; found {moment!r}.")
         self._check_relations()
 
     def _check_relations(self) -> None:
@@ -60,11 +68,14 @@ class Query:
             raise SteptimeError(
                 f"scaling and batch go together, as in scaling=weak&batch=128; found {self.to_url()!r}."
             )
-        name, colon, _ = self.rel.partition(":")
-        if self.rel and (not colon or name not in (*self.by, self.x)):
+        name, colon, value = self.rel.partition(":")
+        if self.rel and (not colon or name not in (*self.by, self.x) or self.x in METRICS):
             raise SteptimeError(
-                f"rel is DIMENSION:VALUE of x or by, as in by=framework&rel=framework:pytorch; found {self.rel!r}."
+                "rel is DIMENSION:VALUE of x or by, and x a dimension, as in by=framework&rel=framework:pytorch; "
+                f"found {self.rel!r}."
             )
+        if value == FEWEST and not DIMENSIONS[name].number:
+            raise SteptimeError(f"{FEWEST} is said of numbers, as in x=devices&rel=devices:{FEWEST}; not of {name}.")
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -79,10 +90,19 @@ class Query:
     @property
     def conditions(self) -> Where:
         """All of them, with what is left out unless asked for."""
-        named = {key.lstrip("!") for key, _ in self.where}
+        return self._with(())
+
+    @property
+    def parts(self) -> tuple[tuple[str, Where], ...]:
+        """Each named series with all its conditions; where there is none the question itself, without a name."""
+        return tuple((name, self._with(own)) for name, own in self.series) or (("", self.conditions),)
+
+    def _with(self, own: Where) -> Where:
+        where = (*self.where, *own)
+        named = {key.lstrip("!") for key, _ in where}
         usual = (("status", ("ok",)), ("plausible", ("yes",)))
         size = ((BATCH[self.scaling], (self.batch,)),) if self.scaling else ()
-        return (*self.where, *size, *(pair for pair in usual if pair[0] not in named))
+        return (*where, *size, *(pair for pair in usual if pair[0] not in named))
 
     def to_url(self) -> str:
         """Without what is a default anyway."""
@@ -109,14 +129,28 @@ def from_url(text: str) -> Query:
             series.append((name, gathered(parse_qsl(own, keep_blank_values=True))))
         else:
             where.append((key, value))
+    if plain.get("y") == "efficiency":
+        plain = {"x": "devices", **plain, **EFFICIENCY}
     return Query(**plain, by=tuple(dict.fromkeys(by)), where=gathered(where), series=tuple(series))
 
 
 def gathered(pairs: list[tuple[str, str]]) -> Where:
     found: dict[str, list[str]] = {}
     for key, value in pairs:
-        found.setdefault(key, []).append(value)
+        found.setdefault(key, []).append(_spelled(key, value))
     return tuple((key, tuple(dict.fromkeys(values))) for key, values in found.items())
+
+
+def _spelled(key: str, value: str) -> str:
+    """A number has one spelling, so that one address is one question: 64, not 64.0."""
+    known = DIMENSIONS.get(key.removeprefix("!"))
+    if known is None or not known.number:
+        return value
+    try:
+        number = float(value)
+    except ValueError:  # a range, or what is refused later
+        return value
+    return word(number) if float(word(number)) == number else value
 
 
 def check(where: Where) -> None:
@@ -124,6 +158,13 @@ def check(where: Where) -> None:
         if _known(key.removeprefix("!")).number:
             for value in values:
                 bounds(value)
+
+
+def said(key: str, *values: str) -> str:
+    """A condition in words; what would be a riddle without its name has it."""
+    name = key.removeprefix("!")
+    label = f"{DIMENSIONS[name].label.lower()} " if DIMENSIONS[name].number or name in ALONE else ""
+    return f"{'not ' if key != name else ''}{label}{' or '.join(values)}"
 
 
 def bounds(text: str) -> tuple[float | None, float | None]:

@@ -28,7 +28,7 @@ from steptime.guide.growth import grown
 from steptime.guide.index import Point
 from steptime.guide.pages.run import command
 from steptime.guide.query import Query, Where
-from steptime.guide.rows import Row
+from steptime.guide.rows import Row, quarantine
 from steptime.guide.summary import headline
 from steptime.guide.views import usual
 
@@ -127,12 +127,12 @@ def made(desk: Desk, asked: Query | None = None) -> Report:
         query=query.to_url(),
         headline=headline(desk, views[0] if views else query, _of(desk, views[0]) if views else rows),
         counts=counts,
-        charts=[chart for view in views if (chart := _chart(desk, view)).points],
+        charts=[chart for view in views if _says(chart := _chart(desk, view), asked is not None)],
         own=own,
         scaling=[table for view in views for table in grown(_of(desk, view), view)],
         proofs=proofs(records, known)[:MOST_LINES],
         certificates=[one for one in known if any(covering(record.last, [one]) for record in records)],
-        failures=_reasons(desk, failed),
+        failures=[*_reasons(desk, failed), *_losses(records)],
         quarantine=_reasons(desk, doubted),
         flags=_doubts(own, runs),
         sources=_sources(desk, query),
@@ -203,6 +203,12 @@ def _chart(desk: Desk, query: Query) -> Chart:
     return Chart(query, words, Markup(svg), names, points, mixed)
 
 
+def _says(chart: Chart, was_asked_for: bool) -> bool:
+    """An axis on which all is 0 shows nothing, as where no precision but fp32 has a price; one may still ask for it."""
+    axes = ([point.value for point in chart.points], [point.x for point in chart.points if point.x is not None])
+    return bool(chart.points) and (was_asked_for or all(any(axis) for axis in axes if axis))
+
+
 def _failed(query: Query) -> Query:
     return replace(query, where=(*_without(query.where, "status", "plausible"), ("!status", ("ok",))))
 
@@ -224,9 +230,22 @@ def _reasons(desk: Desk, query: Query) -> list[Told]:
         why = str(row["status"])
         if isinstance(run, ForeignRun):
             why = f"{run.source}: {run.quarantine or run.failure}"
+        elif run is not None and row["plausible"] == "no":
+            why = f"{row['framework']}: {quarantine(run, result(run))}"
         elif run is not None and run.failures:
             why = f"{row['framework']}: {run.failures[-1].cause}, {run.failures[-1].reason}"
         found.setdefault(NUMBER.sub("#", why), []).append(f"{row['id'][-8:]}: {why.partition(': ')[2] or why}")
+    return _counted(found)
+
+
+def _losses(records: Sequence[Record]) -> list[Told]:
+    """Processes that failed beside others, which measured the case."""
+    found: dict[str, list[str]] = {}
+    for record in records:
+        for failure in record.failures:
+            why = f"{record.case.framework}: {failure.cause}, {failure.reason}"
+            said = f"{record.attempts[0].id[-8:]}: {failure.reason}"
+            found.setdefault(f"{NUMBER.sub('#', why)} (a process; others measured the case)", []).append(said)
     return _counted(found)
 
 

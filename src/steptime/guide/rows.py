@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from statistics import fmean
 from typing import Any
 
 from steptime.analysis.data_type import data_type
+from steptime.analysis.plausibility import implausible
 from steptime.analysis.result import Result, result
 from steptime.analysis.throughput import Estimate
+from steptime.analysis.usage import usage
 from steptime.core.record import Attempt, Record
 from steptime.guide.catalogue import DIMENSIONS, METRICS
 
@@ -15,6 +18,9 @@ Row = dict[str, Any]
 ENDS = ("", "_low", "_high")
 COLUMNS = {**dict.fromkeys(DIMENSIONS), **dict.fromkeys(f"{name}{end}" for name in METRICS for end in ENDS)}
 """Names of a row beside id and started, in the catalogue's order."""
+LATENCIES = {50.0: "latency_p50", 90.0: "latency_p90", 99.0: "latency_p99"}
+UNTRUE = ("unsynchronised", "clock_drift")
+"""Invalid results whose times are wrong; of others that are invalid, times are right and mean little."""
 
 
 def rows(records: Iterable[Record]) -> list[Row]:
@@ -23,14 +29,37 @@ def rows(records: Iterable[Record]) -> list[Row]:
 
 def row(record: Record) -> Row:
     """A failure has its dimensions and no metrics."""
-    found = {"id": record.attempts[0].id, "started": record.attempts[0].started, **_dimensions(record)}
+    found = {"id": record.attempts[0].id, "started": record.attempts[0].started, **dimensions(record)}
     if not record.measurements:
         return found
     numbers = result(record)
-    return {**found, "grade": numbers.grade, "unit": numbers.throughput.unit, **_speed(numbers), **_price(record)}
+    found |= {"grade": numbers.grade, "unit": numbers.throughput.unit}
+    found |= {"plausible": "no" if quarantine(record, numbers) else "yes"}
+    return {**found, **_speed(numbers), **_beside(record, numbers), **_price(record)}
 
 
-def _dimensions(record: Record) -> Row:
+def quarantine(record: Record, numbers: Result) -> str:
+    """Why a result measured here can not be true; nothing where it can. A network may hold convolutions, which quick
+    algorithms compute with less arithmetic."""
+    for flag in numbers.flags:
+        if flag.level == "invalid" and flag.name in UNTRUE:
+            return flag.evidence
+    told = {"device": processing_unit(record), "precision": record.case.precision, "devices": record.case.ranks}
+    flops = numbers.model_flops_per_second
+    return implausible({**told, "operator": "convolution"}, {} if flops is None else {"flops": flops})
+
+
+def processing_unit(record: Record) -> str:
+    """On a cluster the kind of node that was asked for; else what the board, or the processor, calls itself."""
+    case, machine = record.case, record.last.machine
+    kind, _, number = case.device.partition(":")
+    boards = [board.get("name") for board in machine.get("gpus") or ()]
+    name = machine.get("cpu") if kind == "cpu" else next(iter(boards[int(number or 0) :]), "")
+    return str(case.node_type or name or case.device)
+
+
+def dimensions(record: Record) -> Row:
+    """What is known of a run before it is measured."""
     case, last = record.case, record.last
     version = last.software.get(case.framework, "")
     return {
@@ -40,7 +69,7 @@ def _dimensions(record: Record) -> Row:
         "framework_version": version,
         "mode": case.mode,
         "precision": case.precision,
-        "device": case.node_type or case.device,  # on a cluster: the kind of node that was asked for
+        "device": processing_unit(record),
         "devices": case.devices,
         "replica_batch": case.batch_size,
         "effective_batch": case.ranks * case.batch_size,
@@ -76,6 +105,30 @@ def _speed(numbers: Result) -> Row:
     spread = numbers.speed_numbers
     found |= {"jitter": spread.speed_jitter, "speed_uncertainty": spread.speed_uncertainty}
     return {**found, "cpu_time": numbers.cpu_seconds_per_step, "flops": numbers.model_flops_per_second}
+
+
+def _beside(record: Record, numbers: Result) -> Row:
+    """What was seen besides time. A board's readings are of one board: of several ranks they would tell a part."""
+    found: Row = {"start_time": sum(numbers.start_seconds.values()) or None}
+    if record.case.phase == "inference":
+        told = {LATENCIES.get(one.percent): one.seconds for one in numbers.percentiles_seconds}
+        found |= {name: told.get(name) for name in LATENCIES.values()}
+    seen = [watched for attempt in record.attempts if (watched := usage(attempt))]
+    if record.case.device == "cpu":
+        peaks = [one["memory_bytes"]["most"] for one in seen if "memory_bytes" in one and "partial" not in one]
+        return {**found, "memory": max(peaks, default=None)}
+    found["memory"] = numbers.memory_bytes.get("peak_allocated_bytes")
+    if record.case.ranks > 1:
+        return found
+    readings = [block.gpu for one in record.measurements for block in one.blocks if block.gpu]
+    for name, channel in (("power", "power_w"), ("temperature", "temperature_c")):
+        found[name] = _mean([reading[channel] for reading in readings if channel in reading])
+    board = f"gpu{record.case.device.partition(':')[2]}.utilisation"
+    return {**found, "utilisation": _mean([one[board]["mean"] for one in seen if board in one])}
+
+
+def _mean(values: list[float]) -> float | None:
+    return fmean(values) if values else None
 
 
 def _told(name: str, estimate: Estimate) -> Row:

@@ -15,7 +15,19 @@ from steptime.core.errors import SteptimeError, UnknownWord
 from steptime.guide.access import COOKIE, Access, without_token
 from steptime.guide.catalogue import DIMENSIONS, METRICS
 from steptime.guide.desk import Desk
-from steptime.guide.pages import campaigns, compare, explore, history, machines, receive, report, runs, trace
+from steptime.guide.pages import (
+    campaigns,
+    compare,
+    explore,
+    history,
+    machines,
+    original,
+    receive,
+    report,
+    runs,
+    trace,
+    words,
+)
 from steptime.guide.report import SEAL
 from steptime.guide.source import Source
 
@@ -48,7 +60,7 @@ def app(source: Source, access: Access | None = None, running: campaigns.Campaig
     server.middleware("http")(_guard(desk, access))
     server.add_exception_handler(SteptimeError, _refusal(desk))
     server.add_exception_handler(HTTPException, _absence(desk))
-    for page in (explore, runs, compare, history, machines, report, trace):
+    for page in (explore, runs, compare, history, machines, original, report, trace, words):
         page.add(server, desk)
     campaigns.add(server, desk, running)
     receive.add(server, desk, access)

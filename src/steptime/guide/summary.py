@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from steptime.analysis.wording import digits
-from steptime.guide.catalogue import ALONE, DIMENSIONS, METRICS
+from steptime.guide.catalogue import ALONE, DIMENSIONS, METRICS, word
 from steptime.guide.desk import Desk
 from steptime.guide.matching import WORK, Table, matched
 from steptime.guide.pages.compare import certified
@@ -82,5 +82,5 @@ def _best(metric: str, rows: Sequence[Row]) -> str:
     sure = f" ({digits(low)} … {digits(high)})" if low and high else ""
     unit = known.unit.replace("units", best.get("unit") or "units")
     words = [str(best[name]) for name in TOLD if best.get(name)]
-    words += [f"batch {best['replica_batch']:g}"] if best.get("replica_batch") else []
+    words += [f"batch {word(best['replica_batch'])}"] if best.get("replica_batch") else []
     return f"The best {known.label.lower()} is {digits(best[metric])} {unit}{sure}: {', '.join(words)}."

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from steptime.guide.catalogue import METRICS
+from steptime.guide.catalogue import METRICS, word
 from steptime.guide.query import Query
 from steptime.guide.rows import Row
 
@@ -51,13 +51,9 @@ def focused(query: Query, rows: Sequence[Row], free: Sequence[str] = ()) -> Quer
         return None
     fixed = {name: value for name, value in zip(names, key, strict=True) if value not in (None, "")}
     differs = [name for name in fixed if len({row.get(name) for row in rows}) > 1 or name == "source"]
-    return replace(query, where=tuple((name, (_word(fixed[name]),)) for name in differs))
+    return replace(query, where=tuple((name, (word(fixed[name]),)) for name in differs))
 
 
 def _shows(query: Query, rows: Sequence[Row]) -> tuple[int, int, int]:
     points = Counter(tuple(row.get(name) for name in query.groups) for row in rows)
     return len({row[query.x] for row in rows}), len(points), len(rows)
-
-
-def _word(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

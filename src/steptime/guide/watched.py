@@ -43,7 +43,9 @@ def watched(record: Record) -> dict[str, Any] | None:
     rows = [_row(label, [value["value"] for value in values if value["what"] == label]) for label in labels]
     shares = [found["monitor_share"] for found in seen if "monitor_share" in found]
     told = dict.fromkeys(word for found in seen for word in (*found.get("absent", ()), found.get("problem")) if word)
-    return {"spec": over_time(values), "rows": rows, "share": max(shares, default=None), "told": list(told)}
+    parts = list(dict.fromkeys(found["partial"] for found in seen if "partial" in found))
+    about = {"share": max(shares, default=None), "told": list(told), "partial": parts}
+    return {"spec": over_time(values), "rows": rows, **about}
 
 
 def _channel(name: str) -> tuple[str, float] | None:

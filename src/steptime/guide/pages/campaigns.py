@@ -18,6 +18,7 @@ Campaigns = Callable[[], list[dict[str, Any]]]
 def add(server: FastAPI, desk: Desk, campaigns: Campaigns) -> None:
     @server.get("/campaigns", response_class=HTMLResponse)
     def campaigns_page() -> Response:
+        """How far campaigns are."""
         found = campaigns()
         live = any(not one.get("is_over", False) for one in found)
         seconds = LIVE_SECONDS if live else IDLE_SECONDS
@@ -25,4 +26,5 @@ def add(server: FastAPI, desk: Desk, campaigns: Campaigns) -> None:
 
     @server.get("/api/v1/campaigns")
     def campaigns_json() -> dict[str, Any]:
+        """How far campaigns are."""
         return {"campaigns": campaigns()}

@@ -31,6 +31,7 @@ class Side:
 def add(server: FastAPI, desk: Desk) -> None:
     @server.get("/compare", response_class=HTMLResponse)
     def compare(request: Request, a: str = "", b: str = "", show: str = "all") -> Response:
+        """Two runs, or two questions, side by side: a=…&b=…"""
         if picked := request.query_params.getlist("run"):
             return _ticked(picked)
         if show not in SHOWS:

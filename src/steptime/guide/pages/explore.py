@@ -12,20 +12,20 @@ from fastapi.responses import HTMLResponse
 
 from steptime.analysis.scaling import METHOD
 from steptime.core.errors import SteptimeError
-from steptime.guide.catalogue import DIMENSIONS, METRICS
+from steptime.guide.catalogue import DIMENSIONS, METRICS, word
 from steptime.guide.chart import readable, spec
 from steptime.guide.desk import Desk, asked
 from steptime.guide.drawing import drawn
-from steptime.guide.growth import GROWS, MOST_ROWS, grown
-from steptime.guide.index import Index, Point
+from steptime.guide.growth import GROWS, MOST_ROWS, MOST_TABLES, grown
+from steptime.guide.index import MOST_POINTS, Index, Point
 from steptime.guide.parameters import QUESTION
-from steptime.guide.query import CHOICES, Query, Where
+from steptime.guide.query import CHOICES, Query, Where, said
 
 FACETS = (
     "phase", "framework", "model", "precision", "mode", "device", "devices", "replica_batch", "data", "server",
-    "software", "source", "suite", "submitter",
+    "software", "source", "effective_batch", "nodes", "interconnect", "suite", "submitter",
 )  # fmt: skip
-SHOWN_VALUES = 12
+SHOWN_VALUES, MOST_LINES = 12, 2000  # of a facet, of the table
 Counts = dict[str, dict[str, int]]  # of each dimension its values, the commonest first, and how many runs have them
 PICTURES = {"svg": "image/svg+xml", "png": "image/png", "json": "application/json"}
 
@@ -33,10 +33,12 @@ PICTURES = {"svg": "image/svg+xml", "png": "image/png", "json": "application/jso
 def add(server: FastAPI, desk: Desk) -> None:
     @server.get("/", response_class=HTMLResponse, openapi_extra=QUESTION)
     def explore_page(request: Request) -> Response:
+        """The chart, linked filters with counts, what a point mixes, the chart's data as a table."""
         return desk.page("explore.html", **view(desk.index, asked(request)))
 
     @server.get("/chart.{kind}", openapi_extra=QUESTION)
     def chart_picture(kind: str, request: Request) -> Response:
+        """Exactly this view: svg, png, csv, or json, its Vega-Lite."""
         query = asked(request)
         points = desk.index.points(query)
         if kind == "csv":
@@ -47,23 +49,27 @@ def add(server: FastAPI, desk: Desk) -> None:
 
     @server.get("/api/v1/catalogue")
     def catalogue() -> dict[str, Any]:
+        """Every dimension and every metric."""
         dimensions = [asdict(one) for one in DIMENSIONS.values()]
         return {"dimensions": dimensions, "metrics": [asdict(one) for one in METRICS.values()]}
 
     @server.get("/api/v1/chart", openapi_extra=QUESTION)
     def chart(request: Request) -> dict[str, Any]:
+        """The points, and what they mix."""
         query = asked(request)
         points = [asdict(point) for point in desk.index.points(query)]
         return {"query": query.to_url(), "points": points, "mixed": desk.index.mixed(query)}
 
     @server.get("/api/v1/scaling", openapi_extra=QUESTION)
     def scaling_tables(request: Request) -> dict[str, Any]:
+        """Speed-up and efficiency, where x is devices or threads."""
         query = asked(request)
         tables = grown(desk.index.listing(query, MOST_ROWS), query)
         return {"query": query.to_url(), "method": METHOD, "tables": [table.to_dict() for table in tables]}
 
     @server.get("/api/v1/facets", openapi_extra=QUESTION)
     def facet_counts(request: Request) -> dict[str, dict[str, int]]:
+        """How many runs each value of a filter would leave."""
         return desk.index.facets(asked(request), list(FACETS))
 
 
@@ -82,22 +88,25 @@ def view(index: Index, query: Query) -> dict[str, Any]:
         "runs_url": replace(query, x="model", by=(), split="", rel="", series=()).to_url(),
         "mixes": mixes(query, mixed, counts),
         "matching": index.matching(query),
-        "points": table(query, points),
+        "points": table(query, points[:MOST_LINES]),
+        "count": len(points),
         "left_out": len(points) - len(readable(query, points)),
+        "cut": query.x in METRICS and len(points) == MOST_POINTS,
         "spec": spec(query, points, index.values),
         "scaling": grown(index.listing(query, MOST_ROWS), query) if query.x in GROWS else [],
         "method": METHOD,
+        "limits": (MOST_ROWS, MOST_TABLES),
     }
 
 
 def as_csv(query: Query, points: list[Point]) -> str:
     text = io.StringIO()
-    names = [*(["series"] if query.series else []), *query.groups]
     writer = csv.writer(text)
-    writer.writerow([*names, query.y, "low", "high", "n", "run"])
-    for point in points:
-        groups = [point.groups.get(name) for name in names]
-        writer.writerow([*groups, point.value, point.low, point.high, point.n, point.run])
+    told = [*(["x"] if query.x in METRICS else []), "value", "low", "high", "n", "run"]
+    heads = {"x": query.x, "value": query.y}
+    writer.writerow([*columns(query), *(heads.get(name, name) for name in told)])
+    for line in table(query, points):
+        writer.writerow([*line["groups"], *(line[name] for name in told)])
     return text.getvalue()
 
 
@@ -171,7 +180,7 @@ def without(where: Where, name: str, value: str | None = None) -> Where:
 def chips(query: Query) -> list[tuple[str, str]]:
     """Each filter in words, with the question that lacks it."""
     return [
-        (f"{'not ' if key[0] == '!' else ''}{value}", replace(query, where=without(query.where, key, value)).to_url())
+        (said(key, value), replace(query, where=without(query.where, key, value)).to_url())
         for key, values in query.where
         for value in values
     ]
@@ -213,12 +222,16 @@ def _field(name: str, label: str, options: list[tuple[str, str]], value: str, id
     return {"name": name, "label": label, "options": options, "value": value, "id": id or name}
 
 
+def columns(query: Query) -> list[str]:
+    return [*(["series"] if query.series else []), *query.groups]
+
+
 def table(query: Query, points: list[Point]) -> list[dict[str, Any]]:
     """The chart's data, for people who read numbers and for those who can not see charts."""
-    names = (["series"] if query.series else []) + list(query.groups)
+    names = columns(query)
     return [
         {
-            "groups": [point.groups.get(name) for name in names],
+            "groups": [None if (value := point.groups.get(name)) is None else word(value) for name in names],
             "x": point.x,
             "value": point.value,
             "low": point.low,

@@ -17,6 +17,7 @@ MOST = 2000
 def add(server: FastAPI, desk: Desk) -> None:
     @server.get("/history", response_class=HTMLResponse, openapi_extra=QUESTION)
     def history(request: Request) -> Response:
+        """The question over time, with changes of level."""
         query = asked(request)
         rows = [row for row in desk.index.listing(query, MOST) if row.get(query.y) is not None and row["started"]]
         found = changes(query.y, rows)

@@ -11,9 +11,11 @@ from steptime.guide.desk import Desk
 def add(server: FastAPI, desk: Desk) -> None:
     @server.get("/machines", response_class=HTMLResponse)
     def machines() -> Response:
+        """Machines with their measured roofs."""
         return desk.page("machines.html", here="/machines", machines=desk.source.machines())
 
     @server.get("/certificates", response_class=HTMLResponse)
     def certificates() -> Response:
+        """Which lowerings are proved to compute their network."""
         found = sorted(desk.source.certificates(), key=lambda one: (one.case.workload, one.case.framework))
         return desk.page("certificates.html", here="/certificates", certificates=found)

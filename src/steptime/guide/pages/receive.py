@@ -33,6 +33,7 @@ BODY = {"required": True, "content": {"text/plain": {"schema": {"type": "string"
 def add(server: FastAPI, desk: Desk, access: Access) -> None:
     @server.post("/api/v1/runs", status_code=201, openapi_extra={"requestBody": BODY})
     async def take_in(request: Request) -> Response:
+        """Takes in a journal of another machine; needs the token."""
         if refused := access.may_write(request):
             raise HTTPException(*refused)
         text = await _body(request)

@@ -15,4 +15,5 @@ ADDRESS = "/report.html"
 def add(server: FastAPI, desk: Desk) -> None:
     @server.get(ADDRESS, response_class=HTMLResponse, openapi_extra=QUESTION)
     def report_page(request: Request) -> Response:
+        """The report of exactly this view."""
         return HTMLResponse(as_html(desk, made(desk, asked(request))))

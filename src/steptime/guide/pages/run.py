@@ -8,17 +8,20 @@ from typing import Any
 
 from fastapi.responses import HTMLResponse
 
+from steptime.analysis.by_rank import by_rank
 from steptime.analysis.certificates import covering
 from steptime.analysis.result import Result, result
 from steptime.core.accuracy import is_low
-from steptime.core.case import Case
 from steptime.core.foreign import ForeignRun
 from steptime.core.record import Record
-from steptime.guide.catalogue import METRICS
+from steptime.guide.catalogue import METRICS, word
+from steptime.guide.changes import CONFIGURATION
 from steptime.guide.desk import Desk
 from steptime.guide.inside import look_inside, power, roofline, words
 from steptime.guide.pages.trace import perfetto_folder
 from steptime.guide.query import Query
+from steptime.guide.ranked import exchanged, headline, roofs_of
+from steptime.guide.rows import dimensions, quarantine
 from steptime.guide.steps import histogram, strip
 from steptime.guide.watched import watched
 
@@ -31,16 +34,19 @@ def own_page(desk: Desk, record: Record) -> HTMLResponse:
     found = covering(record.last, desk.source.certificates())
     roofs = desk.source.roofs(record.last.machine, record.case.device)
     roof = roofs.get(record.case.precision)
-    share = numbers.model_flops_per_second / roof if numbers and numbers.model_flops_per_second and roof else None
+    flops = numbers.model_flops_per_second if numbers else None  # of all ranks, and a roof is one device's
+    share = flops / roof / roofs_of(record.case) if flops and roof else None
     profile = look_inside(desk.source, record)
     line = roofline(record, numbers, profile, roofs)
     return desk.page(
         "run.html", here="/runs", record=record, numbers=numbers, command=command(record), roof=roof, share=share,
         profile=profile, roofline=line, power=power(record), watched=watched(record),
         perfetto=perfetto_folder() is not None,
-        headline=numbers.headline if numbers else f"{record.status}: {record.failures[-1].reason}",
+        headline=headline(record.case, numbers) if numbers else f"{record.status}: {record.failures[-1].reason}",
+        by_rank=by_rank(record), exchanged=exchanged(numbers.exchange) if numbers else "",
         strip=strip(record) if numbers else None, histogram=histogram(record) if numbers else None, proof=found,
-        details=_details(record, numbers), history=history(record.case),
+        doubt=quarantine(record, numbers) if numbers else "",
+        details=_details(record, numbers), history=history(record),
         missing=missing(record, numbers, {"certificate": found, "roof": roof, "inside": profile, "roofline": line}),
     )  # fmt: skip
 
@@ -59,11 +65,11 @@ def command(record: Record) -> str:
     return " ".join([*found, f"--profile {record.last.protocol.profile}", "--again"])
 
 
-def history(case: Case) -> str:
-    """Where the same configuration's past is shown."""
-    same = {"model": case.workload, "phase": case.phase, "framework": case.framework, "mode": case.mode}
-    same |= {"precision": case.precision, "replica_batch": str(case.batch_size), "device": case.device}
-    return Query(y="step_time", where=tuple((name, (value,)) for name, value in same.items())).to_url()
+def history(record: Record) -> str:
+    """Where the same configuration's past is shown; servers of one kind have one."""
+    told = {name: value for name, value in dimensions(record).items() if name in CONFIGURATION and name != "server"}
+    same = tuple((name, (word(value),)) for name, value in told.items() if value not in (None, ""))
+    return Query(y="step_time", where=same).to_url()
 
 
 def missing(record: Record, numbers: Result | None, here: dict[str, Any]) -> dict[str, str]:

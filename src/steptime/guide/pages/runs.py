@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, HTTPException, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 
 from steptime.core.foreign import ForeignRun
 from steptime.guide.desk import Desk, asked
@@ -34,6 +35,7 @@ COLUMNS_SHOWN = (
 def add(server: FastAPI, desk: Desk) -> None:
     @server.get("/runs", response_class=HTMLResponse, openapi_extra=QUESTION)
     def runs(request: Request) -> Response:
+        """All runs, newest first, failures and impossible ones where asked for."""
         query, after = asked(request, "after"), request.query_params.get("after", "")
         rows = desk.index.listing(query, PAGE, _mark(after))
         more = f"{rows[-1]['started']}|{rows[-1]['id']}" if len(rows) == PAGE else ""
@@ -44,6 +46,7 @@ def add(server: FastAPI, desk: Desk) -> None:
 
     @server.get("/runs.csv", openapi_extra=QUESTION)
     def runs_csv(request: Request) -> Response:
+        """The same, all of them."""
         text = io.StringIO()
         writer = csv.DictWriter(text, ["id", "started", *COLUMNS])
         writer.writeheader()
@@ -52,22 +55,39 @@ def add(server: FastAPI, desk: Desk) -> None:
 
     @server.get("/api/v1/runs", openapi_extra=QUESTION)
     def runs_json(request: Request, limit: int = PAGE, after: str = "") -> dict[str, Any]:
+        """The same, a page at a time."""
         query = asked(request, "limit", "after")
         return {"query": query.to_url(), "runs": desk.index.listing(query, max(1, min(limit, 1000)), _mark(after))}
 
+    @server.get("/run")
+    def run_found(id: str = "") -> Response:
+        """Leads to the run whose id is, begins or ends with this."""
+        return _to_whole(desk, id.strip())
+
     @server.get("/run/{run}", response_class=HTMLResponse)
     def run_page(run: str) -> Response:
+        """One run; an end of its id is enough."""
         found = desk.found(run)
         if found is None:
-            raise HTTPException(404, f"No run {run!r} in this store.")
+            return _to_whole(desk, run, but=run)  # a row without a record leads nowhere, not round in circles
         return foreign_page(desk, found) if isinstance(found, ForeignRun) else own_page(desk, found)
 
     @server.get("/api/v1/runs/{run}")
     def run_json(run: str) -> dict[str, Any]:
+        """One run."""
         found = desk.found(run)
         if found is None:
             raise HTTPException(404, f"No run {run!r} in this store.")
         return found.to_dict() if isinstance(found, ForeignRun) else desk.own(found)
+
+
+def _to_whole(desk: Desk, word: str, *, but: str = "") -> Response:
+    """To the page of the one run whose id is, begins or ends so."""
+    rows = desk.index.named(word) if word else []
+    if len(rows) != 1 or rows[0]["id"] == but:
+        what = "Several runs have ids like" if len(rows) > 1 else "No run"
+        raise HTTPException(404, f"{what} {word!r} in this store.")
+    return RedirectResponse(f"/run/{quote(rows[0]['id'], safe='')}", 303)
 
 
 def _mark(text: str) -> tuple[str, str] | None:

@@ -35,6 +35,7 @@ def add(server: FastAPI, desk: Desk) -> None:
 
     @server.get("/run/{run}/trace")
     def trace(run: str, request: Request) -> Response:
+        """The Chrome trace of a look inside the same configuration."""
         packed, headers = _packed(desk, _profile(desk, run)), {"Vary": "Accept-Encoding"}
         if "gzip" in request.headers.get("accept-encoding", ""):
             headers["Content-Encoding"] = "gzip"
@@ -43,6 +44,7 @@ def add(server: FastAPI, desk: Desk) -> None:
 
     @server.get("/run/{run}/perfetto", response_class=HTMLResponse)
     def perfetto(run: str) -> Response:
+        """Perfetto with that trace."""
         if folder is None:
             raise HTTPException(404, "Perfetto's pages are not installed: pip install 'steptime[trace]'.")
         profile = _profile(desk, run)

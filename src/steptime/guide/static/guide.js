@@ -1,10 +1,12 @@
 // The form's fields are the query: a change asks for the same address with them and puts the answer in place.
 "use strict";
 const draw = () => {
+  for (const button of document.querySelectorAll("#theme, #copy, [data-copy]")) button.hidden = false; // dead without scripts
   for (const chart of document.querySelectorAll("[data-spec]")) {
     const spec = JSON.parse(document.getElementById(chart.dataset.spec).textContent);
     // Expressions are interpreted, not compiled: the page allows no code made from text.
-    const quiet = { renderer: "svg", actions: false, defaultStyle: false, tooltip: { disableDefaultStyle: true } };
+    // Letters and lines have the colours of the page, by its style sheet.
+    const quiet = { renderer: "svg", actions: false, defaultStyle: false, tooltip: { disableDefaultStyle: true }, config: { background: "transparent" } };
     if (window.vegaEmbed) vegaEmbed(chart, spec, { ast: true, ...quiet });
   }
 };
@@ -14,17 +16,37 @@ const turn = () => {
   root.dataset.theme = dark ? "light" : "dark";
   try { localStorage.setItem("theme", root.dataset.theme); } catch { /* storage is switched off */ }
 };
+// Browsers give the clipboard to pages of this machine and to encrypted ones; elsewhere people copy for themselves.
+const copy = async (text, button) => {
+  if (!navigator.clipboard) { window.prompt("Copy this", text); return; }
+  await navigator.clipboard.writeText(text);
+  button.textContent = "Copied";
+};
 const address = (form) => {
   const words = new URLSearchParams();
   for (const [name, value] of new FormData(form)) if (value) words.append(name, value);
   return form.getAttribute("action") + "?" + words;
 };
+// What does not go together yet, as a scaling without its batch, is told beside the form, which stays as it is.
+const complain = (url, main) => {
+  const place = document.querySelector(".answer"), said = main && main.querySelector("#sentence");
+  if (!place || !said) { window.location.assign(url); return; }
+  said.setAttribute("role", "alert");
+  place.replaceChildren(said);
+};
+let asked = 0;
 const show = async (url, remember) => {
-  const focus = document.activeElement, mark = focus && [focus.name, focus.value, focus.id];
-  const answer = await fetch(url);
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const mine = ++asked, focus = document.activeElement, mark = focus && [focus.name, focus.value, focus.id];
+  let answer, text;
+  try { answer = await fetch(url, { headers: { Accept: "text/html" } }); text = await answer.text(); } catch { window.location.assign(url); return; }
+  if (mine !== asked) return; // somebody was quicker: the newest question counts, whatever comes back first
+  const page = new DOMParser().parseFromString(text, "text/html");
   const main = page.getElementById("main");
-  if (!answer.ok || !main) { window.location.assign(url); return; }
+  if (!answer.ok) { complain(url, main); return; }
+  for (const old of document.querySelectorAll("details[data-facet]")) {
+    const now = main.querySelector(`details[data-facet="${old.dataset.facet}"]`);
+    if (now) now.open = old.open || now.querySelector(":checked") !== null;
+  }
   document.getElementById("main").replaceWith(main);
   document.title = page.title;
   if (remember) history.pushState(null, "", url);
@@ -41,10 +63,10 @@ document.addEventListener("submit", (event) => {
   if (event.target.id === "query") { event.preventDefault(); show(address(event.target), true); }
 });
 document.addEventListener("click", (event) => {
-  if (event.target.id === "copy") navigator.clipboard.writeText(window.location.href);
+  if (event.target.id === "copy") copy(window.location.href, event.target);
   if (event.target.id === "theme") turn();
   const source = event.target.dataset && event.target.dataset.copy;
-  if (source) navigator.clipboard.writeText(document.getElementById(source).textContent).then(() => { event.target.textContent = "Copied"; });
+  if (source) copy(document.getElementById(source).textContent, event.target);
 });
 document.addEventListener("keydown", (event) => {
   const busy = event.ctrlKey || event.metaKey || event.altKey;
@@ -55,4 +77,4 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "/" && first) { event.preventDefault(); first.focus(); }
 });
 window.addEventListener("popstate", () => show(window.location.href, false));
-window.addEventListener("DOMContentLoaded", () => { document.getElementById("theme").hidden = false; draw(); });
+window.addEventListener("DOMContentLoaded", draw);

@@ -1,0 +1,95 @@
+"""Rank by rank: its own steps, and who ended a step last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steptime.analysis.by_rank import NOBODY, by_rank, last_to_end
+from steptime.core.measurement import RankSamples
+from steptime.core.record import Attempt, Record
+
+STEPS, BLOCKS = 100, 10
+Make = Callable[..., Attempt]
+
+
+def samples(rank: int, times_ns: Sequence[int], **changes: Any) -> RankSamples:
+    values = {"idle_ns": (0,) * BLOCKS, "device_ns": None, "cpu_ns": 1, "queue_ns": 0, "cut": 0, "steady": True}
+    stamps = list(accumulate(times_ns, initial=changes.pop("start_ns", 0)))
+    return RankSamples(**{"rank": rank, "node": f"node{rank}", "stamps": stamps, **values, **changes})
+
+
+@pytest.fixture
+def shared(attempt_of: Callable[..., Attempt]) -> Make:
+    def make(*ranks: RankSamples, **changes: Any) -> Attempt:
+        case = {"devices": len(ranks), "exchange": "allreduce", **changes}
+        return attempt_of([1000] * (len(ranks[0].stamps) - 1), ranks=ranks, **case)
+
+    return make
+
+
+def test_the_rank_that_ends_a_step_last_is_its_slowest(shared: Make) -> None:
+    late = [1200 if step % 4 == 0 else 1000 for step in range(STEPS)]
+    even = [1000 if step % 4 else 1150 for step in range(STEPS)]
+    last = last_to_end(shared(samples(0, even), samples(1, late)).measurement)  # type: ignore[arg-type]
+    assert set(last.tolist()) == {1}
+
+
+def test_each_rank_has_its_own_time_node_and_share(shared: Make) -> None:
+    def process(number: int) -> Attempt:
+        slow = [1010 + number] * STEPS
+        return shared(samples(0, [1000] * STEPS), samples(1, slow, device="cuda:1"), id=str(number), process=number)
+
+    found = by_rank(Record(attempts=tuple(map(process, range(8)))))
+    assert found is not None and found.undecided_share == 0
+    first, second = found.ranks
+    assert (first.node, first.device, first.slowest_share) == ("node0", "cpu", 0.0)
+    assert (second.node, second.device, second.slowest_share) == ("node1", "cuda:1", 1.0)
+    assert first.typical_time_seconds.value == pytest.approx(1e-6)
+    low, high = second.typical_time_seconds.low, second.typical_time_seconds.high
+    assert low is not None and high is not None and 1.010e-6 <= low < high <= 1.017e-6
+
+
+def test_steps_that_end_within_the_error_of_two_clocks_are_nobody_s(shared: Make) -> None:
+    far = samples(1, [1000] * STEPS, start_ns=5000, offset_ns=(-4990, -4990), offset_error_ns=20)
+    measurement = shared(samples(0, [1000] * STEPS), far).measurement
+    assert measurement is not None and set(last_to_end(measurement).tolist()) == {NOBODY}
+
+
+def test_another_host_s_clock_is_moved_with_its_drift(shared: Make) -> None:
+    far = samples(1, [1000] * STEPS, start_ns=5000, offset_ns=(-5100, -4900))
+    measurement = shared(samples(0, [1000] * STEPS), far).measurement
+    assert measurement is not None
+    last = last_to_end(measurement)
+    assert np.count_nonzero(last == 0) == pytest.approx(STEPS / 2, abs=1) and last[0] == 0 and last[-1] == 1
+
+
+def test_pauses_that_a_rank_s_own_clock_leaves_out_are_put_back(shared: Make) -> None:
+    paused = samples(1, [990] * STEPS, idle_ns=(0, *[300] * (BLOCKS - 1)))
+    measurement = shared(samples(0, [1000] * STEPS), paused).measurement
+    assert measurement is not None
+    last = last_to_end(measurement)
+    assert set(last[: STEPS // BLOCKS].tolist()) == {0} and set(last[STEPS // BLOCKS :].tolist()) == {1}
+
+
+def test_warm_up_counts_for_nothing(shared: Make) -> None:
+    ranks = samples(0, [5000] * 10 + [1000] * 90), samples(1, [1000] * 10 + [2000] * 90)
+    found = by_rank(Record(attempts=(shared(*ranks, cut=60),)))
+    assert found is not None and [rank.slowest_share for rank in found.ranks] == [0.0, 1.0]
+    assert found.ranks[1].typical_time_seconds.claim == "no interval: too few processes"
+
+
+def test_the_exchange_alone_is_each_rank_s_own(shared: Make) -> None:
+    pair = samples(0, [1000] * STEPS), samples(1, [1000] * STEPS)
+    told = shared(*pair, findings={"exchange": {"seconds": [0.1], "rank_seconds": [0.09, 0.1]}})
+    found, older = by_rank(Record(attempts=(told,))), by_rank(Record(attempts=(shared(*pair),)))
+    assert found is not None and [rank.exchange_seconds for rank in found.ranks] == [0.09, 0.1]
+    assert older is not None and [rank.exchange_seconds for rank in older.ranks] == [None, None]
+
+
+def test_one_process_has_no_ranks(record_of: Callable[..., Record]) -> None:
+    assert by_rank(record_of()) is None
