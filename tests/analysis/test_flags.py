@@ -64,6 +64,15 @@ def test_an_injected_fault_raises_its_flag(name: str, changes: dict[str, Any], r
     assert name not in names(record_of(1))
 
 
+@pytest.mark.parametrize(("blocks", "share", "raised"), [(2, 0.5, False), (2, 1.0, True), (10, 0.3, True)])
+def test_one_block_that_was_disturbed_is_no_sign_of_work_that_is_not_waited_for(
+    blocks: int, share: float, raised: bool, attempt_of: Make, times_of: Make
+) -> None:
+    attempt = attempt_of(times_of(1, steps=40), blocks=blocks, checks={"drain_share_violations": share})
+    found = {flag.name for flag in flags(processes([attempt]))}
+    assert ("unsynchronised" in found) == raised
+
+
 def injected(shape: Callable[[int], np.ndarray], seed: int, record_of: Make, attempt_of: Make) -> Record:
     """The clean run of this seed with the times of each process changed."""
     made = []

@@ -38,14 +38,19 @@ def unsynchronised(parts: Parts) -> str | None:
     """The engine's self-check: one block may be disturbed from outside, work that is not waited for shows in all."""
     for part in parts:
         checks, where = part.measurement.checks, f"in process {part.attempt.process}"
-        if (share := checks.get("closure_violations", 0.0)) > VIOLATIONS:
+        if _in_several(share := checks.get("closure_violations", 0.0), part):
             middle = percent(checks.get("closure_median", 0.0))
             return f"host and device disagree in {percent(share)} of the blocks {where}, by {middle} in the middle"
-        if (share := checks.get("drain_share_violations", 0.0)) > VIOLATIONS:
+        if _in_several(share := checks.get("drain_share_violations", 0.0), part):
             return f"steps return before they are done: {percent(share)} of the blocks {where} end in a long wait"
         if (share := checks.get("forced_share", 0.0)) > FORCED:
             return f"after the wait {percent(share)} of the work was still to be done {where}"
     return None
+
+
+def _in_several(share: float, part: Process) -> bool:
+    """More than one block, however few there are."""
+    return share > VIOLATIONS and (share == 1.0 or share * len(part.measurement.blocks) > 1.5)
 
 
 def no_steady_state(parts: Parts) -> str | None:
