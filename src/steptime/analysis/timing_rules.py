@@ -35,7 +35,7 @@ FAST_CLOCKS = ("tsc", "arch_sys_counter")
 
 
 def unsynchronised(parts: Parts) -> str | None:
-    """The engine's self-check: one block may be disturbed from outside, work that is not waited for shows in all."""
+    """The engine's self-check: work that is not waited for shows in block after block."""
     for part in parts:
         checks, where = part.measurement.checks, f"in process {part.attempt.process}"
         if _in_several(share := checks.get("closure_violations", 0.0), part):
@@ -49,7 +49,7 @@ def unsynchronised(parts: Parts) -> str | None:
 
 
 def _in_several(share: float, part: Process) -> bool:
-    """More than one block, however few there are."""
+    """In all blocks, or in more than one however few there are: one may be disturbed from outside."""
     return share > VIOLATIONS and (share == 1.0 or share * len(part.measurement.blocks) > 1.5)
 
 

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from steptime.analysis.wording import byte_count, digits, percent
+from steptime.core.container import MANAGED
 from steptime.core.record import Attempt, Record
 
 COUNTERS = {
@@ -25,7 +26,6 @@ COUNTERS = {
 }
 """What only grows, and the name of what one learns by dividing it by time."""
 OWN = ("seconds", "own_cpu_seconds")
-SERVED = ("podman", "docker")  # whose processes descend from somebody else
 Points = list[tuple[float, float]]
 
 
@@ -67,7 +67,7 @@ def partial(attempt: Attempt) -> str:
     kind = attempt.environment.get("container", {}).get("kind", "")
     if not told.get("columns"):
         return ""
-    if kind in SERVED and not apart:
+    if kind in MANAGED and not apart:
         return f"monitored: {kind}'s own process only, those in the container were not found"
     if case.ranks == 1 or case.nodes == 1 or apart >= case.ranks:
         return ""

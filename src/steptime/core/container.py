@@ -9,6 +9,7 @@ from typing import Any
 from steptime.core.errors import SteptimeError, unknown
 
 KINDS = ("podman", "docker", "apptainer", "bubblewrap")
+MANAGED = ("podman", "docker")  # somebody else starts their processes, with variables of its own
 
 
 @dataclass(frozen=True)

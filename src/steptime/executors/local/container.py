@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import steptime
-from steptime.core.container import Container
+from steptime.core.container import MANAGED, Container
 from steptime.core.job import Job
 from steptime.executors.local.environment import PARENT, TOLD
 from steptime.store.blobs import sha256_of
@@ -28,7 +28,6 @@ DEVICES = {
     "podman": ("--device=nvidia.com/gpu=all",), "docker": ("--gpus=all",), "apptainer": ("--nv",),
     "bubblewrap": ("--dev-bind", "/dev", "/dev"),
 }  # fmt: skip
-MANAGED = ("podman", "docker")  # somebody else starts their processes, with variables of its own
 HOST = ("--network=host", "--uts=host", "--ipc=host")
 
 

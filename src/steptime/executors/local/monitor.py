@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from steptime.core.container import MANAGED
 from steptime.core.job import Job
-from steptime.executors.local.container import MANAGED
 from steptime.store import monitored
 
 
