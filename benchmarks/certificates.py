@@ -1,12 +1,13 @@
 """A page's tables of what stores have proved, without proving anything: `python benchmarks/certificates.py STORE…`.
 
-First every framework's first mode, as `steptime certify --all --markdown` prints it, then the others."""
+First every framework's first mode, as `steptime certify --all --markdown` prints it, then the others. Of one case that
+several stores have, the last one's counts."""
 
 from __future__ import annotations
 
 import sys
 
-from steptime.cli.certify import first_mode, page
+from steptime.cli.certify import ON_CUDA, first_mode, page
 from steptime.session.certify import Outcome, proved
 from steptime.store.folder import FolderStore
 
@@ -16,8 +17,8 @@ def is_first(outcome: Outcome) -> bool:
 
 
 if __name__ == "__main__":
-    found = [outcome for path in sys.argv[1:] for outcome in proved(FolderStore(path))]
-    found.sort(key=lambda outcome: outcome.case.workload)
+    newest = {outcome.case.key: outcome for path in sys.argv[1:] for outcome in proved(FolderStore(path))}
+    found = sorted(newest.values(), key=lambda one: (one.case.workload, ON_CUDA.index(one.case.precision)))
     page([outcome for outcome in found if is_first(outcome)])
     if others := [outcome for outcome in found if not is_first(outcome)]:
         print("\n## Other modes\n")

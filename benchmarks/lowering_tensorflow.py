@@ -44,7 +44,7 @@ def pair(case: Case, reference: str | None) -> Pair:
     if case.phase == "inference":
         infer = tf.function(lambda values: network(values, training=False), jit_compile=compiled)
         return Pair(program.step, lambda: infer(values))
-    train = tf.function(_training(network, work.optimizer), jit_compile=compiled)
+    train = tf.function(_training(network, work.optimizer, dense=compiled), jit_compile=compiled)
     return Pair(program.step, lambda: train(values, target))
 
 
@@ -54,7 +54,8 @@ def forget() -> None:
     keras.backend.clear_session()
 
 
-def _training(network: Any, spec: Any) -> Callable[[Any, Any], Any]:
+def _training(network: Any, spec: Any, *, dense: bool) -> Callable[[Any, Any], Any]:
+    """`dense`: XLA can not apply an embedding's gradient as rows alone."""
     own = tf.compat.v1.train
     rule = own.MomentumOptimizer(spec.rate, spec.momentum) if spec.momentum else own.GradientDescentOptimizer(spec.rate)
     weights = [written.plain(weight) for weight in network.trainable_variables]
@@ -63,7 +64,8 @@ def _training(network: Any, spec: Any) -> Callable[[Any, Any], Any]:
         with tf.GradientTape() as tape:
             output = network(values, training=True)
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(target, output))
-        rule.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+        slopes = [tf.convert_to_tensor(slope) if dense else slope for slope in tape.gradient(loss, weights)]
+        rule.apply_gradients(zip(slopes, weights, strict=True))
         return loss
 
     return train

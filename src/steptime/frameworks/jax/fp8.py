@@ -53,15 +53,11 @@ class Fp8Weight:
     """Stands where a dense layer's weight stands, and multiplies what meets it in fp8."""
 
     def __init__(self, values: Array, scale: Array) -> None:
-        self.values, self.scale = values, scale  # (outputs, inputs)
+        self.values, self.scale = values, scale  # (outputs, inputs): what the matrix units of GPUs want
 
     @classmethod
     def of(cls, weight: Array) -> Fp8Weight:
         return cls(*in_fp8(weight))
-
-    @property
-    def T(self) -> Fp8Weight:  # the array's own word
-        return self
 
     def astype(self, dtype: Any) -> Fp8Weight:
         return self

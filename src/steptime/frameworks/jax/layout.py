@@ -1,18 +1,28 @@
-"""Where the channels of images lie in memory. The graph's own order, channels first, is called logical."""
+"""How images and weights lie in memory. The graph's own order, channels and outputs first, is called logical."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from steptime.graph import Graph
+
 IMAGE = 4  # axes, with the batch
+TURNED = ("dense", "gru", "lstm", "rnn")
 
 
 @dataclass(frozen=True)
 class Layout:
-    """`last`: images are (batch, height, width, channels) and kernels (height, width, channels, filters)."""
+    """`last`: images are (batch, height, width, channels) and kernels (height, width, channels, filters).
+    `turned`: matrices that are kept as (inputs, outputs), so that no product has to turn them in every step."""
 
     last: bool
+    turned: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, graph: Graph, *, last: bool) -> Layout:
+        weights = [own for layer in graph if layer.kind.name in TURNED for own in layer.weights.items()]
+        return cls(last, frozenset(name for name, weight in weights if len(weight.shape) == 2))
 
     @property
     def convolution(self) -> tuple[str, str, str]:
@@ -51,9 +61,13 @@ class Layout:
     def logical(self, x: Any) -> Any:
         return x.transpose(0, 3, 1, 2) if self.last and x.ndim == IMAGE else x
 
-    def stored_weight(self, weight: Any) -> Any:
-        """Of all weights, only kernels of convolutions have four axes."""
+    def stored_weight(self, name: str, weight: Any) -> Any:
+        """Kernels of convolutions are the weights that have four axes."""
+        if name in self.turned:
+            return weight.T
         return weight.transpose(2, 3, 1, 0) if self.last and weight.ndim == IMAGE else weight
 
-    def logical_weight(self, weight: Any) -> Any:
+    def logical_weight(self, name: str, weight: Any) -> Any:
+        if name in self.turned:
+            return weight.T
         return weight.transpose(3, 2, 0, 1) if self.last and weight.ndim == IMAGE else weight

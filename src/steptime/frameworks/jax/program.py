@@ -97,7 +97,7 @@ class JaxProgram:
     def weights(self) -> dict[str, Any]:
         weights, moving = self._own()
         own = {**weights, **moving.statistics}
-        return {name: _array(self.layout.logical_weight(own[name])) for name in self.work.graph.weights}
+        return {name: _array(self.layout.logical_weight(name, own[name])) for name in self.work.graph.weights}
 
     def load(self, weights: dict[str, Any]) -> None:
         """What the optimiser remembers stays."""
@@ -117,7 +117,7 @@ class JaxProgram:
         placed = self._put(self._arrays(batch))
         for scale in SCALES if self.case.precision == "fp16" else (1.0,):
             loss, found = self.slopes(*self._own(), *placed, np.float32(scale))
-            slopes = {name: _array(self.layout.logical_weight(value)) / scale for name, value in found.items()}
+            slopes = {name: _array(self.layout.logical_weight(name, value)) / scale for name, value in found.items()}
             if all(np.isfinite(value).all() for value in slopes.values()):
                 break
         return loss.item(), slopes
@@ -184,7 +184,7 @@ class JaxProgram:
     def _placed(self, weights: dict[str, Any]) -> tuple[dict[str, Array], dict[str, Array]]:
         """The trainable ones, and the rest."""
         dtype, own = settings.stored_dtype(self.case), self.work.graph.weights
-        arrays = {name: np.ascontiguousarray(self.layout.stored_weight(weights[name]), dtype) for name in own}
+        arrays = {name: np.ascontiguousarray(self.layout.stored_weight(name, weights[name]), dtype) for name in own}
         placed = self._put(arrays)
         trained = {name: value for name, value in placed.items() if own[name].trainable}
         return trained, {name: value for name, value in placed.items() if name not in trained}
@@ -193,7 +193,7 @@ class JaxProgram:
 def _layout(work: Work, case: Case) -> Layout:
     if case.layout == "nhwc" and len(work.graph.input.shape) != 3:
         raise Unsupported(f"{work.graph.name} reads no images, so layout nhwc means nothing; use nchw.")
-    return Layout(last=case.layout == "nhwc")
+    return Layout.of(work.graph, last=case.layout == "nhwc")
 
 
 def _array(value: Array) -> Any:

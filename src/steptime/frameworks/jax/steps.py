@@ -44,9 +44,11 @@ class Steps:
 
     def _loss(self, weights: dict[str, Array], moving: Moving, values: Array, target: Array) -> tuple[Array, Moving]:
         walk = Walk(self.layout, self.dtype, training=True, key=moving.key)
-        output = self.network({**weights, **moving.statistics}, values, walk)
-        chosen = jnp.take_along_axis(jax.nn.log_softmax(wide(output)), target[..., None], axis=-1, mode="clip")
-        return -chosen.mean(), Moving({**moving.statistics, **walk.statistics}, walk.key)
+        output = wide(self.network({**weights, **moving.statistics}, values, walk))
+        chosen = jnp.take_along_axis(output, target[..., None], axis=-1, mode="clip")[..., 0]
+        return (jax.nn.logsumexp(output, axis=-1) - chosen).mean(), Moving(
+            {**moving.statistics, **walk.statistics}, walk.key
+        )
 
     def slopes(
         self, weights: dict[str, Array], moving: Moving, values: Array, target: Array, scale: Array

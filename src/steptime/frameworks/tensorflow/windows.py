@@ -56,8 +56,10 @@ def max_pool(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
     kind: Any = layer.kind
     padding = _named(covering_pads(layer), x, kind.kernel, kind.stride)
     # XLA's pool knows only the names; elsewhere a gradient without a name costs twice as much as padding and one with.
+    # Rows that no window reaches are not cut off: ResNet-50's training in XLA is 5 % slower on images of an odd size.
     if (walk.xla or walk.training) and not isinstance(padding, str):
-        x, padding = tf.pad(x, padding, constant_values=float("-inf")), "VALID"
+        whole = [tuple(map(max, *pads)) for pads in zip(kind.padding, padding[1:3], strict=True)]
+        x, padding = tf.pad(x, [(0, 0), *whole, (0, 0)], constant_values=float("-inf")), "VALID"
     return tf.nn.max_pool2d(x, kind.kernel, kind.stride, padding)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -28,9 +29,12 @@ class Finding:
     share: float  # of the bound: above 1 is wrong
 
 
-def judge(found: Evidence, exact: Evidence, deviations: Deviations, units: dict[str, float]) -> list[dict[str, Any]]:
-    """One entry for each item of the evidence. `units`: the size of one rounding, by item."""
-    allowed = _allowed(exact, deviations)
+def judge(
+    found: Evidence, exact: Evidence, deviations: Deviations, units: dict[str, float], jumps: str = ""
+) -> list[dict[str, Any]]:
+    """One entry for each item of the evidence. `units`: the size of one rounding, by item. `jumps`: the item in which
+    rounding may move a single number far."""
+    allowed = _allowed(exact, deviations, jumps)
     entries = []
     for item, values in found.items():
         scale = _scales(item, exact)
@@ -122,10 +126,13 @@ def _scales(item: str, exact: Evidence) -> dict[str, list[float]]:
     return {name: [own or most for own, most in zip(size, largest, strict=True)] for name, size in sizes.items()}
 
 
-def _allowed(exact: Evidence, deviations: Deviations) -> Deviations:
+def _allowed(exact: Evidence, deviations: Deviations, jumps: str) -> Deviations:
     """Deviations, made safe against lucky draws. A loss may be off by what the outputs are, and by what it was off a
     moment before."""
-    found = {item: _pooled(values, exact[item], _scales(item, exact)) for item, values in deviations.items()}
+    found = {
+        item: _pooled(values, exact[item], _scales(item, exact), max if item == jumps else median)
+        for item, values in deviations.items()
+    }
     if "loss" in found:
         off = max(deviations["outputs"]["outputs"][1], deviations["loss"]["loss"][0])
         for name, own in deviations["trajectory"].items():
@@ -137,11 +144,16 @@ def _allowed(exact: Evidence, deviations: Deviations) -> Deviations:
 
 
 def _pooled(
-    values: dict[str, list[float]], exact: dict[str, Any], scales: dict[str, list[float]]
+    values: dict[str, list[float]],
+    exact: dict[str, Any],
+    scales: dict[str, list[float]],
+    pool: Callable[[Iterable[float]], float],
 ) -> dict[str, list[float]]:
-    """No weight need be better than half of its item's weights are. And one number may be off by the most, as when
-    Adam's step turns its sign: in a small weight that alone is much of the mean."""
-    usual = [median(own[m] / scales[name][m] for name, own in values.items()) for m in (0, 1)]
+    """No weight need be better than half of its item's weights are; a single number of it, than `pool` of theirs. And
+    one number may be off by the most, as when Adam's step turns its sign: in a small weight that alone is much of the
+    mean."""
+    relative = [[own[m] / scales[name][m] for name, own in values.items()] for m in (0, 1)]
+    usual = [pool(relative[0]), median(relative[1])]
     found = {}
     for name, own in values.items():
         largest, mean = (max(own[m], usual[m] * scales[name][m]) for m in (0, 1))

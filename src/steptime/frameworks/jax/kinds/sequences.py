@@ -40,7 +40,7 @@ def positions(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
 
 
 def lstm(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
-    of_hidden = weights["weight_hidden"].T
+    of_hidden = weights["weight_hidden"]
 
     def move(state: tuple[Array, Array], arrived: Array) -> tuple[tuple[Array, Array], Array]:
         hidden, cell = state
@@ -54,7 +54,7 @@ def lstm(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
 
 
 def gru(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
-    of_hidden, bias = weights["weight_hidden"].T, weights["bias_hidden"]
+    of_hidden, bias = weights["weight_hidden"], weights["bias_hidden"]
 
     def move(hidden: Array, arrived: Array) -> tuple[Array, Array]:
         (a_reset, a_update, a_candidate), (b_reset, b_update, b_candidate) = (
@@ -70,7 +70,7 @@ def gru(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
 
 def rnn(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
     kind: Any = layer.kind
-    of_hidden, activation = weights["weight_hidden"].T, jax.nn.relu if kind.relu else jnp.tanh
+    of_hidden, activation = weights["weight_hidden"], jax.nn.relu if kind.relu else jnp.tanh
 
     def move(hidden: Array, arrived: Array) -> tuple[Array, Array]:
         hidden = activation(arrived + hidden @ of_hidden)
@@ -80,7 +80,7 @@ def rnn(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
 
 
 def _over_time(move: Callable[..., Any], start: Any, weights: Weights, walk: Walk, x: Array) -> Array:
-    arriving = walk.shifted(x.swapaxes(0, 1) @ weights["weight_input"].T, weights["bias"])
+    arriving = walk.shifted(x.swapaxes(0, 1) @ weights["weight_input"], weights["bias"])
     return lax.scan(move, start, arriving)[1].swapaxes(0, 1)
 
 

@@ -23,7 +23,7 @@ def concat(layer: Layer, weights: Weights, walk: Walk, *parts: Array) -> Array:
 
 
 def dense(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
-    y = walk.layout.logical(x) @ weights["weight"].T
+    y = walk.layout.logical(x) @ weights["weight"]
     return walk.layout.stored(walk.shifted(y, weights["bias"]) if "bias" in weights else y)
 
 
