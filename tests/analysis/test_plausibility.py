@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from steptime.analysis.plausibility import device_of, implausible, judged, super_linear
+from steptime.analysis.plausibility import device_of, implausible, judged, processor, super_linear
 from steptime.core.foreign import ForeignRun
 
 
@@ -44,6 +44,31 @@ def test_more_arithmetic_than_the_device_can_do() -> None:
     assert implausible(dimensions, {"flops": 60e12}) == ""
     assert implausible(dimensions, {"flops": 90e12}) == "90 TFLOP/s on what can do 65"
     assert implausible(dimensions | {"devices": 2}, {"flops": 90e12}) == ""
+
+
+@pytest.mark.parametrize(
+    ("threads", "flags", "sold_teraflops"),
+    [
+        (2, ["avx", "avx2", "fma"], {"fp32": 0.118}),  # two cores of an EPYC 7003 at 3.7 GHz
+        (384, ["avx", "avx2", "avx512f", "avx512_bf16", "avx512_vnni"], {"fp32": 45.5, "bf16": 91, "int8": 182}),
+        (48, ["avx", "avx512f", "amx_bf16", "amx_int8"], {"bf16": 187, "int8": 374}),  # of 48 cores at 3.8 GHz
+    ],
+)
+def test_no_processor_that_is_sold_passes_the_bound(
+    threads: int, flags: list[str], sold_teraflops: dict[str, float]
+) -> None:
+    device = processor({"threads": threads, "vector_flags": flags})
+    for precision, teraflops in sold_teraflops.items():
+        assert implausible({"precision": precision}, {"flops": teraflops * 1e12}, device) == ""
+        assert "on what can do" in implausible({"precision": precision}, {"flops": 10 * teraflops * 1e12}, device)
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [{}, {"threads": None, "vector_flags": ["avx"]}, {"threads": 8}, {"threads": 64, "vector_flags": ["asimd", "sve"]}],
+)
+def test_a_processor_of_which_little_is_known_has_no_bound(machine: dict[str, Any]) -> None:
+    assert processor(machine) is None and implausible({}, {"flops": 1e18}, None) == ""
 
 
 def test_a_convolution_may_save_multiplications() -> None:

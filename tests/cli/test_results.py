@@ -188,7 +188,8 @@ def test_a_low_precision_shows_its_price_in_json_and_in_its_row(capsys: pytest.C
 def test_ranks_tell_both_rates_and_their_exchange_alone(capsys: pytest.CaptureFixture[str]) -> None:
     case = Case(workload="mnist-mlp", exchange="allreduce", devices=2)
     told = {"backend": "gloo", "ranks": 2, "bytes": 4_000_000, "seconds": [0.002, 0.004], "bus_bytes_per_second": 1.3e9}
+    told["latency_seconds"] = {"value": 1e-4, "low": 9e-5, "high": 1.2e-4}
     results.show([Record(attempts=(attempt(case, 0, measurement=measurement(10**6), findings={"exchange": told}),))])
     printed = capsys.readouterr().out
     assert "per device" in printed and "aggregate over 2 devices" in printed and "of rank 0" in printed
-    assert "4 MB by gloo in 2 ms … 4 ms, 1.3 GB/s over each link" in printed
+    assert "4 MB by gloo in 2 ms … 4 ms, 1.3 GB/s over each link; latency 100 µs (90 µs … 120 µs)" in printed

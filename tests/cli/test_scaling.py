@@ -65,12 +65,23 @@ def test_json_is_one_document_with_every_number_and_its_interval(
     assert {law["name"] for law in series["laws"]} == {"communication", "Gustafson"}
 
 
-def test_latency_and_the_rate_without_it_stand_beside_the_link(
+def test_both_tables_fit_a_terminal_and_say_a_shared_unit_once(
+    steptime: Command, keep_series: Callable[..., None]
+) -> None:
+    keep_series([1, 2, 4], "weak", tiny={"bytes": 4, "seconds": [0.0024]})
+    lines = steptime(*ASKED, "--devices", "1,2,4", "--kind", "weak").stdout.splitlines()
+    speeds, exchange = (number for number, line in enumerate(lines) if line.startswith("devices "))
+    assert max(map(len, [*lines[speeds : speeds + 5], *lines[exchange : exchange + 4]])) <= 120
+    assert lines[speeds + 4].split()[0] == lines[exchange + 3].split()[0] == "4"
+    assert "3.64× (3.63 … 3.65)" in lines[speeds + 4] and "4 ms (" in lines[exchange + 3]
+
+
+def test_latency_stands_beside_the_link_and_the_rate_without_it_in_the_law(
     steptime: Command, keep_series: Callable[..., None]
 ) -> None:
     keep_series([1, 2], "weak", tiny={"bytes": 4, "seconds": [0.0024]})
     done = steptime(*ASKED, "--devices", "1,2", "--kind", "weak")
-    assert "without latency" in done.stdout and "2.4 ms ±0 %" in done.stdout
+    assert "2.4 ms ±0 %" in done.stdout
     link = "latency 1.2 ms (1.2 ms … 1.2 ms), bandwidth 111.1 MB/s (111.1 MB/s … 111.1 MB/s)"
     assert f"communication, fitted to 2: {link}" in done.stdout
 

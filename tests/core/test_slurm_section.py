@@ -46,7 +46,7 @@ def test_a_case_without_a_node_type_goes_to_the_only_section() -> None:
     assert read(TEXT).section("").name == "k80"
     with pytest.raises(SteptimeError, match=r"has k80, p100. Set node_type"):
         read(TEXT + "[slurm.p100]\n").section("")
-    with pytest.raises(SteptimeError, match=r"there is none in a machine file"):
+    with pytest.raises(SteptimeError, match=r"there is no machine file. docs/machine-file.md shows one"):
         MachineFile().section("")
     with pytest.raises(SteptimeError, match=r"node_type 'k8'. Did you mean 'k80'"):
         read(TEXT).section("k8")

@@ -13,9 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steptime.guide import index as indexing
 from steptime.guide import table
+from steptime.guide.catalogue import DIMENSIONS
 from steptime.guide.index import Index, Point
 from steptime.guide.query import Query, bounds, from_url
+from steptime.guide.rows import ENDS
 
 Row = dict[str, Any]
 numbers = st.floats(1, 1e6)
@@ -208,6 +211,22 @@ def test_pages_of_a_listing_tile_it() -> None:
         seen += [row["id"] for row in page]
         after = (page[-1]["started"], page[-1]["id"])
     assert seen == ["0002", "0001", "0000"]
+
+
+def test_a_stream_is_the_whole_listing_some_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "AT_ONCE", 2)
+    index = indexed(ROWS)
+    ((names,), *batches) = index.streamed(from_url(""))
+    assert [len(batch) for batch in batches] == [2, 1]
+    assert [dict(zip(names, row, strict=True)) for batch in batches for row in batch] == index.listing(from_url(""))
+
+
+def test_a_listing_of_some_metrics_has_every_dimension_and_these() -> None:
+    index = indexed([*ROWS, {**ROWS[0], "throughput": None, "step_time": 1.0}])
+    _, whole, *_ = index.listing(from_url(""))
+    few, *_ = index.listing(from_url(""), metrics=["throughput"])  # the newest has none
+    told = {"id", "started", *DIMENSIONS, *(f"throughput{end}" for end in ENDS)}
+    assert few == {name: value for name, value in whole.items() if name in told} and set(few) == told
 
 
 def test_text_that_looks_like_sql_is_only_text() -> None:

@@ -89,6 +89,24 @@ def test_more_arithmetic_than_the_board_can_do_is_in_quarantine(record_of: Calla
     assert found == ["yes", "no"]
 
 
+PROCESSOR = {"threads": 2, "vector_flags": ["avx", "avx2", "fma"]}
+
+
+@pytest.mark.parametrize(
+    ("machine", "nodes", "flops_per_second", "plausible"),
+    [(PROCESSOR, 1, 1e12, "yes"), (PROCESSOR, 1, 5e12, "no"), (PROCESSOR, 2, 5e12, "yes"), ({}, 1, 5e12, "yes")],
+)
+def test_more_arithmetic_than_any_such_processor_can_do_is_in_quarantine(
+    record_of: Callable[..., Record], machine: dict[str, Any], nodes: int, flops_per_second: float, plausible: str
+) -> None:
+    """4.1 TFLOP/s is what two threads with AVX can not pass, were every layer a convolution."""
+    work = {"fingerprint": "f", "unit": "images", "units_per_step": 32, "flops_per_step": 10**9}
+    ranks = {"machine": machine, "nodes": nodes, "devices": 2, "exchange": "allreduce"}
+    slow = row(record_of(**ranks, network=work))["flops"]
+    fast = {**work, "flops_per_step": 10**9 * flops_per_second / slow}
+    assert row(record_of(**ranks, network=fast))["plausible"] == plausible
+
+
 def test_steps_that_were_not_waited_for_are_in_quarantine(record_of: Callable[..., Record]) -> None:
     assert row(record_of(checks={"forced_share": 0.9}))["plausible"] == "no"
     assert row(record_of(steady=False))["plausible"] == "yes"  # noisy, and true

@@ -18,6 +18,7 @@ from steptime.guide.pages import receive  # noqa: E402
 from steptime.guide.server import app  # noqa: E402
 from steptime.guide.source import Source  # noqa: E402
 from steptime.store.folder import FolderStore  # noqa: E402
+from steptime.store.journal import uuid7  # noqa: E402
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -56,6 +57,14 @@ def test_with_a_token_every_request_needs_it(client: Client, path: str) -> None:
     assert guide.get(path).status_code == 401
     assert guide.get(path, headers={"Authorization": f"Bearer {TOKEN[:-1]}"}).status_code == 401
     assert guide.get(path, headers=BEARER).status_code in (200, 404)
+
+
+def test_whoever_has_no_token_learns_nothing_of_the_store(client: Client, tmp_path: Path) -> None:
+    journal = FolderStore(tmp_path / "store").journal(uuid7())
+    journal.write_text("no journal\n")
+    guide, strangers = client(TOKEN), {"Accept": "text/html"}
+    assert journal.name in guide.get("/", headers={**BEARER, **strangers}).text
+    assert journal.name not in guide.get("/", headers=strangers).text
 
 
 def test_a_token_in_the_address_becomes_a_cookie_and_leaves_the_address(client: Client) -> None:
@@ -128,6 +137,32 @@ def test_a_taken_journal_is_kept_byte_for_byte_and_alone(client: Client, journal
     client(TOKEN).post("/api/v1/runs", content=journal, headers=BEARER)
     (path,) = (path for path in (tmp_path / "store" / "journal").rglob("*") if path.is_file())
     assert path.read_bytes() == journal
+
+
+def test_a_journal_makes_no_new_store_where_one_is_gone(client: Client, journal: bytes, tmp_path: Path) -> None:
+    guide = client(TOKEN)
+    guide.post("/api/v1/runs", content=journal, headers=BEARER)
+    guide.get("/", headers=BEARER)
+    (tmp_path / "store").rename(tmp_path / "moved")
+    answer = guide.post("/api/v1/runs", content=journal, headers=BEARER)
+    assert answer.status_code == 503 and "The store is gone" in answer.json()["detail"]
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_disk_that_refuses_a_journal_is_told(client: Client, journal: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.link", full)
+    answer = client(TOKEN).post("/api/v1/runs", content=journal, headers=BEARER)
+    assert answer.status_code == 503 and "No space left on device. Nothing was kept" in answer.json()["detail"]
+
+
+def test_a_baseline_that_no_point_has_is_told(client: Client, journal: bytes) -> None:
+    guide = client(TOKEN)
+    guide.post("/api/v1/runs", content=journal, headers=BEARER)
+    page = guide.get("/?by=framework&rel=framework:nobody", headers=BEARER).text
+    assert "No point has the framework:nobody beside it" in page and "Nothing fits" not in page
 
 
 def test_another_journal_of_the_same_id_is_refused(client: Client, journal: bytes) -> None:

@@ -16,10 +16,12 @@ import pytest
 
 testclient = pytest.importorskip("fastapi.testclient", reason="the guide is not installed: pip install '.[guide]'")
 
+from steptime.core.errors import SteptimeError  # noqa: E402
 from steptime.core.foreign import ForeignRun  # noqa: E402
 from steptime.core.job import Job  # noqa: E402
 from steptime.core.record import Attempt, Record  # noqa: E402
 from steptime.guide import cache as caching  # noqa: E402
+from steptime.guide import table as tables  # noqa: E402
 from steptime.guide.cache import Cache  # noqa: E402
 from steptime.guide.query import from_url  # noqa: E402
 from steptime.guide.server import app  # noqa: E402
@@ -238,8 +240,6 @@ def test_a_damaged_part_is_told_once_and_the_rest_is_there(store: FolderStore, m
 def test_a_store_that_can_not_be_asked_any_more_still_answers(
     store: FolderStore, measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from steptime.core.errors import SteptimeError
-
     source = Source(store)
     measured()
     before = seen(source)
@@ -247,6 +247,65 @@ def test_a_store_that_can_not_be_asked_any_more_still_answers(
     assert seen(source) == before and source.trouble == "It does not answer."
     page = testclient.TestClient(app(source), base_url="http://127.0.0.1:8765").get("/")
     assert page.status_code == 200 and "It does not answer." in page.text
+
+
+def test_a_store_that_is_gone_is_told_and_may_come_back(store: FolderStore, measured: Measured) -> None:
+    source, elsewhere = Source(store), store.path.with_name("moved")
+    measured("journal")
+    imported(store, "import")
+    before = seen(source)
+    store.path.rename(elsewhere)
+    store.path.mkdir()  # as where a disk was mounted
+    assert seen(source) == before and f"{store.path}/STORE.json was there" in source.trouble
+    store.path.rmdir()
+    elsewhere.rename(store.path)
+    assert seen(source) == before and not source.trouble
+
+
+@pytest.mark.parametrize("page", ["/", "/runs", "/compare", "/history", "/certificates", "/machines", "/run/{}"])
+def test_every_page_says_that_the_store_is_gone(store: FolderStore, measured: Measured, page: str) -> None:
+    source, name = Source(store), measured()
+    seen(source)
+    shutil.rmtree(store.path)
+    source.expect_news()
+    answer = testclient.TestClient(app(source), base_url="http://127.0.0.1:8765").get(
+        page.format(name), headers={"Accept": "text/html"}
+    )
+    assert "The store is gone" in answer.text and "Nothing fits" not in answer.text
+    assert ("Nothing can be read any more" in answer.text) is (answer.status_code == 404) is (page == "/run/{}")
+    assert not store.path.exists()
+
+
+def test_a_store_of_which_a_part_is_gone_forgets_that_part_alone(store: FolderStore, measured: Measured) -> None:
+    source, name = Source(store), measured("a")
+    imported(store, "import")
+    seen(source)
+    shutil.rmtree(store.path / "imports")
+    assert [row["id"] for row in seen(source)] == [name] and not source.trouble
+
+
+def test_a_store_that_becomes_newer_than_this_version_is_told(store: FolderStore, measured: Measured) -> None:
+    source, _ = Source(store), measured()
+    before = seen(source)
+    (store.path / "STORE.json").write_text('{"format": 99}')
+    assert seen(source) == before and "Use a newer steptime" in source.trouble
+
+
+def test_an_index_that_finds_no_room_is_told(
+    store: FolderStore, measured: Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    source, _ = Source(store), measured("a")
+    before = seen(source)
+    monkeypatch.setattr(tables, "NamedTemporaryFile", full)
+    measured("b")
+    assert seen(source) == before and "No space left on device. It lies in" in source.trouble
+    with pytest.raises(SteptimeError, match="can not be kept"):
+        Source(store).refresh()
+    monkeypatch.undo()
+    assert len(seen(source)) == 2 and not source.trouble
 
 
 def test_many_may_ask_while_news_come(store: FolderStore, measured: Measured) -> None:

@@ -8,12 +8,15 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from steptime.core.foreign import ForeignRun
 
 MARGIN = 1.15  # cards clock above what their makers print
+HIGHEST_CLOCK_HERTZ = 7e9  # the fastest x86 processor sold reaches 6.2 GHz
+VECTOR_UNITS = 4  # of a core; those of today have two that multiply and two that add
+TILE = 2048  # operations of an AMX unit in a cycle: twice those of the first, 16 x 16 pairs of bf16
 FAST_CONVOLUTION = 4.0  # Winograd's F(4x4, 3x3) needs a quarter of the multiplications (Lavin and Gray, 2016)
 SUPER_LINEAR = 1.25  # larger caches in sum may speed a device up, but not by more
 ACROSS_SERVERS = 1.5  # other hosts and power limits come on top
@@ -95,9 +98,22 @@ def device_of(name: str) -> Device | None:
     return next((device for pattern, device in DEVICES if re.search(rf"(?<![a-z0-9])(?:{pattern})(?!\d)", text)), None)
 
 
-def implausible(dimensions: dict[str, Any], metrics: dict[str, float]) -> str:
-    """Why a result can not be true; nothing where it can."""
-    checks = (_signs, _shares, _batch, _arithmetic, _bandwidth)
+def processor(machine: dict[str, Any]) -> Device | None:
+    """What no x86 processor with this many threads and these instructions can pass. Each thread counts as a core,
+    since virtual machines do not tell them apart. None: too little is known of it."""
+    flags, threads = machine.get("vector_flags") or (), machine.get("threads")
+    if "avx" not in flags or not threads:
+        return None
+    teraflops = threads * HIGHEST_CLOCK_HERTZ / 1e12
+    wide = 2 * VECTOR_UNITS * (512 if "avx512f" in flags else 256)  # bits: a multiplication and an addition of each
+    fp16, int8 = max(wide / 16, TILE * ("amx_bf16" in flags)), max(wide / 8, 2 * TILE * ("amx_int8" in flags))
+    return Device(teraflops * wide / 32, teraflops * fp16, teraflops * int8)
+
+
+def implausible(dimensions: dict[str, Any], metrics: dict[str, float], device: Device | None = None) -> str:
+    """Why a result can not be true; nothing where it can. The device is found by its name where it is not given."""
+    device = device or device_of(str(dimensions.get("device", "")))
+    checks = (_signs, _shares, _batch, partial(_arithmetic, device), partial(_bandwidth, device))
     return next((reason for check in checks if (reason := check(dimensions, metrics))), "")
 
 
@@ -169,8 +185,8 @@ def _rounding(value: float) -> float:
     return 0.5 * 10.0**exponent / value if exponent < 0 else 0.0
 
 
-def _arithmetic(dimensions: dict[str, Any], metrics: dict[str, float]) -> str:
-    device, done = device_of(str(dimensions.get("device", ""))), metrics.get("flops")
+def _arithmetic(device: Device | None, dimensions: dict[str, Any], metrics: dict[str, float]) -> str:
+    done = metrics.get("flops")
     peak = device.peak(str(dimensions.get("precision") or "fp32")) if device else None
     if not peak or not done:
         return ""
@@ -181,8 +197,8 @@ def _arithmetic(dimensions: dict[str, Any], metrics: dict[str, float]) -> str:
     return f"{done / 1e12:.4g} TFLOP/s on what can do {most / 1e12:.4g}"
 
 
-def _bandwidth(dimensions: dict[str, Any], metrics: dict[str, float]) -> str:
-    device, found = device_of(str(dimensions.get("device", ""))), metrics.get("bandwidth")
+def _bandwidth(device: Device | None, dimensions: dict[str, Any], metrics: dict[str, float]) -> str:
+    found = metrics.get("bandwidth")
     if not device or not device.bandwidth or not found:
         return ""
     most = device.bandwidth * 1e9 * (dimensions.get("devices") or 1)

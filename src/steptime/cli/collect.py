@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections import deque
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +10,7 @@ import typer
 
 from steptime.cli import output
 from steptime.cli.request import store_folder, warn_of_problems
+from steptime.cli.status import watched
 from steptime.cli.words import processes
 
 POLL_SECONDS = 2.0
@@ -31,14 +32,13 @@ def collect_command(
     from steptime.cli import archive as archives
     from steptime.cli import results
     from steptime.session import campaign as campaigns
-    from steptime.session.progress import progress
     from steptime.store.folder import FolderStore
 
     store = FolderStore(store_folder())
     folder, slurm = campaigns.find(store, campaign), campaigns.Slurm()
     campaigns.collect(folder, slurm)
-    while not (found := progress(folder, slurm)).is_over and wait:
-        time.sleep(POLL_SECONDS)
+    looks = watched(lambda: campaigns.look(folder, slurm), POLL_SECONDS if wait else 0.0)
+    found = deque(looks, maxlen=1)[0]
     campaigns.collect(folder, slurm)
     records = campaigns.records(folder)
     warn_of_problems(store)

@@ -12,7 +12,7 @@ from steptime.analysis.flags import OWN_METRIC, Flag
 from steptime.analysis.result import Result, result
 from steptime.analysis.throughput import Estimate, Throughput
 from steptime.analysis.usage import sentence, usage
-from steptime.analysis.wording import digits, duration, percent
+from steptime.analysis.wording import between, digits, duration, percent
 from steptime.cli import output, price
 from steptime.cli.machine import kept_roof
 from steptime.cli.words import described, differing, processes, scaled
@@ -151,7 +151,9 @@ def _exchange(found: dict[str, Any] | None) -> str:
         return ""
     low, high = (duration(edge(found["seconds"])) for edge in (min, max))
     rate = scaled(found["bus_bytes_per_second"], "B/s")
-    return f"{scaled(found['bytes'], 'B')} by {found['backend']} in {low} … {high}, {rate} over each link"
+    told = f"{scaled(found['bytes'], 'B')} by {found['backend']} in {low} … {high}, {rate} over each link"
+    latency = found.get("latency_seconds")
+    return told if latency is None else f"{told}; latency {between(latency, duration)}"
 
 
 def _ranks(each: Sequence[dict[str, Any]]) -> str:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import inf
 from typing import Any
 
-from steptime.analysis.wording import digits, duration, percent
+from steptime.analysis.wording import between, digits, duration, percent, scaled
 from steptime.cli import output
-from steptime.cli.words import scaled
 
 Told = dict[str, Any]
 Format = Callable[[float], str]
@@ -39,8 +37,8 @@ def sentence(series: Told) -> str:
     roomy = [point for point in series["points"][1:] if not point["oversubscribed"]]
     point = (roomy or series["points"])[-1]
     crowd = "" if roomy else f", oversubscribed ({point['oversubscribed']})"
-    first = f"{point['devices']} devices ({series['kind']}{crowd}): {_between(point['speed_up'], _times)}"
-    parts = [first, f"efficiency {_between(point['efficiency'], percent)}"]
+    first = f"{point['devices']} devices ({series['kind']}{crowd}): {between(point['speed_up'], _times)}"
+    parts = [first, f"efficiency {between(point['efficiency'], percent)}"]
     told = ", ".join(parts) + _waiting(point)
     return f"{told}. {_outlook(series)}".rstrip()
 
@@ -63,7 +61,7 @@ def _outlook(series: Told) -> str:
     said = able[0]["predictions"][0]
     rate = said["bandwidth_bytes_per_second"]
     link = "" if rate is None else f" at {scaled(8 * rate, 'bit/s')}"
-    return f"{said['devices']} devices{link} would give {_between(said['speed_up'], _times)}."
+    return f"{said['devices']} devices{link} would give {between(said['speed_up'], _times)}."
 
 
 def _show(series: Told) -> None:
@@ -72,9 +70,8 @@ def _show(series: Told) -> None:
     words = [case["workload"], case["phase"], case["framework"], case["mode"], case["device"], case["precision"]]
     link = [f"over {case['interconnect']}"] if case["interconnect"] else []
     output.say(" ".join([f"{series['kind'].capitalize()}, {HELD[series['kind']].format(batch)}:", *words, *link]))
-    rows = [_row(point) for point in series["points"]]
-    told = [name for name in rows[0] if any(row[name] for row in rows)]
-    output.table(told, [[row[name] for name in told] for row in rows], right=told)
+    _table([_speeds(point) for point in series["points"]])
+    _table([_exchange(point) for point in series["points"] if point["exposed_seconds"] or point["exchange_seconds"]])
     for point in series["points"]:
         for note in point["notes"]:
             output.say(f"{point['devices']} devices: {note}")
@@ -82,19 +79,34 @@ def _show(series: Told) -> None:
         _law(law)
 
 
-def _row(point: Told) -> dict[str, str]:
+def _table(rows: Sequence[dict[str, str]]) -> None:
+    """Columns that say nothing are left out."""
+    if rows:
+        told = [name for name in rows[0] if any(row[name] for row in rows)]
+        output.table(told, [[row[name] for name in told] for row in rows], right=told)
+        output.say()
+
+
+def _speeds(point: Told) -> dict[str, str]:
+    several = point["devices"] > 1
     return {
         "devices": str(point["devices"]),
         "step": _about(point["step_seconds"]),
-        "without exchange": _about(point["independent_step_seconds"]) if point["devices"] > 1 else "",
-        "speed-up": _between(point["speed_up"], _times) if point["devices"] > 1 else "1×",
-        "efficiency": _between(point["efficiency"], percent) if point["devices"] > 1 else "",
-        "exposed": _between(point["exposed_seconds"], duration),
-        "exchange alone": _between(point["exchange_seconds"], duration),
+        "without exchange": _about(point["independent_step_seconds"]) if several else "",
+        "speed-up": _cell(point["speed_up"], _times) if several else "1×",
+        "efficiency": _cell(point["efficiency"], percent) if several else "",
+    }
+
+
+def _exchange(point: Told) -> dict[str, str]:
+    """Two tables are narrow enough for a terminal where one is not."""
+    return {
+        "devices": str(point["devices"]),
+        "exposed": _cell(point["exposed_seconds"], duration),
+        "overlapped": _cell(point["overlapped_seconds"], duration),
+        "exchange alone": _about(point["exchange_seconds"]),
         "latency": _about(point["latency_seconds"]),
-        "overlapped": _between(point["overlapped_seconds"], duration),
         "link": RATE(point["bus_bytes_per_second"]["value"]) if point["bus_bytes_per_second"] else "",
-        "without latency": _between(point["bandwidth_bytes_per_second"], RATE),
     }
 
 
@@ -102,7 +114,7 @@ def _law(law: Told) -> None:
     if "no_fit" in law:
         output.say(f"{law['name']}: no fit is possible, {law['no_fit']}.")
         return
-    numbers = [f"{word} {_between(law['parameters'][name], form)}" for name, (word, form) in WORDS.items()
+    numbers = [f"{word} {between(law['parameters'][name], form)}" for name, (word, form) in WORDS.items()
                if name in law["parameters"]]  # fmt: skip
     output.say(f"{law['name']}, fitted to {', '.join(map(str, law['fitted_to']))}: {', '.join(numbers)}.")
     if law["misfit"]:
@@ -112,8 +124,8 @@ def _law(law: Told) -> None:
     for said in law["predictions"]:
         rate = said["bandwidth_bytes_per_second"]
         link = "" if rate is None else f" at {scaled(8 * rate, 'bit/s')}"
-        efficiency = _between(said["efficiency"], percent)
-        output.say(f"  {said['devices']} devices{link}: {_between(said['speed_up'], _times)}, efficiency {efficiency}")
+        efficiency = between(said["efficiency"], percent)
+        output.say(f"  {said['devices']} devices{link}: {between(said['speed_up'], _times)}, efficiency {efficiency}")
 
 
 def _times(value: float) -> str:
@@ -128,10 +140,8 @@ def _about(told: Told | None) -> str:
     return f"{duration(told['value'])} ±{percent((told['high'] - told['low']) / 2 / told['value'])}"
 
 
-def _between(told: Told | None, form: Format) -> str:
-    if told is None:
-        return ""
-    if told["low"] is None:
-        return form(told["value"])
-    low, high = ("∞" if told[end] == inf else form(told[end]) for end in ("low", "high"))
-    return f"{form(told['value'])} ({low} … {high})"
+def _cell(told: Told | None, form: Format) -> str:
+    """A unit that all three numbers share is said once."""
+    value, brace, ends = between(told, form).partition(" (")
+    unit = value.lstrip("-.,0123456789")
+    return value + brace + (ends.replace(unit, "") if ends.count(unit) == 2 else ends)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,30 +16,42 @@ if TYPE_CHECKING:
     from steptime.session.progress import Progress
 
 FAILED_MOST = 20
+SHORTEST_SECONDS = 0.1  # also for what is not a number
 
 
 def status_command(
     campaign: Annotated[str, typer.Argument(help="The begin or end of its id; the newest if left out.")] = "",
     watch: Annotated[
-        float, typer.Option(help="Show it again every so many seconds until all is over.", show_default=False)
+        float,
+        typer.Option(help="Show it every so many seconds until all is over.", show_default=False, min=0, max=86400),
     ] = 0.0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Show what waits, runs, is done or failed, with the causes, and the time left."""
     from steptime.session import campaign as campaigns
-    from steptime.session.progress import progress
     from steptime.store.folder import FolderStore
 
     folder, slurm = campaigns.find(FolderStore(store_folder()), campaign), campaigns.Slurm()
-    while True:
-        found = progress(folder, slurm)
+    for found in watched(lambda: campaigns.look(folder, slurm), watch):
         if json:
             output.document(found.to_dict())
         else:
             _show(found)
-        if not watch or found.is_over:
-            return
-        time.sleep(watch)
+
+
+def watched(look: Callable[[], Progress], seconds: float) -> Iterator[Progress]:
+    """Once, or every so many seconds until all is over. A controller that goes away meanwhile may come back."""
+    from steptime.session.campaign import NoAnswer
+
+    yield (found := look())
+    while seconds and not found.is_over:
+        time.sleep(max(SHORTEST_SECONDS, seconds))
+        try:
+            found = look()
+        except NoAnswer as problem:
+            output.warn(f"note: {problem}")
+        else:
+            yield found
 
 
 def _show(found: Progress) -> None:

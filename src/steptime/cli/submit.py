@@ -78,7 +78,7 @@ def _show(found: Submission, *, dry_run: bool) -> None:
     ]
     if rows:
         output.table(["array", "section", "tasks", "processes", "request"], rows, right=("tasks", "processes"))
-    for number, text in ((found.done, "have their result"), (found.live, "are in the queue or run")):
+    for number, text in ((found.done, "measured already"), (found.live, "in the queue or running")):
         if number:
             output.say(f"{processes(number)} {text}.")
     if found.settled:

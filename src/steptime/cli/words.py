@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from steptime.analysis.wording import clock, digits
+from steptime.analysis.wording import clock, scaled
 from steptime.core.case import SETTINGS, Case
 from steptime.core.errors import SteptimeError
 
 __all__ = ["clock", "described", "differing", "processes", "scaled", "settings"]
-PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-
-
-def scaled(value: float, unit: str) -> str:
-    """794.5 TFLOP/s, 1.87 TB/s."""
-    size, prefix = next(((size, prefix) for size, prefix in PREFIXES if abs(value) >= size), (1.0, ""))
-    return f"{digits(value / size)} {prefix}{unit}"
 
 
 def processes(count: int) -> str:

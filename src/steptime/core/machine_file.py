@@ -51,15 +51,22 @@ class MachineFile:
         """Where a case of this kind goes; one that names none goes to the only one."""
         if node_type in self.slurm:
             return self.slurm[node_type]
+        if not self.slurm:
+            found = f"{self.path} has none" if self.path else "there is no machine file"
+            raise SteptimeError(f"[slurm.NAME] of a machine file says what to ask of Slurm; {found}. {ADVICE['slurm']}")
         if node_type:
             raise unknown("[slurm.…] for node_type", node_type, self.slurm, f"The machine file {self.path}: ")
         if len(self.slurm) == 1:
             return next(iter(self.slurm.values()))
-        found = f"{self.path} has {', '.join(self.slurm)}" if self.slurm else "there is none in a machine file"
+        found = f"{self.path} has {', '.join(self.slurm)}"
         raise SteptimeError(f"A case needs a [slurm.NAME], found {found}. Set node_type to one of them in the plan.")
 
 
-ADVICE = {"launches": "Say there what starts its Python.", "tiers": "Name its folder."}
+ADVICE = {
+    "launches": "Say there what starts its Python.",
+    "tiers": "Name its folder.",
+    "slurm": "docs/machine-file.md shows one; --machine names it.",
+}
 
 
 def told(ways: dict[str, Way]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from math import log10
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +14,7 @@ from markupsafe import Markup
 
 from steptime import __version__
 from steptime.analysis.result import result
-from steptime.analysis.wording import byte_count, clock, duration
+from steptime.analysis.wording import byte_count, clock, duration, scaled
 from steptime.core.errors import SteptimeError
 from steptime.core.foreign import ForeignRun
 from steptime.core.record import Record
@@ -35,7 +34,7 @@ class Desk:
             loader=FileSystemLoader(TEMPLATES), autoescape=select_autoescape(default=True), trim_blocks=True
         )
         self.templates.filters |= {
-            "number": number, "scaled": scaled, "inline_json": inline_json, "duration": duration, "bytes": byte_count,
+            "number": number, "scaled": rate, "inline_json": inline_json, "duration": duration, "bytes": byte_count,
             "clock": clock,
         }  # fmt: skip
         self.templates.globals |= {
@@ -65,8 +64,16 @@ class Desk:
         return {"id": record.attempts[0].id, "case": record.case.to_dict(), "status": record.status, **outcome}
 
     def page(self, template: str, **values: Any) -> HTMLResponse:
-        told = {"trouble": self.source.trouble, "problems": list(dict.fromkeys(self.source.store.problems))}
-        return HTMLResponse(self.templates.get_template(template).render(**told, **values))
+        self.source.refresh()
+        return self.rendered(template, **self.troubles, **values)
+
+    @property
+    def troubles(self) -> dict[str, Any]:
+        """Nothing for whoever may not ask: they name files."""
+        return {"trouble": self.source.trouble, "problems": list(dict.fromkeys(self.source.store.problems))}
+
+    def rendered(self, template: str, **values: Any) -> HTMLResponse:
+        return HTMLResponse(self.templates.get_template(template).render(**values))
 
 
 def asked(request: Request, *but: str) -> Query:
@@ -82,12 +89,9 @@ def number(value: Any) -> str:
     return f"{value:,.0f}" if abs(value) >= 9_999.5 else f"{value:.4g}"
 
 
-def scaled(value: Any, unit: str) -> str:
-    """With the prefix that leaves one to three digits before the point."""
-    if not isinstance(value, int | float):
-        return "–"
-    power = min(5, max(0, int(log10(value) // 3))) if value >= 1 else 0
-    return f"{value / 1000**power:.4g} {' kMGTP'[power].strip()}{unit}"
+def rate(value: Any, unit: str) -> str:
+    """What was not measured has none."""
+    return scaled(value, unit) if isinstance(value, int | float) else "–"
 
 
 def inline_json(value: Any) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from steptime.analysis.scaling import Scaling, scalings
 from steptime.guide.catalogue import ALONE, DIMENSIONS
+from steptime.guide.index import Index
 from steptime.guide.query import Query
-from steptime.guide.rows import Row
 
 GROWS = ("devices", "threads")
 MAY_DIFFER = ("devices", "nodes", "server", "interconnect", "software", "framework_version")
@@ -16,8 +14,9 @@ SAME = tuple(name for name in DIMENSIONS if name not in (*ALONE, *MAY_DIFFER))
 MOST_ROWS, MOST_TABLES = 5000, 12
 
 
-def grown(rows: Sequence[Row], query: Query) -> list[Scaling]:
+def grown(index: Index, query: Query) -> list[Scaling]:
     """Of what the question's axis counts; a question without such an axis has none."""
     if query.x not in GROWS:
         return []
+    rows = index.listing(query, MOST_ROWS, metrics=("throughput", "throughput_per_device"))
     return scalings(rows, SAME, kind=query.scaling, over=query.x)[:MOST_TABLES]

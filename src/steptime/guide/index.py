@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -17,6 +17,7 @@ from steptime.guide.table import Table
 
 Groups = tuple[tuple[str, Any], ...]
 MOST_POINTS = 5_000  # where every run is one
+AT_ONCE = 2_000
 BY_CELLS = ("best", "min", "max", "mean")
 
 
@@ -72,8 +73,19 @@ class Index(Table):
             most |= Counter(dict(self._asked(*sql.mixed(query, where, names, cells=self._by_cells(query)))))
         return {name: most[name] for name in names if most[name] > 1}
 
-    def listing(self, query: Query, limit: int = 50, after: tuple[str, str] | None = None) -> list[Row]:
-        return self._named(sql.listing(query, query.conditions, limit, after))
+    def listing(
+        self, query: Query, limit: int = 50, after: tuple[str, str] | None = None, metrics: Collection[str] = ()
+    ) -> list[Row]:
+        """`metrics`: only these, of the runs that have one of them. Each is three columns, most of them empty."""
+        return self._named(sql.listing(query, query.conditions, limit, after, metrics))
+
+    def streamed(self, query: Query) -> Iterator[list[Any]]:
+        """The names of all columns, then every run, however many, some thousands at a time."""
+        text, values = sql.listing(query, query.conditions)
+        cursor = self.database.cursor().execute(text, values)
+        yield [[column[0] for column in cursor.description]]
+        while some := cursor.fetchmany(AT_ONCE):
+            yield some
 
     def named(self, word: str) -> list[Row]:
         """Whose id is this, or else begins or ends with it."""

@@ -26,7 +26,11 @@ class Intake:
         changed = False
         for some in _gathered(pieces):
             changed = True
-            self._take(some)
+            try:
+                self._take(some)
+            except BaseException:  # without a row they must not count as known
+                self.ledger.forget([attempt.id for piece in some for attempt in piece.attempts])
+                raise
         if changed:
             self.index.summarise()
         return changed

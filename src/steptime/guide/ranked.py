@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from statistics import median
 from typing import Any
 
 from steptime.analysis.result import Result
-from steptime.analysis.wording import digits, duration
+from steptime.analysis.wording import between, digits, duration, scaled
 from steptime.core.case import Case
-from steptime.guide.desk import scaled
 
 Told = dict[str, Any]
 RATE = partial(scaled, unit="B/s")
@@ -36,19 +34,12 @@ def exchanged(found: Told | None) -> str:
     whole = f"{size} of each rank by {found['backend']} take {seconds}, {rate} over each link."
     if "latency_seconds" not in found:
         return whole
-    tiny, link = _between(found["latency_seconds"], duration), found["bandwidth_bytes_per_second"]
+    tiny, link = between(found["latency_seconds"], duration), found["bandwidth_bytes_per_second"]
     if link is None:
         return f"{whole} One number takes {tiny}, as long as all of it: it is latency."
-    return f"{whole} One number takes {tiny}: that is latency, and the rest is {_between(link, RATE)} over each link."
+    return f"{whole} One number takes {tiny}: that is latency, and the rest is {between(link, RATE)} over each link."
 
 
 def roofs_of(case: Case) -> int:
     """Ranks on GPUs have a roof each, those that share a node's CPU have one together."""
     return 1 if case.ranks == 1 else case.nodes if case.device == "cpu" else case.ranks
-
-
-def _between(found: Told, form: Callable[[float], str]) -> str:
-    if found["low"] is None:
-        return form(found["value"])
-    high = "∞" if found["high"] is None else form(found["high"])
-    return f"{form(found['value'])} ({form(found['low'])} … {high})"

@@ -129,7 +129,7 @@ def made(desk: Desk, asked: Query | None = None) -> Report:
         counts=counts,
         charts=[chart for view in views if _says(chart := _chart(desk, view), asked is not None)],
         own=own,
-        scaling=[table for view in views for table in grown(_of(desk, view), view)],
+        scaling=[table for view in views for table in grown(desk.index, view)],
         proofs=proofs(records, known)[:MOST_LINES],
         certificates=[one for one in known if any(covering(record.last, [one]) for record in records)],
         failures=[*_reasons(desk, failed), *_losses(records)],

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from steptime.analysis.data_type import data_type
-from steptime.analysis.plausibility import implausible
+from steptime.analysis.plausibility import device_of, implausible, processor
 from steptime.analysis.result import Result, result
 from steptime.analysis.throughput import Estimate
 from steptime.analysis.usage import usage
@@ -44,9 +44,11 @@ def quarantine(record: Record, numbers: Result) -> str:
     for flag in numbers.flags:
         if flag.level == "invalid" and flag.name in UNTRUE:
             return flag.evidence
-    told = {"device": processing_unit(record), "precision": record.case.precision, "devices": record.case.ranks}
-    flops = numbers.model_flops_per_second
-    return implausible({**told, "operator": "convolution"}, {} if flops is None else {"flops": flops})
+    case, flops = record.case, numbers.model_flops_per_second
+    on_cpu = case.device == "cpu"  # whose ranks share one node's processors
+    told = {"precision": case.precision, "devices": case.nodes if on_cpu else case.ranks, "operator": "convolution"}
+    device = processor(record.last.machine) if on_cpu else device_of(processing_unit(record))
+    return implausible(told, {} if flops is None else {"flops": flops}, device)
 
 
 def processing_unit(record: Record) -> str:

@@ -30,6 +30,8 @@ from steptime.guide.pages import (
 )
 from steptime.guide.report import SEAL
 from steptime.guide.source import Source
+from steptime.store.folder import StoreGone
+from steptime.store.journal import NotWritten
 
 STATIC = Path(__file__).parent / "static"
 # Nothing from elsewhere, no inline script: imported text can be shown, never executed. Vega sets styles of elements.
@@ -94,8 +96,9 @@ def policy(path: str) -> str:
 
 def _refusal(desk: Desk) -> Callable[[Request, Exception], Awaitable[Response]]:
     async def refused(request: Request, found: Exception) -> Response:
-        """A word that nothing answers to: 422 with the sentence, and the known ones."""
-        return problem(desk, request, 422, str(found), known=isinstance(found, UnknownWord))
+        """A word that nothing answers to: 422 with the sentence, and the known ones. A store that refuses: 503."""
+        status = 503 if isinstance(found, NotWritten | StoreGone) else 422
+        return problem(desk, request, status, str(found), known=isinstance(found, UnknownWord))
 
     return refused
 
@@ -112,7 +115,8 @@ def problem(desk: Desk, request: Request, status: int, sentence: str, *, known: 
     """In the page's frame for people, as JSON for programs."""
     words = {"dimensions": list(DIMENSIONS), "metrics": list(METRICS)} if known else {}
     if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/"):
-        page = desk.page("problem.html", here="", status=status, sentence=sentence, known=words)
+        troubles = {} if status in (401, 403) else desk.troubles
+        page = desk.rendered("problem.html", here="", status=status, sentence=sentence, known=words, **troubles)
         page.status_code = status
         return page
     return JSONResponse({"detail": sentence, **({"known": words} if words else {})}, status_code=status)

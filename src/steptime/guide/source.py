@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from steptime.analysis.certificates import TASK, Certificate, certificate
@@ -14,6 +17,7 @@ from steptime.core.record import Attempt, Record
 from steptime.guide.cache import Cache
 from steptime.guide.index import Index
 from steptime.guide.intake import Intake
+from steptime.guide.table import duckdb
 from steptime.store.reading import ReadingStore
 
 FRESH_SECONDS = 1.0  # looking for news is cheap, but not for every click
@@ -25,9 +29,10 @@ class Source:
 
     def __init__(self, store: ReadingStore, cache: Cache | None = None) -> None:
         self.store, self.cache = store, cache
-        self.index = cache.opened() if cache else Index()
+        with _room():
+            self.index = cache.opened() if cache else Index()
+            self._intake = Intake(store, self.index)
         self.trouble = ""  # why the latest look for news failed
-        self._intake = Intake(store, self.index)
         self._due, self._filled, self._busy = 0.0, False, threading.Lock()
         self._kept: dict[str, Record | ForeignRun] = {}
         self._attempts: dict[str, Attempt] = {}  # of other tasks than measuring: few, and asked for by every page
@@ -56,7 +61,8 @@ class Source:
     def _look(self) -> None:
         began = time.monotonic()
         try:
-            changed = self._intake.take(self.store.news(self._intake.ledger))
+            with _room():
+                changed = self._intake.take(self.store.news(self._intake.ledger))
         except SteptimeError as problem:
             if not self._filled:
                 raise
@@ -127,3 +133,16 @@ class Source:
             return {name: float(rate) for name, rate in rates.items() if rate}
         except (KeyError, TypeError, ValueError, AttributeError):
             return {}
+
+
+@contextlib.contextmanager
+def _room() -> Iterator[None]:
+    """The index lies on a disk that may refuse, and not on the store's."""
+    try:
+        yield
+    except (OSError, duckdb().Error) as problem:
+        if isinstance(problem, OSError) and problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        reason, folder = str(problem).partition("\n")[0], tempfile.gettempdir()
+        advice = f"It lies in {folder}: make room there, or name another folder with TMPDIR."
+        raise SteptimeError(f"The guide's index can not be kept: {reason}. {advice}") from problem

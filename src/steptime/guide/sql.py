@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable
 from typing import Any
 
 from steptime.guide.catalogue import DIMENSIONS, METRICS
 from steptime.guide.query import Query, Where, bounds
-from steptime.guide.rows import COLUMNS
+from steptime.guide.rows import COLUMNS, ENDS
 
 Statement = tuple[str, list[Any]]
 CELL = tuple(name for name in DIMENSIONS if name != "session")
@@ -87,12 +87,17 @@ def _which(names: list[str]) -> str:
     return f"CASE grouped {cases} END"
 
 
-def listing(query: Query, where: Where, limit: int, after: tuple[str, str] | None = None) -> Statement:
-    """Newest first, a page at a time: what comes after the run that started then and has this id."""
+def listing(
+    query: Query, where: Where, limit: int = -1, after: tuple[str, str] | None = None, metrics: Collection[str] = ()
+) -> Statement:
+    """Newest first, all or a page at a time: what comes after the run that started then and has this id. Where metrics
+    are named, runs that have none of them are left out, and so are all other metrics."""
     test, values = tested(query, where, valued=False)
     page = ' AND ("started", "id") < (?, ?)' if after else ""
-    order = f' ORDER BY "started" DESC, "id" DESC LIMIT {int(limit)}'
-    return f"SELECT {listed()} FROM runs WHERE {test}{page}{order}", [*values, *(after or ())]
+    told = " OR ".join(f"{quoted(name)} IS NOT NULL" for name in metrics) or "TRUE"
+    order = ' ORDER BY "started" DESC, "id" DESC' + (f" LIMIT {int(limit)}" if limit >= 0 else "")
+    text = f"SELECT {listed(metrics or METRICS)} FROM runs WHERE {test} AND ({told}){page}{order}"
+    return text, [*values, *(after or ())]
 
 
 def tested(query: Query, where: Where, *, cells: bool = False, valued: bool = True) -> Statement:
@@ -208,9 +213,10 @@ def _number_or_word(name: str, value: str) -> str:
     return f"CASE WHEN isfinite(TRY_CAST({value} AS DOUBLE)) THEN TRY_CAST({value} AS DOUBLE) END"
 
 
-def listed() -> str:
+def listed(metrics: Iterable[str] = METRICS) -> str:
     """A row's names in the guide; the others are the index's own affair."""
-    return ", ".join(quoted(name) for name in ("id", "started", *COLUMNS))
+    told = (f"{name}{end}" for name in metrics for end in ENDS)
+    return ", ".join(map(quoted, ("id", "started", *DIMENSIONS, *told)))
 
 
 def _pick(name: str) -> str:

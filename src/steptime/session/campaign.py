@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -12,17 +13,18 @@ from steptime.core.job import Job
 from steptime.core.machine_file import MachineFile, told
 from steptime.core.plan import Plan
 from steptime.core.record import SETTLED, Attempt, Record
-from steptime.executors.slurm.client import Slurm
+from steptime.executors.slurm.client import NoAnswer, Slurm
 from steptime.executors.slurm.folder import CAMPAIGNS, LOST, CampaignFolder, find
 from steptime.executors.slurm.ledger import Ledger, Lost
 from steptime.executors.slurm.script import Array, arrays, script
+from steptime.session.progress import Progress, progress
 from steptime.session.rounds import measured, plan_of, software
 from steptime.session.smaller import with_smaller
 from steptime.store import journal
 from steptime.store.folder import FolderStore
 from steptime.store.journal import now, uuid7
 
-__all__ = ["Slurm", "Submission", "cancel", "collect", "find", "preview", "records", "submit"]
+__all__ = ["NoAnswer", "Slurm", "Submission", "cancel", "collect", "find", "look", "preview", "records", "submit"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +48,9 @@ def submit(plan: Plan, store: FolderStore, machine: MachineFile, *, again: bool 
     """Continues the newest campaign of the same plan: what has its result, or is in the queue, is left alone."""
     identity = _identity(plan, machine)
     slurm = Slurm()
-    with store.hold(f"campaign-{identity}", "This plan is being submitted from"):
+    most_tasks = slurm.largest_array()  # first: without Slurm nothing is begun
+    lock = store.hold(f"campaign-{identity}", "This plan is being submitted from")
+    with lock, journal.written(f"The store {store.path}", "Make room there: the same command goes on."):
         session = (None if again else _newest(store, identity)) or uuid7()
         folder = CampaignFolder(store, session)
         if folder.path.exists():
@@ -55,7 +59,7 @@ def submit(plan: Plan, store: FolderStore, machine: MachineFile, *, again: bool 
             facts = {"plan": identity, "name": plan.name, "title": plan.title, "started": now()}
             folder.make({**facts, "cases": len(plan.cases)})
         state = _State(plan, machine, folder, Ledger(folder, slurm))
-        found = state.submission(slurm.largest_array())
+        found = state.submission(most_tasks)
         numbers = [_hand_over(array, folder, machine, slurm) for array in found.arrays]
         return Submission(**{**vars(found), "numbers": numbers})
 
@@ -115,12 +119,13 @@ class _State:
         cases = list(self.cases.values())
         jobs = [job for case in cases for job in self._missing(case)]
         found = arrays(jobs, self.machine, most_tasks)
+        done = {f"{key}-{good.process}" for key, tried in self.tried.items() for good in measured(tried)}
         return Submission(
             session=self.folder.session,
             arrays=found,
             scripts=[script(array, self.folder.path.absolute(), "NAME") for array in found],
-            done=sum(len(measured(tried)) for tried in self.tried.values()),
-            live=len(self.live),
+            done=len(done),
+            live=len(self.live.keys() - done),  # a task in hand has processes that are done already
             settled=sum(self._is_settled(case) for case in cases),
         )
 
@@ -184,6 +189,15 @@ def _write_down(lost: Lost, folder: CampaignFolder) -> None:
     values = {**vars(lost.job), "id": uuid7(), "environment": {**lost.job.environment, "slurm": told}}
     journal.close_failed(path, Job(**values), lost.failure)
     folder.deliver(path)
+
+
+def look(folder: CampaignFolder, slurm: Slurm) -> Progress:
+    """How far it is. Causes are written down at once: without accounts Slurm forgets them within minutes."""
+    found = progress(folder, slurm)
+    if found.lost:
+        with contextlib.suppress(SteptimeError):  # the store can only be read, or somebody else collects
+            collect(folder, slurm)
+    return found
 
 
 def records(folder: CampaignFolder) -> list[Record]:

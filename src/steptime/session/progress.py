@@ -41,6 +41,7 @@ class Progress:
     seconds_left: float | None  # None: too little has ended to tell
     results: int = 0  # that this follows from: those since the latest submission
     ghosts: int = 0  # late results of lost nodes, kept aside
+    lost: int = 0  # processes of which a start was lost and nobody has written that down yet
     arrays: list[str] = field(default_factory=list)
 
     def count(self, state: str) -> int:
@@ -104,6 +105,7 @@ def progress(folder: CampaignFolder, slurm: Slurm) -> Progress:
         seconds_left=seconds_left(ended, left),
         results=len(ended),
         ghosts=len(folder.ghosts()),
+        lost=len(lost),
         arrays=numbers,
     )
 

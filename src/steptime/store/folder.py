@@ -24,7 +24,11 @@ from steptime.store.parts import Parts
 from steptime.store.reading import ReadingStore
 from steptime.store.survey import Survey
 
-FORMAT = 1
+FORMAT, MARK = 1, "STORE.json"
+
+
+class StoreGone(SteptimeError):
+    """A folder that was there while this process looked at it."""
 
 
 class FolderStore(ReadingStore):
@@ -38,7 +42,7 @@ class FolderStore(ReadingStore):
         self.parts = Parts(self.path / "parts")
         self._survey = Survey(self.path)
         self._ended: dict[Path, Attempt] = {}  # read once: a journal with its end never changes
-        self._check_format()
+        self._was_there = self._check_format()
 
     def journal(self, identifier: str) -> Path:
         """Where this attempt's journal belongs: the day is part of the id. Makes the folder."""
@@ -66,7 +70,22 @@ class FolderStore(ReadingStore):
         return [kept[identifier] for identifier in sorted(kept)]
 
     def news(self, seen: Seen) -> Iterator[Piece]:
-        return following.news(self._survey, seen)
+        """Of a store that is gone as a whole there are none: it may come back."""
+        self.check_there()
+        for piece in following.news(self._survey, seen):
+            if piece.gone:
+                self.check_there()
+            yield piece
+
+    def check_there(self) -> None:
+        """One that never was there is only empty."""
+        is_there = self._check_format()
+        if self._was_there and not is_there:
+            raise StoreGone(
+                f"The store is gone: {(self.path / MARK).absolute()} was there, and is not any more. "
+                "Put the folder back, and this goes on; or start again with --store and where the folder is now."
+            )
+        self._was_there = is_there
 
     def attempts_at(self, places: Mapping[str, str]) -> list[Attempt]:
         found = [reader.read(self.path / place) for place in places.values() if place.startswith("journal/")]
@@ -121,12 +140,13 @@ class FolderStore(ReadingStore):
                     log.unlink()
                 orders.unlink()
 
-    def _check_format(self) -> None:
-        mark = self.path / "STORE.json"
-        if not mark.exists():
-            return
+    def _check_format(self) -> bool:
+        """False: nothing was written here yet."""
+        mark = self.path / MARK
         try:
             found = json.loads(mark.read_text())["format"]
+        except (FileNotFoundError, NotADirectoryError):
+            return False
         except OSError as problem:
             raise SteptimeError(f"{mark} can not be read: {problem.strerror}.") from None
         except (ValueError, KeyError, TypeError):
@@ -140,12 +160,13 @@ class FolderStore(ReadingStore):
             raise SteptimeError(
                 f"The store {self.path} has format {found}, this version reads up to {FORMAT}. Use a newer steptime."
             )
+        return True
 
     def _mark(self) -> None:
-        mark = self.path / "STORE.json"
+        mark = self.path / MARK
         if mark.exists():
             return
-        draft = mark.with_name(f"STORE.json.{os.getpid()}")
+        draft = mark.with_name(f"{MARK}.{os.getpid()}")
         draft.write_text(json.dumps({"format": FORMAT}) + "\n")
         draft.replace(mark)  # a reader sees a whole file or none
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from steptime.core.errors import SteptimeError
 from steptime.executors.slurm.client import NoAnswer, Slurm
 
 Program = Callable[[str, str], None]
@@ -44,6 +45,13 @@ def test_a_machine_without_slurm_is_told_so(monkeypatch: pytest.MonkeyPatch, tmp
         Slurm().tasks(["a"])
 
 
+@pytest.mark.parametrize("text", ["soon", "0", "-1", "nan", "inf"])
+def test_a_time_limit_that_is_none_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPTIME_SLURM_SECONDS", text)
+    with pytest.raises(SteptimeError, match=f"must be a number of seconds above 0, found '{text}'"):
+        Slurm()
+
+
 def test_the_array_s_number_is_read_without_its_cluster(program: Program) -> None:
     program("sbatch", "cat >/dev/null; echo '12;east'")
     assert Slurm().submit("#!/bin/sh") == "12"
@@ -54,6 +62,20 @@ def test_a_task_is_read_with_its_restarts_and_the_time_it_has_left(program: Prog
     (task,) = Slurm().tasks(["steptime-a"])
     assert (task.id, task.state, task.node, task.restarts, task.reason) == ("7_3", "RUNNING", "k80-1", 2, "")
     assert (task.seconds_left, task.exit) == (86_490, "exit code 7")
+
+
+@pytest.mark.parametrize(
+    "told, state",
+    [
+        ("JobState=COMPLETING Reason=None Dependency=(null) Requeue=1 Restarts=0", "CANCELLED"),
+        ("JobState=COMPLETING Reason=None Dependency=(null) Requeue=1 Restarts=1", "REQUEUED"),
+        ("JobState=COMPLETING Reason=TimeLimit Dependency=(null) Requeue=1 Restarts=0", "TIMEOUT"),
+        ("JobState=NODE_FAIL Reason=NodeDown Dependency=(null) Requeue=1 Restarts=0", "NODE_FAIL"),
+    ],
+)
+def test_how_a_start_ends_is_told_while_slurm_calls_it_completing(told: str, state: str, program: Program) -> None:
+    program("scontrol", f"echo 'JobId=7 ArrayJobId=7 {told}'")
+    assert Slurm().ending("7_0", 0) == state
 
 
 def test_accounts_tell_how_each_start_ended(program: Program) -> None:

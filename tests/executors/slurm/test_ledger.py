@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,16 @@ def test_an_earlier_start_was_lost_with_its_node_unless_it_was_told_to_end(folde
     assert causes(folder, again) == {0: "node_failed"}
     (folder.running / f"{SLOT}.7_0.0.term").write_text("PENDING")
     assert causes(folder, again) == {0: "requeued"}
+
+
+def test_of_a_task_that_slurm_forgot_its_driver_s_note_is_left_for_all_its_processes(folder: CampaignFolder) -> None:
+    behind = replace(JOB, case=replace(JOB.case, batch_size=7))
+    folder.number(folder.add_array([[JOB, behind]], ""), "8")
+    (folder.running / f"{SLOT}.8_0.0.term").write_text("CANCELLED")
+    (folder.running / f"{SLOT}.7_0.0.term").write_text("RUNNING")  # Slurm did not say how it ends
+    lost = {one.key: one.failure.cause for one in Ledger(folder, Told()).lost()}
+    assert lost[Key(slot_of(behind), "8_0", 0)] == lost[Key(SLOT, "8_0", 0)] == "cancelled"
+    assert lost[Key(SLOT, "7_0", 0)] == "crashed"
 
 
 def test_accounts_know_better(folder: CampaignFolder) -> None:

@@ -80,17 +80,28 @@ def test_one_turned_sign_in_a_small_weight_is_no_bias_of_all() -> None:
     assert not judge({"optimizer step": found}, exact, deviations, {"optimizer step": UNIT})[0]["passed"]
 
 
-def test_where_rounding_may_move_single_numbers_far_no_weight_need_be_luckier_than_another() -> None:
-    exact = {"optimizer step": {name: np.ones(1000) for name in "abc"}}
-    deviations = {"optimizer step": {"a": [0.2, 0.007], "b": [1e-3, 1e-4], "c": [1e-3, 1e-4]}}
-    found = {name: value.copy() for name, value in exact["optimizer step"].items()}
+def test_a_single_number_may_be_moved_as_far_as_any_but_a_whole_weight_may_not() -> None:
+    exact = {"gradients": {name: np.ones(1000) for name in "abcd"}}
+    deviations = {"gradients": {"a": [0.1, 0.004], "b": [1e-3, 1e-4], "c": [1e-3, 1e-4], "d": [2.0, 1e-4]}}
+    found = {name: value.copy() for name, value in exact["gradients"].items()}
     found["b"][7] += 0.1
-    settled = ({"optimizer step": found}, exact, deviations, {"optimizer step": UNIT})
-    assert not judge(*settled)[0]["passed"]
-    assert judge(*settled, "optimizer step")[0]["passed"]
-    found["c"] += 0.05  # all of them: no luck
-    assert judge(*settled, "optimizer step")[0]["where"].startswith("c")
-    assert not judge(*settled, "optimizer step")[0]["passed"]
+    assert judge({"gradients": found}, exact, deviations, {"gradients": UNIT})[0]["passed"]
+    found["b"][7] += 0.5  # as far as d alone, in which rounding decides everything
+    assert not judge({"gradients": found}, exact, deviations, {"gradients": UNIT})[0]["passed"]
+    found["b"] = exact["gradients"]["b"] + 0.02
+    assert not judge({"gradients": found}, exact, deviations, {"gradients": UNIT})[0]["passed"]
+
+
+def test_of_a_loss_that_leaps_the_steps_before_are_judged() -> None:
+    steps = {f"step {number}": np.float64(value) for number, value in enumerate([2.0, 1.8, 9.0, 3.0], 1)}
+    exact = {**EXACT, "loss": {"loss": np.float64(2.0)}, "trajectory": steps}
+    small = [1e-9, 1e-9]
+    deviations = {"outputs": {"outputs": small}, "loss": {"loss": small}, "trajectory": dict.fromkeys(steps, small)}
+    units = {"trajectory": UNIT}
+    later = {"trajectory": {**steps, "step 3": np.float64(9.5), "step 4": np.float64(7.0)}}
+    assert judge(later, exact, deviations, units)[0]["passed"]
+    before = {"trajectory": {**steps, "step 2": np.float64(1.9)}}
+    assert not judge(before, exact, deviations, units)[0]["passed"]
 
 
 def test_a_loss_may_be_off_by_what_the_outputs_are_and_by_what_it_was_before() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -49,7 +50,7 @@ def is_over(state: str) -> bool:
 
 class Slurm:
     def __init__(self, seconds: float | None = None) -> None:
-        self.seconds = seconds or float(os.environ.get(VARIABLE) or SECONDS)
+        self.seconds = seconds or _limit(os.environ.get(VARIABLE) or str(SECONDS))
 
     def call(self, *words: str, text: str | None = None) -> str:
         """What the command prints."""
@@ -102,14 +103,28 @@ class Slurm:
         found = re.search(r"^MaxArraySize\s*=\s*(\d+)", self.call("scontrol", "show", "config"), re.M)
         return int(found[1]) if found else ARRAY_MOST
 
-    def state(self, job: str) -> str:
-        """Of one job that Slurm still knows."""
-        found = re.search(r"JobState=(\w+)", self.call("scontrol", "--oneliner", "show", "job", job))
-        return found[1] if found else ""
+    def ending(self, task: str, restarts: int) -> str:
+        """The state in which this start of a task, which Slurm has just told to end, will be over.
+        Until it is, Slurm says COMPLETING, of one that it has put back into the queue, too."""
+        said = self.call("scontrol", "--oneliner", "show", "job", task)
+        told: dict[str, str] = dict(re.findall(r"(\w+)=(\S*)", said))
+        if int(told.get("Restarts") or 0) > restarts:
+            return "REQUEUED"
+        state = told.get("JobState", "")
+        if state != "COMPLETING":
+            return state
+        return "TIMEOUT" if told.get("Reason") == "TimeLimit" else "CANCELLED"
 
     def cancel(self, arrays: Iterable[str], *, waiting_only: bool = False) -> None:
         if arrays := list(arrays):
             self.call("scancel", *(["--state=PENDING"] if waiting_only else []), *arrays)
+
+
+def _limit(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 < (seconds := float(text)) < 1e6:
+            return seconds
+    raise SteptimeError(f"${VARIABLE} must be a number of seconds above 0, found {text!r}.")
 
 
 def _task(line: str) -> Task:

@@ -46,7 +46,7 @@ def measure(job: Job, executor: Executor, folder: CampaignFolder) -> None:
     key = Key(slot_of(job), task, int(os.environ.get("SLURM_RESTART_COUNT") or 0))
     if folder.has_result(key.slot) or folder.has_outcome(key):
         return
-    remember_signal(folder.running / f"{key}{TERMINATED}")
+    remember_signal(folder.running / f"{key}{TERMINATED}", key)
     told = {name: os.environ[name] for name in TOLD if name in os.environ}
     slurm = {**job.environment.get("slurm", {}), **told}
     own = replace(job, id=uuid7(), environment={**job.environment, "slurm": slurm})
@@ -54,13 +54,13 @@ def measure(job: Job, executor: Executor, folder: CampaignFolder) -> None:
     folder.deliver(folder.journal(key))
 
 
-def remember_signal(note: Path) -> None:
+def remember_signal(note: Path, key: Key) -> None:
     """Slurm ends a task with this signal, whatever for. Why is best asked now: it forgets within minutes."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         note.write_text("")
         with contextlib.suppress(NoAnswer):
-            note.write_text(Slurm(STATE_SECONDS).state(os.environ["SLURM_JOB_ID"]))
+            note.write_text(Slurm(STATE_SECONDS).ending(key.task, key.restart))
         os._exit(128 + number)
 
     signal.signal(signal.SIGTERM, leave)

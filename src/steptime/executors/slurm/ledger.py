@@ -133,11 +133,14 @@ class Ledger:
         starts = (self.history or {}).get(key.task, [])
         if key.restart < len(starts) and starts[key.restart] in CAUSES:
             return starts[key.restart]
-        note = self.folder.running / f"{key}{TERMINATED}"
-        if note.exists():
-            noted = note.read_text()
-            return noted if is_over(noted) else "REQUEUED"
-        return "NODE_FAIL" if task is not None else ""
+        # Of this start of the task, for whichever of its processes: those behind that one never began.
+        note = next(self.folder.running.glob(f"*.{key.task}.{key.restart}{TERMINATED}"), None)
+        if note is None:
+            return "NODE_FAIL" if task is not None else ""
+        noted = note.read_text()
+        if is_over(noted) or noted in CAUSES:
+            return noted
+        return "REQUEUED" if task is not None else ""
 
 
 def _number(array: Path) -> str:

@@ -60,7 +60,7 @@ def _side(desk: Desk, text: str) -> Side:
     if "=" not in text:
         return Side("", [desk.row(text)], False)
     query: Query = from_url(text)
-    rows = desk.index.listing(query, MOST + 1)
+    rows = desk.index.listing(query, MOST + 1, metrics=[query.y])
     return Side(query.y, rows[:MOST], len(rows) > MOST)
 
 

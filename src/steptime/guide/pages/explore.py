@@ -16,7 +16,7 @@ from steptime.guide.catalogue import DIMENSIONS, METRICS, word
 from steptime.guide.chart import readable, spec
 from steptime.guide.desk import Desk, asked
 from steptime.guide.drawing import drawn
-from steptime.guide.growth import GROWS, MOST_ROWS, MOST_TABLES, grown
+from steptime.guide.growth import MOST_ROWS, MOST_TABLES, grown
 from steptime.guide.index import MOST_POINTS, Index, Point
 from steptime.guide.parameters import QUESTION
 from steptime.guide.query import CHOICES, Query, Where, said
@@ -64,7 +64,7 @@ def add(server: FastAPI, desk: Desk) -> None:
     def scaling_tables(request: Request) -> dict[str, Any]:
         """Speed-up and efficiency, where x is devices or threads."""
         query = asked(request)
-        tables = grown(desk.index.listing(query, MOST_ROWS), query)
+        tables = grown(desk.index, query)
         return {"query": query.to_url(), "method": METHOD, "tables": [table.to_dict() for table in tables]}
 
     @server.get("/api/v1/facets", openapi_extra=QUESTION)
@@ -93,7 +93,7 @@ def view(index: Index, query: Query) -> dict[str, Any]:
         "left_out": len(points) - len(readable(query, points)),
         "cut": query.x in METRICS and len(points) == MOST_POINTS,
         "spec": spec(query, points, index.values),
-        "scaling": grown(index.listing(query, MOST_ROWS), query) if query.x in GROWS else [],
+        "scaling": grown(index, query),
         "method": METHOD,
         "limits": (MOST_ROWS, MOST_TABLES),
     }

@@ -19,7 +19,7 @@ def add(server: FastAPI, desk: Desk) -> None:
     def history(request: Request) -> Response:
         """The question over time, with changes of level."""
         query = asked(request)
-        rows = [row for row in desk.index.listing(query, MOST) if row.get(query.y) is not None and row["started"]]
+        rows = [row for row in desk.index.listing(query, MOST, metrics=[query.y]) if row["started"]]
         found = changes(query.y, rows)
         return desk.page(
             "history.html", here="/history", query=query, url=query.to_url(), rows=rows, changes=found,

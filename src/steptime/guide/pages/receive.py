@@ -21,6 +21,7 @@ from steptime.guide.desk import Desk
 from steptime.guide.rows import row
 from steptime.store import reader
 from steptime.store.folder import FolderStore
+from steptime.store.journal import written
 from steptime.store.postgres import PostgresStore
 from steptime.store.pushing import push
 from steptime.store.reading import ReadingStore
@@ -113,21 +114,23 @@ def kept(store: ReadingStore, attempt: Attempt, text: bytes) -> bool:
 
 
 def _written(store: FolderStore, identifier: str, text: bytes) -> bool:
+    store.check_there()  # else this journal would make another
     try:
         path = store.journal(identifier)
     except (ValueError, OverflowError, OSError) as problem:
         raise SteptimeError(f"The id {identifier} names no day: {problem}.") from None
     draft = path.with_name(f"{identifier}.{secrets.token_hex(4)}.draft")
-    try:
-        with draft.open("xb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(draft, path)  # unlike a rename it never replaces
-    except FileExistsError:
-        if path.read_bytes() != text:
-            raise HTTPException(409, TAKEN.format(identifier)) from None
-        return False
-    finally:
-        draft.unlink(missing_ok=True)
+    with written(f"The store {store.path}", "Nothing was kept: send it again."):
+        try:
+            with draft.open("xb") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(draft, path)  # unlike a rename it never replaces
+        except FileExistsError:
+            if path.read_bytes() != text:
+                raise HTTPException(409, TAKEN.format(identifier)) from None
+            return False
+        finally:
+            draft.unlink(missing_ok=True)
     return True

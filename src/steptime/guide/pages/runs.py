@@ -8,14 +8,13 @@ from typing import Any
 from urllib.parse import quote
 
 from fastapi import FastAPI, HTTPException, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
 
 from steptime.core.foreign import ForeignRun
 from steptime.guide.desk import Desk, asked
 from steptime.guide.pages.explore import chips
 from steptime.guide.pages.run import foreign_page, own_page
 from steptime.guide.parameters import QUESTION
-from steptime.guide.rows import COLUMNS
 
 PAGE = 50
 COLUMNS_SHOWN = (
@@ -47,11 +46,7 @@ def add(server: FastAPI, desk: Desk) -> None:
     @server.get("/runs.csv", openapi_extra=QUESTION)
     def runs_csv(request: Request) -> Response:
         """The same, all of them."""
-        text = io.StringIO()
-        writer = csv.DictWriter(text, ["id", "started", *COLUMNS])
-        writer.writeheader()
-        writer.writerows(desk.index.listing(asked(request), 1_000_000))
-        return Response(text.getvalue(), media_type="text/csv")
+        return StreamingResponse(map(_as_csv, desk.index.streamed(asked(request))), media_type="text/csv")
 
     @server.get("/api/v1/runs", openapi_extra=QUESTION)
     def runs_json(request: Request, limit: int = PAGE, after: str = "") -> dict[str, Any]:
@@ -81,11 +76,17 @@ def add(server: FastAPI, desk: Desk) -> None:
         return found.to_dict() if isinstance(found, ForeignRun) else desk.own(found)
 
 
+def _as_csv(rows: list[Any]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
+
+
 def _to_whole(desk: Desk, word: str, *, but: str = "") -> Response:
     """To the page of the one run whose id is, begins or ends so."""
     rows = desk.index.named(word) if word else []
     if len(rows) != 1 or rows[0]["id"] == but:
-        what = "Several runs have ids like" if len(rows) > 1 else "No run"
+        what = ("No run", "Nothing can be read any more of the run", "Several runs have ids like")[len(rows)]
         raise HTTPException(404, f"{what} {word!r} in this store.")
     return RedirectResponse(f"/run/{quote(rows[0]['id'], safe='')}", 303)
 

@@ -49,9 +49,7 @@ def examine(lower: Lowering, work: Work, shelved: Shelved, options: dict[str, An
     exact = shelved.read_exact()
     found = gather(lower, work, covers=covers, rate=rate_of(exact), steps=shelved.effort.steps)
     units = {item: size(widened(precision) if item == RULE else precision) for item in found}
-    # Adam divides a gradient by its own size: where it is nearly 0, how far one number moves is a matter of luck.
-    jumps = "optimizer step" if work.optimizer.kind == "adam" else ""
-    items = judge(found, exact, shelved.read_deviations(options["precision"]), units, jumps)
+    items = judge(found, exact, shelved.read_deviations(options["precision"]), units)
     if covers == "training" and (losses := dropout_losses(lower, work)):
         items.append(judge_dropout(losses, exact["dropout"], size(precision)))
     return items

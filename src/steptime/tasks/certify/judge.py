@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
 from statistics import median
 from typing import Any
 
@@ -17,6 +17,7 @@ SLACK = 4.0  # times the largest deviation that rounding caused in the reference
 FLOOR = 1.0  # roundings more, of the largest value: what the order of a sum may cost where a draw was lucky
 SIGMAS = 5.0
 WEAK = 0.5  # a wider bound, relative, proves little
+LEAP = 1 / 3  # of the first loss, in one step
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,9 @@ class Finding:
     share: float  # of the bound: above 1 is wrong
 
 
-def judge(
-    found: Evidence, exact: Evidence, deviations: Deviations, units: dict[str, float], jumps: str = ""
-) -> list[dict[str, Any]]:
-    """One entry for each item of the evidence. `units`: the size of one rounding, by item. `jumps`: the item in which
-    rounding may move a single number far."""
-    allowed = _allowed(exact, deviations, jumps)
+def judge(found: Evidence, exact: Evidence, deviations: Deviations, units: dict[str, float]) -> list[dict[str, Any]]:
+    """One entry for each item of the evidence. `units`: the size of one rounding, by item."""
+    allowed = _allowed(exact, deviations)
     entries = []
     for item, values in found.items():
         scale = _scales(item, exact)
@@ -52,11 +50,14 @@ def judge(
 
 
 def _told_apart(item: str, exact: Evidence, allowed: Deviations, scale: dict[str, list[float]]) -> list[str]:
-    """What can be judged: numbers, and of a trajectory the steps up to where rounding itself decides how it goes on."""
+    """What can be judged: numbers, and of a trajectory the steps up to where rounding itself decides how it goes on, or
+    where the loss leaps, because there it soon will."""
     names = [name for name in exact[item] if np.all(np.isfinite(exact[item][name]))]
     if item != "trajectory":
         return names
-    return [name for name in names if SLACK * allowed[item][name][0] <= WEAK * scale[name][0]] or names[:1]
+    pairs = pairwise([names[0], *names])
+    calm = takewhile(lambda pair: abs(exact[item][pair[1]] - exact[item][pair[0]]) <= LEAP * scale[pair[1]][0], pairs)
+    return [name for _, name in calm if SLACK * allowed[item][name][0] <= WEAK * scale[name][0]] or names[:1]
 
 
 def entry(item: str, worst: Finding) -> dict[str, Any]:
@@ -126,13 +127,10 @@ def _scales(item: str, exact: Evidence) -> dict[str, list[float]]:
     return {name: [own or most for own, most in zip(size, largest, strict=True)] for name, size in sizes.items()}
 
 
-def _allowed(exact: Evidence, deviations: Deviations, jumps: str) -> Deviations:
+def _allowed(exact: Evidence, deviations: Deviations) -> Deviations:
     """Deviations, made safe against lucky draws. A loss may be off by what the outputs are, and by what it was off a
     moment before."""
-    found = {
-        item: _pooled(values, exact[item], _scales(item, exact), max if item == jumps else median)
-        for item, values in deviations.items()
-    }
+    found = {item: _pooled(values, exact[item], _scales(item, exact)) for item, values in deviations.items()}
     if "loss" in found:
         off = max(deviations["outputs"]["outputs"][1], deviations["loss"]["loss"][0])
         for name, own in deviations["trajectory"].items():
@@ -144,16 +142,13 @@ def _allowed(exact: Evidence, deviations: Deviations, jumps: str) -> Deviations:
 
 
 def _pooled(
-    values: dict[str, list[float]],
-    exact: dict[str, Any],
-    scales: dict[str, list[float]],
-    pool: Callable[[Iterable[float]], float],
+    values: dict[str, list[float]], exact: dict[str, Any], scales: dict[str, list[float]]
 ) -> dict[str, list[float]]:
-    """No weight need be better than half of its item's weights are; a single number of it, than `pool` of theirs. And
-    one number may be off by the most, as when Adam's step turns its sign: in a small weight that alone is much of the
-    mean."""
+    """Luck moves numbers far: a ReLU turns over and with it a row of gradients, or Adam divides by a gradient that is
+    nearly 0. So no weight need be better than any other of its item, those left out that rounding decides altogether,
+    unless these are half of them. And in the mean of a small weight one number may be off by the most."""
     relative = [[own[m] / scales[name][m] for name, own in values.items()] for m in (0, 1)]
-    usual = [pool(relative[0]), median(relative[1])]
+    usual = [max([median(off), *(one for one in off if one <= WEAK)]) for off in relative]
     found = {}
     for name, own in values.items():
         largest, mean = (max(own[m], usual[m] * scales[name][m]) for m in (0, 1))
