@@ -35,7 +35,6 @@ from guide_sides import sides
 
 from steptime.guide import sql
 from steptime.guide.cache import Cache
-from steptime.guide.catalogue import DIMENSIONS
 from steptime.guide.index import Index
 from steptime.guide.pages.explore import FACETS, view
 from steptime.guide.query import from_url
@@ -62,7 +61,6 @@ FRAMEWORKS = {
     "onnxruntime": ("1.20", "1.23"), "openvino": ("2025.4", "2026.1"), "mxnet": ("1.9",),
 }  # fmt: skip
 DEVICES = {"H100": 9.0, "A100": 4.0, "V100": 1.5, "P100": 0.7, "MI300": 8.0, "Xeon": 0.05, "EPYC": 0.06}
-UNTOLD = ("session", "grade", "scenario", "operator", "shape")
 SPEED = "speed * (1 + 0.02 * sqrt(-2 * ln(random() + 1e-12)) * cos(6.2831853 * random()))"
 GIVEN = {
     "throughput": "v", "throughput_low": "0.99 * v", "throughput_high": "1.01 * v", "power": "100 + 600 * random()",
@@ -125,7 +123,8 @@ def put(index: Index, count: int) -> None:
         file.flush()
         known = "SELECT row_number() OVER () - 1 AS number, * FROM read_json(?, sample_size = -1)"
         index.database.execute(f"CREATE TEMP TABLE made AS {known}", [file.name])
-    columns = [f'CAST({_given(name)} AS {TYPES[name]}) AS "{name}"' for name in COLUMNS]
+    told = configurations(1)[0]
+    columns = [f'CAST({_given(name, told)} AS {TYPES[name]}) AS "{name}"' for name in COLUMNS]
     started = "strftime(TIMESTAMP '2026-01-01' + to_seconds(i), '%Y-%m-%dT%H:%M:%S')"
     which = f"JOIN made ON made.number = hash(i) % {CONFIGURATIONS}"
     rows = f"SELECT *, {SPEED} AS v FROM range({count}) AS numbers(i) {which}"
@@ -135,8 +134,8 @@ def put(index: Index, count: int) -> None:
     index.database.execute(f"INSERT INTO runs SELECT id, started, place, {sql.cell()}, {named} FROM ({table})")
 
 
-def _given(name: str) -> str:
-    return GIVEN.get(name) or (f'"{name}"' if name in DIMENSIONS and name not in UNTOLD else "NULL")
+def _given(name: str, told: dict[str, Any]) -> str:
+    return GIVEN.get(name) or (f'"{name}"' if name in told else "NULL")
 
 
 def timed(ask: Callable[[], Any], repeats: int = 7) -> Timed:

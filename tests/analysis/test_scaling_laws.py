@@ -11,6 +11,7 @@ import pytest
 from steptime.analysis.draws import ends, measured
 from steptime.analysis.scaling_laws import Law, NoLaw, Off, amdahl, communication, gustafson, laws, predicted
 from steptime.analysis.scaling_series import Point, Series, ring_share
+from steptime.analysis.waiting import FREE, Waiting
 from steptime.core.case import Case
 
 LATENCY, BANDWIDTH, HIDDEN, BYTES = 1e-4, 1e8, 0.05, 500_000
@@ -130,6 +131,34 @@ def test_another_bandwidth_changes_the_exchange_alone() -> None:
     assert isinstance(law, Law)
     slower = law.step(2, BANDWIDTH / 10) - law.step(2, None)
     assert slower[0] == pytest.approx(9 * BYTES / BANDWIDTH, rel=0.05)
+
+
+def behind_a_slow_link(dice: np.random.Generator) -> tuple[Series, float]:
+    """A series in which a step pays a tenth of every wait once more, and its truth at a tenth of the bandwidth."""
+    bare = constant(2)
+    series = World("weak", lambda devices: bare + 1.1 * (link(devices) - HIDDEN * bare)).series(
+        (1, 2, 4), dice, spread=0.005
+    )
+    share = measured(1 + 0.1 * 0.064 / bare * np.exp(0.1 * dice.standard_normal(6)), dice) - 1
+    cold = Waiting((0.0, 0.064), (np.zeros(1), share))
+    wait = 2 * LATENCY + 10 * BYTES / BANDWIDTH - HIDDEN * bare
+    points = tuple(replace(point, waiting=cold) for point in series.points)
+    return replace(series, points=points), bare + 1.1 * wait
+
+
+def foretold(series: Series, truth: float) -> bool:
+    law = communication(series)
+    assert isinstance(law, Law)
+    low, high = ends(law.step(2, BANDWIDTH / 10))
+    return low <= truth <= high
+
+
+def test_what_a_wait_costs_the_step_behind_it_is_predicted_and_missed_where_it_is_not_known() -> None:
+    dice = np.random.default_rng(5)
+    worlds = [behind_a_slow_link(dice) for _ in range(SIMULATIONS)]
+    blind = [(replace(s, points=tuple(replace(p, waiting=FREE) for p in s.points)), truth) for s, truth in worlds]
+    assert sum(foretold(*world) for world in worlds) >= 0.91 * SIMULATIONS
+    assert sum(foretold(*world) for world in blind) <= 0.1 * SIMULATIONS
 
 
 def test_one_number_of_ranks_leaves_latency_and_bandwidth_open_and_the_interval_says_so() -> None:

@@ -30,6 +30,7 @@ def record(attempt_of: Make) -> Make:
         word = exchange if devices > 1 else "none"
         told = {"tiny": {"bytes": 4, "seconds": [tiny / 1e3] * 3}} if (tiny := case.pop("tiny", 0)) else {}
         findings = {"exchange": {"bytes": 400, "seconds": [alone / 1e3] * 3, **told}} if alone else {}
+        findings |= {"waiting": waits} if (waits := case.pop("waiting", None)) else {}
         settings = {"devices": devices, "exchange": word, "batch_size": 64, "environment": CPUS, **case}
         attempts = [
             attempt_of(np.full(50, milliseconds * 1e6 * (1 + wobble)), id=uuid7(), findings=findings, **settings)
@@ -85,6 +86,14 @@ def test_one_number_s_exchange_is_the_latency_and_the_rest_the_link_s_own_rate(r
 
 def test_bytes_that_take_no_longer_than_one_number_have_no_rate(record: Make) -> None:
     assert only([record(1, 100), record(2, 130, alone=8, tiny=8)]).points[1].link is None
+
+
+def test_ranks_side_by_side_tell_what_a_wait_costs(record: Make) -> None:
+    told = {"pauses_seconds": [0.0, 0.05], "turns": [[0.1, 0.11]] * 3}
+    bare = record(2, 105, exchange="independent", waiting=told)
+    point = only([record(1, 100), record(2, 130, alone=40), bare]).points[1]
+    assert point.exposed is not None and point.waited is not None
+    assert (point.exposed - point.waited)[0] == pytest.approx(0.1 * 0.105 * point.waited[0] / 0.05, rel=0.01)
 
 
 def test_weak_and_strong_share_the_first_point_and_the_exchange(record: Make) -> None:

@@ -52,6 +52,12 @@ def test_more_than_two_dimensions_share_the_shape() -> None:
     assert values[0]["precision model"] == "fp32 m"
 
 
+def test_units_have_their_name_where_all_points_share_it() -> None:
+    chart = spec(from_url("by=framework"), POINTS, lambda name: [], "target_tokens")
+    titles = {layer["encoding"]["y"]["title"] for layer in chart["layer"]}
+    assert titles == {"Throughput, target tokens/s (best)"}
+
+
 def test_a_log_axis_is_asked_for_by_its_letter() -> None:
     axes = drawn("x=task_loss&log=y")["layer"][-1]["encoding"]
     assert (axes["y"]["scale"], axes["x"]["scale"]) == ({"type": "log"}, {"zero": False})

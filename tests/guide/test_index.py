@@ -296,3 +296,22 @@ def test_what_each_series_fixes_is_not_mixed() -> None:
 )
 def test_numbers_beyond_all_bounds_find_nothing_and_break_nothing(text: str) -> None:
     assert indexed(COUNTED).points(from_url(text)) == []
+
+
+@pytest.mark.parametrize(
+    ("units", "query", "unit"),
+    [
+        (("images", "images"), "", "images"),
+        (("images", "tokens"), "", ""),
+        (("images", None), "", ""),
+        (("images", "tokens"), "framework=pytorch", "images"),
+        (("images", "tokens"), "unit=tokens", "tokens"),
+        (("images", "images"), "model=none-of-them", ""),
+    ],
+)
+def test_the_unit_is_named_where_all_that_is_asked_for_shares_it(
+    units: tuple[str | None, ...], query: str, unit: str
+) -> None:
+    frameworks = ("pytorch", "jax")
+    rows = [{**ROWS[0], "framework": name, "unit": one} for name, one in zip(frameworks, units, strict=True)]
+    assert [index.unit(from_url(query)) for index in both(rows)] == [unit, unit]

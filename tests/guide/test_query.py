@@ -91,6 +91,8 @@ def test_an_unknown_word_is_named(text: str) -> None:
         "by=mode&rel=mode",
         "since=yesterday",
         "until=2026-1-1",
+        "since=2026-02-30",
+        "since=2026-01-31T25",
         "x=loss&by=mode&rel=mode:eager",
         "by=mode&rel=mode:fewest",
     ],

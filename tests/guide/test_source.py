@@ -243,10 +243,12 @@ def test_a_store_that_can_not_be_asked_any_more_still_answers(
     source = Source(store)
     measured()
     before = seen(source)
-    monkeypatch.setattr(store, "news", lambda seen: (_ for _ in ()).throw(SteptimeError("It does not answer.")))
-    assert seen(source) == before and source.trouble == "It does not answer."
-    page = testclient.TestClient(app(source), base_url="http://127.0.0.1:8765").get("/")
-    assert page.status_code == 200 and "It does not answer." in page.text
+    monkeypatch.setattr(store, "news", lambda seen: (_ for _ in ()).throw(SteptimeError("“It”\ndoes not answer.")))
+    assert seen(source) == before and source.trouble == "“It”\ndoes not answer."
+    client = testclient.TestClient(app(source), base_url="http://127.0.0.1:8765")
+    page, numbers = client.get("/"), client.get("/api/v1/chart")
+    assert (page.status_code, numbers.status_code) == (200, 200) and "does not answer." in page.text
+    assert numbers.headers["X-Steptime-Trouble"] == "\\u201cIt\\u201d does not answer."
 
 
 def test_a_store_that_is_gone_is_told_and_may_come_back(store: FolderStore, measured: Measured) -> None:

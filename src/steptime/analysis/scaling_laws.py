@@ -1,8 +1,9 @@
 """Laws of scaling, fitted to a series: what more devices would bring, and what nothing measured here can tell.
 
 Amdahl (1967): T(N) = serial + parallel / N, the batch of all together held. Gustafson (1988): throughput grows as
-serial + parallel · N, the batch of each held. Communication: T(N) = compute(N) + max(0, comm(N) − hidden · compute(N))
-with comm(N) = 2 (N − 1) · latency + 2 (N − 1) / N · bytes / bandwidth, a ring's cost (Patarasuk and Yuan, 2009)."""
+serial + parallel · N, the batch of each held. Communication: T(N) = compute(N) + wait(N) + what that wait costs the
+step behind it, with wait(N) = max(0, comm(N) − hidden · compute(N)) and a ring's cost (Patarasuk and Yuan, 2009),
+comm(N) = 2 (N − 1) · latency + 2 (N − 1) / N · bytes / bandwidth."""
 
 from __future__ import annotations
 
@@ -131,11 +132,12 @@ def communication(series: Series) -> Law | NoLaw:
     compute, compute_off = _compute(computing, series.kind)
     link = _link(points)
     hidden = np.mean([_hidden_share(point) for point in points], axis=0)
+    waiting = points[-1].waiting
 
     def step(devices: int, bandwidth: float | None) -> Uncertain:
         bare = compute(devices)
-        found: Uncertain = bare + np.maximum(0, link.seconds(devices, bandwidth) - hidden * bare)
-        return found
+        wait: Uncertain = np.maximum(0, link.seconds(devices, bandwidth) - hidden * bare)
+        return bare + waiting.exposed(wait, bare)
 
     residuals = [(point.devices, step(point.devices, None) / point.step - 1) for point in points]
     off = _worst(compute_off, link.off, _beyond(residuals, PARTS * len(points)))
@@ -146,8 +148,8 @@ def communication(series: Series) -> Law | NoLaw:
 
 
 def _hidden_share(point: Point) -> Uncertain:
-    assert point.overlapped is not None and point.independent is not None
-    return point.overlapped / point.independent
+    assert point.exchange is not None and point.waited is not None and point.independent is not None
+    return (point.exchange - point.waited) / point.independent
 
 
 def _compute(points: Sequence[Point], kind: str) -> tuple[Callable[[int], Uncertain], Off]:

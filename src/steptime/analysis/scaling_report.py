@@ -44,6 +44,10 @@ def _point(series: Series, point: Point) -> Told:
         "exposed_share": _told(None if exposed is None else exposed / point.step),
         "exchange_seconds": _told(point.exchange),
         "overlapped_seconds": _told(point.overlapped),
+        "waiting": [
+            {"pause_seconds": pause, "longer_share": _told(longer)}
+            for pause, longer in zip(point.waiting.pauses[1:], point.waiting.longer[1:], strict=True)
+        ],
         "exchanged_bytes": point.exchanged_bytes,
         "bus_bytes_per_second": _told(point.bandwidth),
         "latency_seconds": _told(point.latency),

@@ -14,6 +14,7 @@ import numpy as np
 from steptime.analysis.draws import Uncertain, measured
 from steptime.analysis.process import processes
 from steptime.analysis.stopping import set_aside
+from steptime.analysis.waiting import FREE, Waiting, waiting
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
 from steptime.core.record import Attempt, Record
@@ -36,6 +37,7 @@ class Point:
     exchange: Uncertain | None  # of one step's gradients, and nothing else
     latency: Uncertain | None = None  # of an exchange of one number
     exchanged_bytes: int = 0
+    waiting: Waiting = FREE  # what a wait costs the step behind it
     crowded: str = ""  # why its ranks are more than the machine can hold; empty: they are not
 
     @property
@@ -47,6 +49,13 @@ class Point:
     def overlapped(self) -> Uncertain | None:
         """What of the exchange is hidden behind computing; below zero where a step pays more than the exchange."""
         return None if self.exposed is None or self.exchange is None else self.exchange - self.exposed
+
+    @property
+    def waited(self) -> Uncertain | None:
+        """The exposed part without what a wait costs the step behind it."""
+        if self.exposed is None or self.independent is None:
+            return None
+        return self.waiting.wait(self.exposed, self.independent)
 
     @property
     def bandwidth(self) -> Uncertain | None:
@@ -153,6 +162,7 @@ class _Numbers:
     def __init__(self, dice: np.random.Generator) -> None:
         self.dice = dice
         self.known: dict[tuple[str, ...], Uncertain] = {}
+        self.waits: dict[str, Waiting] = {}
 
     def step(self, record: Record) -> Uncertain:
         everyone = processes(record.attempts)
@@ -164,6 +174,12 @@ class _Numbers:
         told = [attempt.findings["exchange"] for attempt in attempts]
         medians = [float(np.median(one["tiny"]["seconds"] if tiny else one["seconds"])) for one in told]
         return self._drawn(("tiny" if tiny else "exchange", *(attempt.id for attempt in attempts)), medians)
+
+    def waiting(self, record: Record) -> Waiting:
+        first = record.attempts[0].id
+        if first not in self.waits:
+            self.waits[first] = waiting([attempt for attempt in record.attempts if attempt.measurement], self.dice)
+        return self.waits[first]
 
     def _drawn(self, key: tuple[str, ...], seconds: Sequence[float]) -> Uncertain:
         if key not in self.known:
@@ -207,6 +223,7 @@ class _Group:
             batch_size=batch,
             step=self.numbers.step(self.records[place]),
             independent=self.numbers.step(self.records[beside]) if beside in self.records else None,
+            waiting=self.numbers.waiting(self.records[beside]) if beside in self.records else FREE,
             exchange=self.numbers.exchange(told) if told else None,
             latency=self.numbers.exchange(tiny, tiny=True) if tiny else None,
             exchanged_bytes=told[0].findings["exchange"]["bytes"] if told else 0,

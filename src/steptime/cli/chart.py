@@ -35,7 +35,7 @@ def chart_command(
     points = desk.index.points(asked)
     if not points:
         raise SteptimeError(f"Nothing in {desk.source.store.path} has {asked.y} and {asked.x} and fits {query!r}.")
-    _write(output, spec(asked, points, desk.index.values))
+    _write(output, spec(asked, points, desk.index.values, desk.index.unit(asked)))
     mixed = desk.index.mixed(asked)
     if json:
         document({"query": asked.to_url(), "points": [asdict(point) for point in points], "mixed": mixed})

@@ -1,4 +1,4 @@
-"""Tells a terminal how far a session is. Only between processes: whoever watches must not disturb what is measured."""
+"""Tells a terminal or a log how far a session is. Only between processes: who watches must not disturb measuring."""
 
 from __future__ import annotations
 
@@ -13,15 +13,21 @@ if TYPE_CHECKING:
     from steptime.core.record import Attempt
 
 
+LOG_SECONDS = 60.0  # at least between two lines of a log
+
+
 class Progress:
-    """One line that replaces itself; nothing where no terminal reads it."""
+    """One line that replaces itself on a terminal; elsewhere, where somebody may read it later, a line now and then."""
 
     def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
+        self._terminal, self._logged = sys.stderr.isatty(), time.monotonic()
 
     def show(self, text: str) -> None:
-        if self._shown:
+        if self._terminal:
             print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+        elif text and time.monotonic() - self._logged >= LOG_SECONDS:
+            self._logged = time.monotonic()
+            print(text, file=sys.stderr, flush=True)
 
     def __enter__(self) -> Self:
         return self

@@ -89,5 +89,5 @@ def _charts(runs: Sequence[Row]) -> Iterator[Page]:
     for device, data in sorted({(row["device"], row["data"]) for row in runs}):
         where = (("device", (device,)), ("data", (data,)))
         query = Query(y="mean_speed", x="devices", by=("effective_batch",), mark="bar", where=where)
-        picture = drawn(".svg", chart.spec(query, index.points(query), index.values))
+        picture = drawn(".svg", chart.spec(query, index.points(query), index.values, index.unit(query)))
         yield Page(f"{max(row['started'] for row in runs)[:10]}:{device}:{data}.svg", picture)

@@ -18,9 +18,9 @@ MOST_NAMES, MOST_COLOURS, MOST_SMALL_CHARTS = 40, 30, 24  # that can be read bel
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left", "triangle-right")
 
 
-def spec(query: Query, points: list[Point], known: Callable[[str], list[str]]) -> dict[str, Any]:
+def spec(query: Query, points: list[Point], known: Callable[[str], list[str]], unit: str = "") -> dict[str, Any]:
     """Points unless bars are asked for and have a base. Thin lines are the intervals. `known`: all values that a
-    dimension has anywhere, so that one keeps its colour whatever is shown beside it."""
+    dimension has anywhere, so that one keeps its colour whatever is shown beside it. `unit`: of all points alike."""
     by, points = ("series", *query.by) if query.series else query.by, readable(query, points)
     coloured, shaped = (by, ()) if query.bars else (by[:1], by[1:])  # a bar has no shape
     series = sorted(name for name, _ in query.series)
@@ -38,6 +38,8 @@ def spec(query: Query, points: list[Point], known: Callable[[str], list[str]]) -
     tips = {"tooltip": [{"field": name} for name in ("x", "value", "n", *by, "run")]}
     layers = [_interval(query, end, places if query.bars else {**colour, **places}) for end in ends]
     layers = _marks(query, {**colour, **shape}, {**places, **tips}, layers)
+    for layer in layers:
+        layer["encoding"]["y"]["title"] = _label(query, unit)
     picture: dict[str, Any] = {"layer": layers, "width": 560, "height": 340}
     if query.split:
         facet = {"field": query.split, "type": "nominal", "title": DIMENSIONS[query.split].label}
@@ -135,7 +137,7 @@ def _word(names: tuple[str, ...], point: Point) -> str:
 
 
 def _axes(query: Query) -> dict[str, Any]:
-    y: dict[str, Any] = {"field": "value", "type": "quantitative", "title": _label(query)}
+    y: dict[str, Any] = {"field": "value", "type": "quantitative"}
     y["scale"] = {"zero": True} if query.bars else _axis_scale("y" in query.log)
     if query.x in METRICS:
         x = {
@@ -165,13 +167,14 @@ def _interval(query: Query, end: str, colour: dict[str, Any]) -> dict[str, Any]:
     return {"mark": mark, "encoding": {**axes, f"{end}2": {"field": high}, **colour}}
 
 
-def _label(query: Query) -> str:
+def _label(query: Query, unit: str) -> str:
     metric = METRICS[query.y]
     if query.rel:
         value = query.rel.partition(":")[2]
         return f"{metric.label}, of {f'the {value}' if value == FEWEST else value}'s"
+    axis = metric.axis.replace("units/s", f"{unit.replace('_', ' ')}/s") if unit else metric.axis
     spread = " ± standard deviation" if query.err == "deviation" else ""
-    return metric.axis if query.x in METRICS else f"{metric.axis} ({query.agg}{spread})"
+    return axis if query.x in METRICS else f"{axis} ({query.agg}{spread})"
 
 
 def _title(query: Query) -> dict[str, Any]:

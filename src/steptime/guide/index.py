@@ -101,10 +101,19 @@ class Index(Table):
     def matching(self, query: Query, *, valued: bool = True) -> int:
         """How many runs; `valued`: only those that have the metric."""
         cells = self._by_cells(query)
+        count = f"sum({sql.quoted(query.y + '_n') if valued else 'cell_runs'})" if cells else "count(*)"
+        return int(self._of_matching(query, count, valued=valued)[0][0] or 0)
+
+    def unit(self, query: Query) -> str:
+        """What is counted in all runs that are asked for; empty: not the same, or in some it is not told."""
+        found = self._of_matching(query, 'DISTINCT "unit"', valued=True)
+        return str(found[0][0] or "") if len(found) == 1 else ""
+
+    def _of_matching(self, query: Query, what: str, *, valued: bool) -> list[tuple[Any, ...]]:
+        cells = self._by_cells(query)
         parts = [sql.tested(query, where, cells=cells, valued=valued) for _, where in query.parts]
         test, values = " OR ".join(f"({text})" for text, _ in parts), [one for _, bound in parts for one in bound]
-        count = f"sum({sql.quoted(query.y + '_n') if valued else 'cell_runs'})" if cells else "count(*)"
-        return int(self._asked(f"SELECT {count} FROM {self._source(cells)} WHERE {test}", values)[0][0] or 0)
+        return self._asked(f"SELECT {what} FROM {self._source(cells)} WHERE {test}", values)
 
     def _source(self, cells: bool) -> str:
         return "cells" if cells and self.has_cells else "runs"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
+from datetime import datetime
 from urllib.parse import parse_qsl, urlencode
 
 from steptime.core.errors import SteptimeError, unknown
@@ -59,7 +60,7 @@ class Query:
         for conditions in (self.where, *(own for _, own in self.series)):
             check(conditions)
         for moment in filter(None, (self.since, self.until)):
-            if not MOMENT.fullmatch(moment):
+            if not _is_moment(moment):
                 raise SteptimeError(f"since and until are days, as 2026-01-31, or 2026-01-31T12:00; found {moment!r}.")
         self._check_relations()
 
@@ -175,6 +176,14 @@ def bounds(text: str) -> tuple[float | None, float | None]:
     except ValueError:
         raise SteptimeError(f"A number or a range low..high is needed here, found {text!r}.") from None
     return found
+
+
+def _is_moment(text: str) -> bool:
+    """Or the beginning of one: the rest is filled up."""
+    try:
+        return bool(MOMENT.fullmatch(text) and datetime.fromisoformat(text + "0001-01-01T00:00:00"[len(text) :]))
+    except ValueError:
+        return False
 
 
 def _known(name: str) -> Dimension:

@@ -188,7 +188,7 @@ def _of(desk: Desk, query: Query) -> list[Row]:
 
 def _chart(desk: Desk, query: Query) -> Chart:
     points = desk.index.points(query)
-    picture = spec(query, points, desk.index.values)
+    picture = spec(query, points, desk.index.values, desk.index.unit(query))
     title = picture.pop("title")
     svg = (
         drawn(

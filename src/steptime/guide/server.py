@@ -51,6 +51,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }  # fmt: skip
+TROUBLE = "X-Steptime-Trouble"
 Answer = Callable[[Request], Awaitable[Response]]
 
 
@@ -79,10 +80,17 @@ def _guard(desk: Desk, access: Access) -> Callable[[Request, Answer], Awaitable[
             response.set_cookie(COOKIE, access.token, httponly=True, samesite="strict")
         else:
             response = await answer(request)
+            response.headers.update(_trouble(desk))
         response.headers.update({**HEADERS, "Content-Security-Policy": policy(request.url.path)})
         return response
 
     return guarded
+
+
+def _trouble(desk: Desk) -> dict[str, str]:
+    """For programs, whose answers have no room for the sentence that stands on every page."""
+    found = " ".join(desk.source.trouble.split())
+    return {TROUBLE: found.encode("ascii", "backslashreplace").decode()} if found else {}
 
 
 def policy(path: str) -> str:

@@ -18,7 +18,7 @@ from steptime.core.measurement import Measurement
 from steptime.data import staging
 from steptime.data.feeding import Fed, ahead
 from steptime.data.ingest import unpacked
-from steptime.engine import accuracy, exchanging
+from steptime.engine import accuracy, exchanging, waiting
 from steptime.engine.meter import Meter
 from steptime.engine.task_metric import task_metric
 from steptime.engine.together import gathered
@@ -52,7 +52,8 @@ def measure(setting: Setting, staged_seconds: dict[str, float], findings: dict[s
         measurement = with_kernels(timed(setting, timed_program, starts), program)
         findings = {**findings, **told()}
     if council is not None:
-        findings = {**findings, **exchanging.exchanges(program, council)}
+        told_together = exchanging.exchanges(program, council) | waiting.waits(program, council, case)
+        findings = {**findings, **told_together}
         if council.ranks.rank:
             return
     if is_low(case.precision):

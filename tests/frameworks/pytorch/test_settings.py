@@ -32,6 +32,16 @@ def test_tf32_is_on_only_where_it_is_asked_for(torch: Any, precision: str) -> No
     assert (torch.backends.cuda.matmul.fp32_precision == "tf32") is wanted
 
 
+def test_parts_of_a_sum_are_added_in_fp32(torch: Any) -> None:
+    from steptime.frameworks.pytorch import settings
+
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = True
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = True
+    settings.apply(case(precision="bf16"))
+    assert not torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction
+    assert not torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction
+
+
 def test_only_inference_stores_weights_in_a_lower_precision(torch: Any) -> None:
     from steptime.frameworks.pytorch.settings import stored_dtype
 

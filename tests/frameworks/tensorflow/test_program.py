@@ -149,6 +149,19 @@ def test_a_step_is_traced_once(lower: Any, mode: str, traces: int, phase: str) -
     assert program.compilations() == traces
 
 
+@pytest.mark.parametrize(("images", "fused"), [(1, False), (2, True)])
+def test_one_image_s_normalisation_is_not_left_to_be_fused_with_its_convolution(images: int, fused: bool) -> None:
+    from steptime import workloads
+    from steptime.core.case import Case
+    from steptime.frameworks import tensorflow as folder
+
+    words = {"framework": "tensorflow", "mode": "session", "phase": "inference"}
+    case = Case(workload="resnet56-cifar", batch_size=images, **words)
+    program: Any = folder.lower(workloads.load(case.workload).build(case), case)
+    kinds = {operation.type for operation in program.execution.graph.get_operations()}
+    assert ("FusedBatchNormV3" in kinds) is fused
+
+
 def test_a_session_is_one_of_the_first_version(lower: Any, tensorflow: Any) -> None:
     execution = lower("perceptron", mode="session").execution
     assert isinstance(execution.session, tensorflow.compat.v1.Session)

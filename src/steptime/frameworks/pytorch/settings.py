@@ -41,6 +41,7 @@ def apply(case: Case) -> None:
     with suppress(RuntimeError):  # only possible before the process has computed anything
         torch.set_num_interop_threads(1)
     set_tf32(case.precision == "tf32")
+    add_in_fp32()
     if inductor := sys.modules.get("torch._inductor.config"):
         inductor.freezing = case.precision == "int8"  # type: ignore[attr-defined]
     torch.backends.cudnn.deterministic = False
@@ -55,6 +56,13 @@ def set_tf32(allowed: bool) -> None:
         warnings.simplefilter("ignore")
         torch.backends.cuda.matmul.allow_tf32 = allowed
         torch.backends.cudnn.allow_tf32 = allowed
+
+
+def add_in_fp32() -> None:
+    """By default cuBLAS may add the parts of a split sum in bf16 or fp16: with GPT-2 that took a third off one product
+    and cost a gradient more than rounding explains, so that it was no longer the same work (METHOD.md, section 13)."""
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
 
 
 def facts(case: Case) -> dict[str, Any]:
@@ -76,7 +84,7 @@ def facts(case: Case) -> dict[str, Any]:
         "tf32_cudnn": torch.backends.cudnn.allow_tf32,
         "cudnn_benchmark": torch.backends.cudnn.benchmark,
         "cudnn_deterministic": torch.backends.cudnn.deterministic,
-        "reduced_precision_reduction": torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction,
+        "reduced_precision_reduction": torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction,
     }
 
 

@@ -45,7 +45,9 @@ def add(server: FastAPI, desk: Desk) -> None:
             return Response(as_csv(query, points), media_type="text/csv")
         if kind not in PICTURES:
             raise SteptimeError(f"A chart is csv, {', '.join(PICTURES)}; found {kind!r}.")
-        return Response(drawn(f".{kind}", spec(query, points, desk.index.values)), media_type=PICTURES[kind])
+        return Response(
+            drawn(f".{kind}", spec(query, points, desk.index.values, desk.index.unit(query))), media_type=PICTURES[kind]
+        )
 
     @server.get("/api/v1/catalogue")
     def catalogue() -> dict[str, Any]:
@@ -92,7 +94,7 @@ def view(index: Index, query: Query) -> dict[str, Any]:
         "count": len(points),
         "left_out": len(points) - len(readable(query, points)),
         "cut": query.x in METRICS and len(points) == MOST_POINTS,
-        "spec": spec(query, points, index.values),
+        "spec": spec(query, points, index.values, index.unit(query)),
         "scaling": grown(index, query),
         "method": METHOD,
         "limits": (MOST_ROWS, MOST_TABLES),
