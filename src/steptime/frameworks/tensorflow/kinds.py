@@ -106,11 +106,11 @@ def layer_norm(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
 
 
 def lrn(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
-    """TensorFlow's own adds up the squares where ours takes their mean, and has no fp64."""
+    """TensorFlow's own adds up the squares where ours takes their mean, and has neither fp64 nor, on the CPU, bf16."""
     kind: Any = layer.kind
     reach, share = kind.size // 2, kind.alpha / kind.size
     if x.dtype != tf.float64:
-        return tf.nn.local_response_normalization(x, reach, kind.k, share, kind.beta)
+        return tf.cast(tf.nn.local_response_normalization(wide(x), reach, kind.k, share, kind.beta), x.dtype)
     squares = tf.pad(x * x, [(0, 0), (0, 0), (0, 0), (reach, reach)])
     total = tf.add_n([squares[..., place : place + x.shape[3]] for place in range(kind.size)])
     return x * (kind.k + share * total) ** -kind.beta
