@@ -37,7 +37,7 @@ def exchanges(program: Any, council: Council) -> dict[str, Any]:
         return {}
     if not each:
         return {}
-    seconds, tiny_seconds = _slowest(each), _slowest(each_tiny)
+    seconds, tiny_seconds = slowest(each), slowest(each_tiny)
     size = council.ranks.size
     ring = 2 * (size - 1) / size  # times the bytes goes over each rank's link
     whole, latency = _middle(seconds), _middle(tiny_seconds)
@@ -73,7 +73,7 @@ def _once(program: Any, council: Council, tiny: bool) -> tuple[int, float]:
     return moved, max(time.perf_counter() - begin, 1e-9)
 
 
-def _slowest(each: Sequence[Sequence[float]]) -> list[float]:
+def slowest(each: Sequence[Sequence[float]]) -> list[float]:
     return [max(ranks) for ranks in zip(*each, strict=True)]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from steptime.core.case import Case
 from steptime.engine.council import Council
+from steptime.engine.exchanging import slowest
 
 PAUSES_SECONDS = (0.0, 0.001, 0.004, 0.016, 0.064)
 STEPS = 5  # of a block, each behind a pause of that length
@@ -27,8 +28,8 @@ def waits(program: Any, council: Council, case: Case) -> dict[str, Any]:
     each = council.gather([[_block(program, council, pause) for pause in PAUSES_SECONDS] for _ in range(count)])
     if not count or not each:
         return {}
-    slowest = [[max(ranks) for ranks in zip(*turns, strict=True)] for turns in zip(*each, strict=True)]
-    return {"waiting": {"pauses_seconds": PAUSES_SECONDS, "turns": slowest}}
+    turns = [slowest(ranks) for ranks in zip(*each, strict=True)]
+    return {"waiting": {"pauses_seconds": PAUSES_SECONDS, "turns": turns}}
 
 
 def _block(program: Any, council: Council, pause: float) -> float:

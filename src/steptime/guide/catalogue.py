@@ -30,7 +30,14 @@ class Metric:
 
     @property
     def axis(self) -> str:
-        return f"{self.label}, {self.unit}" if self.unit else self.label
+        return self.axis_of("")
+
+    def axis_of(self, counted: str) -> str:
+        return f"{self.label}, {self.unit_of(counted)}" if self.unit else self.label
+
+    def unit_of(self, counted: str) -> str:
+        """With what is counted, images or tokens, where that is known."""
+        return self.unit.replace("units", counted.replace("_", " ") or "units")
 
 
 ALONE = ("session", "grade", "status", "plausible")

@@ -172,7 +172,7 @@ def _label(query: Query, unit: str) -> str:
     if query.rel:
         value = query.rel.partition(":")[2]
         return f"{metric.label}, of {f'the {value}' if value == FEWEST else value}'s"
-    axis = metric.axis.replace("units/s", f"{unit.replace('_', ' ')}/s") if unit else metric.axis
+    axis = metric.axis_of(unit)
     spread = " ± standard deviation" if query.err == "deviation" else ""
     return axis if query.x in METRICS else f"{axis} ({query.agg}{spread})"
 

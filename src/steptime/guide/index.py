@@ -105,7 +105,9 @@ class Index(Table):
         return int(self._of_matching(query, count, valued=valued)[0][0] or 0)
 
     def unit(self, query: Query) -> str:
-        """What is counted in all runs that are asked for; empty: not the same, or in some it is not told."""
+        """What is counted in all runs that are asked for; empty: nothing, not the same, or in some it is not told."""
+        if "units" not in METRICS[query.y].unit:
+            return ""
         found = self._of_matching(query, 'DISTINCT "unit"', valued=True)
         return str(found[0][0] or "") if len(found) == 1 else ""
 

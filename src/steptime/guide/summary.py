@@ -80,7 +80,7 @@ def _best(metric: str, rows: Sequence[Row]) -> str:
     best = (max if known.better == "more" else min)(rows, key=lambda row: row[metric])
     low, high = best.get(f"{metric}_low"), best.get(f"{metric}_high")
     sure = f" ({digits(low)} … {digits(high)})" if low and high else ""
-    unit = known.unit.replace("units", best.get("unit") or "units")
+    unit = known.unit_of(best.get("unit") or "")
     words = [str(best[name]) for name in TOLD if best.get(name)]
     words += [f"batch {word(best['replica_batch'])}"] if best.get("replica_batch") else []
     return f"The best {known.label.lower()} is {digits(best[metric])} {unit}{sure}: {', '.join(words)}."

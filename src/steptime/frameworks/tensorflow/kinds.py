@@ -29,11 +29,11 @@ def add(layer: Layer, weights: Weights, walk: Walk, a: Array, b: Array) -> Array
 
 
 def batch_norm(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
-    fused = len(x.shape) == layout.IMAGE and x.dtype != tf.float64 and not _fused_too_far(walk, x)
+    fused = len(x.shape) == layout.IMAGE and x.dtype != tf.float64 and not _slow_if_fused(walk, x)
     return (_fused_norm if fused else _plain_norm)(layer, {part: wide(w) for part, w in weights.items()}, walk, x)
 
 
-def _fused_too_far(walk: Walk, x: Array) -> bool:
+def _slow_if_fused(walk: Walk, x: Array) -> bool:
     """Graphs of inference fuse it with the convolution before, and of a single image oneDNN then computes both 10 to 20
     times as slowly (ResNet-50, TensorFlow 2.21, AVX2). Keras writes it out, too."""
     return bool(x.shape[0] == 1 and not walk.training and not walk.xla and not tf.executing_eagerly())
