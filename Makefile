@@ -5,7 +5,7 @@ EVERYTHING := pytorch,jax,tensorflow,onnxruntime,openvino,int8,data,guide,trace,
 # Else each of the many processes would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: tour test commands engine documentation contracts frameworks clean
+.PHONY: tour test commands engine documentation contracts frameworks horovod clean
 
 tour: .venv/tour.done
 	$(BIN)/steptime run
@@ -55,6 +55,17 @@ SYSTEM := chromium postgresql slurmctld slurmd slurm-client munge bubblewrap ipr
 	    (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(SYSTEM)) \
 	    || echo 'one of $(SYSTEM) could not be installed'
 	touch $@
+
+# For exchange=horovod. Its last release is written for C++14 and PyTorch's headers want C++20: two lines are changed.
+HOROVOD := 0.28.1
+horovod: .venv/tour.done
+	$(BIN)/pip install --quiet --disable-pip-version-check setuptools wheel packaging cffi cloudpickle pyyaml
+	$(BIN)/pip download --quiet --no-deps --no-build-isolation --no-binary horovod --dest build horovod==$(HOROVOD)
+	tar --extract --directory build --file build/horovod-$(HOROVOD).tar.gz
+	cd build/horovod-$(HOROVOD) && sed -i 's/CMAKE_CXX_STANDARD 1[47]/CMAKE_CXX_STANDARD 20/' CMakeLists.txt horovod/torch/CMakeLists.txt
+	PATH="$(CURDIR)/$(BIN):$$PATH" MAKEFLAGS=--jobs=2 HOROVOD_WITH_PYTORCH=1 HOROVOD_WITH_GLOO=1 HOROVOD_WITHOUT_MPI=1 \
+	    HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_MXNET=1 \
+	    $(BIN)/pip install --no-build-isolation --no-deps ./build/horovod-$(HOROVOD)
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "steptime needs Python 3.11 or newer; set PYTHON=")'

@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
 }  # fmt: skip
 FRAMEWORK_OF = {
-    "pytorch": {"torch", "torchao"},
+    "pytorch": {"torch", "torchao", "horovod"},
     "jax": {"jax", "jaxlib", "optax"},
     "numpy": set(),
     "onnxruntime": {"onnx", "onnxruntime"},

@@ -1,4 +1,4 @@
-"""One rank of a step that several share: `python one_rank.py FRAMEWORK MODE RANKS OUT`. Variables say which one.
+"""One rank of a step that several share: `one_rank.py FRAMEWORK MODE EXCHANGE RANKS OUT`. Variables say which one.
 
 Every rank takes its part of one batch, so that the weights afterwards are those of a single process with all of it."""
 
@@ -25,11 +25,11 @@ def graph():
     return net.graph(net.dense(net.relu(net.dense(net.flatten(x), 16)), 3))
 
 
-def main(framework: str, mode: str, ranks: int, out: str) -> None:
+def main(framework: str, mode: str, exchange: str, ranks: int, out: str) -> None:
     own, network = here(os.environ), graph()
     case = Case(
         workload="small", framework=framework, mode=mode, batch_size=BATCH // ranks, threads=1,
-        devices=ranks, exchange="allreduce" if ranks > 1 else "none",
+        devices=ranks, exchange=exchange,
     )  # fmt: skip
     part = slice(own.rank * case.batch_size, (own.rank + 1) * case.batch_size)
     batch = {name: values[part] for name, values in synthetic_batch(network, BATCH, 0).items()}
@@ -43,4 +43,4 @@ def main(framework: str, mode: str, ranks: int, out: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])
+    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5])

@@ -17,6 +17,7 @@ import numpy as np
 from steptime.analysis.draws import Uncertain, ends, fitted, holds, is_sure
 from steptime.analysis.scaling_series import Point, Series, ring_share
 from steptime.analysis.wording import percent
+from steptime.core.case import ALL_REDUCE
 
 ALPHA = 0.05
 TOLERABLE = 0.02  # what two results may differ by and still be called the same
@@ -123,7 +124,7 @@ def _of_two(name: str, points: Sequence[Point], shape: Sequence[float], values: 
 
 def communication(series: Series) -> Law | NoLaw:
     name = "communication"
-    if series.exchange != "allreduce":
+    if series.exchange not in ALL_REDUCE:
         return NoLaw(name, f"a ring's cost is not that of {series.exchange.replace('_', ' ')}")
     points = [point for point in series.clean if point.overlapped is not None]
     computing = [p for p in series.clean if p.independent is not None and (series.kind == "strong" or p.devices > 1)]

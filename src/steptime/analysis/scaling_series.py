@@ -15,7 +15,7 @@ from steptime.analysis.draws import Uncertain, measured
 from steptime.analysis.process import processes
 from steptime.analysis.stopping import set_aside
 from steptime.analysis.waiting import FREE, Waiting, waiting
-from steptime.core.case import Case
+from steptime.core.case import ALL_REDUCE, Case
 from steptime.core.errors import SteptimeError
 from steptime.core.record import Attempt, Record
 
@@ -110,6 +110,7 @@ def ring_share(devices: int) -> float:
 
 def planned(case: Case, counts: Sequence[int], kinds: Iterable[str]) -> Iterator[Case]:
     """Each number of devices with the exchange and without it; one device has nobody to exchange with."""
+    shared = case.exchange if case.exchange in ALL_REDUCE else ALL_REDUCE[0]
     for kind in kinds:
         for count in counts:
             each, rest = divmod(case.batch_size, count) if kind == "strong" else (case.batch_size, 0)
@@ -118,7 +119,7 @@ def planned(case: Case, counts: Sequence[int], kinds: Iterable[str]) -> Iterator
                     f"A batch of {case.batch_size} can not be shared evenly by {count} devices: "
                     f"choose another with --set batch_size={count * max(1, round(case.batch_size / count))}."
                 )
-            words = ("allreduce", SIDE_BY_SIDE) if count > 1 else (ALONE,)
+            words = (shared, SIDE_BY_SIDE) if count > 1 else (ALONE,)
             settings = {**asdict(case), "devices": count, "batch_size": each, "nodes": min(case.nodes, count)}
             yield from (Case(**{**settings, "exchange": word}) for word in words)
 

@@ -20,10 +20,11 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "allocator": ("pinned", "stock"),
     "wait_policy": ("default", "active", "passive"),
     "compile_cache": ("warm", "cold"),
-    "exchange": ("none", "allreduce", "independent", "parameter_server"),
+    "exchange": ("none", "allreduce", "horovod", "independent", "parameter_server"),
 }
 """Words with a closed list. Workloads and frameworks are open shelves and are checked where they are known."""
 
+ALL_REDUCE = ("allreduce", "horovod")  # by the framework's own means, or by Horovod
 LABELLED = ("workload", "phase", "framework", "mode", "device", "precision", "batch_size")
 LEAST = {"batch_size": 1, "devices": 1, "nodes": 1, "threads": 0, "prefetch": 0, "seed": 0, "trial": 0}
 
@@ -103,7 +104,7 @@ class Case:
     @property
     def shares_gradients(self) -> bool:
         """Ranks of the other phases, and independent ones, have nothing to tell each other."""
-        return self.exchange == "allreduce" and self.phase == "training" and self.ranks > 1
+        return self.exchange in ALL_REDUCE and self.phase == "training" and self.ranks > 1
 
     def threads_of(self, cpus: int) -> int:
         """Of each rank, where those of one node share so many CPUs."""

@@ -1,5 +1,5 @@
-"""Which of several processes this one is. Whoever starts them (torchrun, srun, mpirun, the worker itself) says so by
-variables."""
+"""Which of several processes this one is. Whoever starts them (torchrun, mpirun, horovodrun, srun, the worker itself)
+says so by variables."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from steptime.core.errors import SteptimeError
 STARTERS = (
     ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
+    ("HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK"),
     ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
 )
-"""torchrun's and our own, Open MPI's, srun's: rank, number of ranks, rank among those of the same host."""
+"""Of torchrun and our own, Open MPI, horovodrun, srun: rank, number of ranks, rank among those of the same host."""
 
 
 @dataclass(frozen=True)

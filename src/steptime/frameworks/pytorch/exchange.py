@@ -1,33 +1,27 @@
-"""Gradients shared by ranks: DistributedDataParallel over gloo on the CPU and NCCL on CUDA. The process group ends with
-the process."""
+"""Gradients shared by ranks, by one of two libraries. Each one's module says which backend moves the bytes, what it can
+not do, and how a module, an optimiser and pieces of memory are shared."""
 
 from __future__ import annotations
 
-import atexit
-import gc
 import os
-import warnings
 from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 import torch
-import torch.distributed as group
-from torch.nn.parallel import DistributedDataParallel
 
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError, Unsupported
-from steptime.core.ranks import Ranks, here
+from steptime.core.ranks import here
+from steptime.frameworks.pytorch import ddp, horovod
 from steptime.frameworks.pytorch.lowering import Lowered
 
+LIBRARIES = {"allreduce": ddp, "horovod": horovod}
 FIRST_BUCKET, BUCKET = 1 << 20, 25 << 20  # bytes: DistributedDataParallel's own
 
 
-def backend(case: Case) -> str:
-    return "gloo" if case.device == "cpu" else "nccl"
-
-
 def facts(case: Case) -> dict[str, Any]:
-    return {"exchange_backend": backend(case)} if case.shares_gradients else {}
+    return {"exchange_backend": _library(case).backend(case)} if case.shares_gradients else {}
 
 
 def unsupported(case: Case) -> str | None:
@@ -36,10 +30,9 @@ def unsupported(case: Case) -> str | None:
     if not case.shares_gradients:
         return None
     if case.mode == "cudagraph":
-        return "A CUDA graph of a step with DistributedDataParallel is not made here; use mode=eager or compiled."
-    if not group.is_available() or not group.is_backend_available(backend(case)):
-        return f"torch {torch.__version__} is built without {backend(case)}, by which {case.device} exchanges."
-    return None
+        return "A CUDA graph of a step that exchanges gradients is not made here; use mode=eager or compiled."
+    found: str | None = _library(case).unsupported(case)
+    return found
 
 
 def shared(module: Lowered, case: Case) -> Any:
@@ -50,14 +43,17 @@ def shared(module: Lowered, case: Case) -> Any:
     torch.manual_seed(case.seed + ranks.rank)  # dropout
     if not case.shares_gradients:
         return module
-    _join(ranks, case)
-    # The moving statistics of batch norm follow rank 0's, as is usual. Constants are equal everywhere.
-    constants = set(dict(module.named_buffers())) - set(module.state_dict())
-    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(module, constants)
-    statistics = len(list(module.buffers())) > len(constants)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch 2.13 has another name for it, which 2.11 does not know
-        return DistributedDataParallel(module, broadcast_buffers=statistics)
+    if ranks.size != case.ranks:
+        raise SteptimeError(f"{case.ranks} ranks exchange gradients, and {ranks.size} were started.")
+    return _library(case).shared(module, case, ranks)
+
+
+def stepped(optimizer: torch.optim.Optimizer, module: Lowered, case: Case) -> torch.optim.Optimizer:
+    """What to step instead of the optimiser."""
+    if not case.shares_gradients:
+        return optimizer
+    found: torch.optim.Optimizer = _library(case).stepped(optimizer, module)
+    return found
 
 
 def exchange(module: Lowered, case: Case, *, tiny: bool) -> int:
@@ -68,12 +64,14 @@ def exchange(module: Lowered, case: Case, *, tiny: bool) -> int:
     count, item = 1 if tiny else sum(one.numel() for one in weights), weights[0].element_size()
     edges = [0, *range(FIRST_BUCKET // item, count, BUCKET // item), count]
     flat = _flat(module, weights)
-    works = [group.all_reduce(flat[a:b], async_op=True) for a, b in pairwise(edges) if b > a]
-    for work in works:
-        work.wait()
+    _library(case).reduce([flat[a:b] for a, b in pairwise(edges) if b > a])
     if flat.is_cuda:
         torch.cuda.synchronize(flat.device)
     return count * item
+
+
+def _library(case: Case) -> ModuleType:
+    return LIBRARIES[case.exchange]
 
 
 def _flat(module: Lowered, weights: list[torch.nn.Parameter]) -> torch.Tensor:
@@ -83,26 +81,3 @@ def _flat(module: Lowered, weights: list[torch.nn.Parameter]) -> torch.Tensor:
         object.__setattr__(module, "exchanged", torch.zeros(count, dtype=like.dtype, device=like.device))
     found: torch.Tensor = module.exchanged
     return found
-
-
-def _join(ranks: Ranks, case: Case) -> None:
-    if group.is_initialized():
-        return
-    if ranks.size != case.ranks:
-        raise SteptimeError(f"{case.ranks} ranks exchange gradients, and {ranks.size} were started.")
-    launched = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # torchrun holds the port itself
-    method = "env://" if launched else f"tcp://{ranks.address}:{ranks.port}"
-    device = None if case.device == "cpu" else torch.device(case.device)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        group.init_process_group(
-            backend(case), init_method=method, rank=ranks.rank, world_size=ranks.size, device_id=device
-        )
-    atexit.register(_part)
-
-
-def _part() -> None:
-    """A module that outlives the group ends the interpreter with an abort (torch 2.13 with gloo)."""
-    gc.unfreeze()
-    gc.collect()
-    group.destroy_process_group()

@@ -54,7 +54,8 @@ class PytorchProgram:
         self.scaler: Any = None
         if case.phase == "training":
             capturable = case.mode == "cudagraph"
-            self.optimizer = optimizer_for(work.optimizer, self.module.parameters(), capturable=capturable)
+            own = optimizer_for(work.optimizer, self.module.parameters(), capturable=capturable)
+            self.optimizer = exchange.stepped(own, self.module, case)
             if case.precision == "fp16":
                 self.scaler = torch.amp.GradScaler(self.device.type)
         self.input, self.target = self._placed(work.batch)
@@ -185,7 +186,7 @@ class PytorchProgram:
         self.target.copy_(self.host[1], non_blocking=True)
 
     def _train(self) -> Any:
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         with self._autocast():
             loss = self.loss(self.input, self.target)
         loss.backward()
@@ -193,7 +194,7 @@ class PytorchProgram:
         return loss
 
     def _train_scaled(self) -> Any:
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         with self._autocast():
             loss = self.loss(self.input, self.target)
         self.scaler.scale(loss).backward()

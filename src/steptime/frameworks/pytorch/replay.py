@@ -34,7 +34,7 @@ class Replay:
             for _ in range(WARMUP_STEPS):
                 self.step()
         torch.cuda.current_stream().wait_stream(side)
-        self.module.zero_grad(set_to_none=True)  # gradients must be born in the graph's own memory
+        self.module.zero_grad()  # gradients must be born in the graph's own memory
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             self.result = self.step()

@@ -28,7 +28,7 @@ def staged(program: Any, mark: Mark) -> Any:
 
 
 def _trained(program: Any, mark: Mark) -> Any:
-    program.optimizer.zero_grad(set_to_none=True)
+    program.optimizer.zero_grad()
     mark("optimizer")
     loss = _loss(program, mark)
     if program.scaler is None:

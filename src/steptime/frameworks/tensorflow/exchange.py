@@ -18,6 +18,8 @@ FIRST_PORT = 2  # behind the one where ranks meet, and the one where they agree
 
 
 def unsupported(case: Case) -> str | None:
+    if case.exchange == "horovod":
+        return "Horovod is driven for PyTorch alone here; use exchange=allreduce."
     served = case.exchange == "parameter_server"
     if served and (case.mode, case.phase) != ("session", "training"):
         return "TensorFlow's parameter server is for phase=training with mode=session here."

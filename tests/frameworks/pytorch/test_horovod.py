@@ -1,0 +1,77 @@
+"""That two ranks train as one process is in contracts/test_ranks.py. `make horovod` builds what these tests need."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steptime.core.case import Case
+from steptime.core.errors import NotInstalled
+from steptime.core.job import Job
+from steptime.core.protocol import Protocol
+from steptime.executors.local import Executor
+from steptime.frameworks import pytorch
+from steptime.store.folder import FolderStore
+from steptime.store.journal import uuid7
+
+SHARED: dict[str, Any] = {"workload": "mnist-mlp", "exchange": "horovod", "devices": 2, "threads": 1}
+needs_horovod = pytest.mark.skipif(
+    find_spec("horovod") is None, reason="Horovod is not installed; `make horovod` builds it in some ten minutes"
+)
+
+
+@needs_horovod
+@pytest.mark.live
+@pytest.mark.usefixtures("no_orphans")
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+def test_two_ranks_measure_a_step_and_its_exchange(mode: str, tmp_path: Path, short: Protocol) -> None:
+    case = Case(**SHARED, mode=mode)
+    job = Job(id=uuid7(), session="s", plan="p", process=0, case=case, protocol=short)
+    attempt = Executor().run(job, FolderStore(tmp_path / "results"))
+    assert attempt.measurement is not None, attempt.failure
+    told = attempt.findings["exchange"]
+    assert (told["ranks"], told["bytes"]) == (2, 4 * attempt.network["trainable_parameters"])
+    assert told["backend"] == attempt.measurement.facts["exchange_backend"] == "horovod over gloo"
+    assert told["tiny"]["bytes"] == 4 and len(told["rank_seconds"]) == 2
+
+
+@needs_horovod
+@pytest.mark.live
+@pytest.mark.usefixtures("no_orphans")
+def test_horovodrun_may_start_the_ranks(tmp_path: Path, short: Protocol, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "machine.toml"
+    line = [
+        str(Path(sys.executable).with_name("horovodrun")),
+        "--gloo",
+        "-np",
+        "2",
+        "-H",
+        "localhost:2",
+        sys.executable,
+    ]
+    file.write_text(f"[frameworks.pytorch]\nlaunch = {line}\n")
+    monkeypatch.setenv("STEPTIME_MACHINE", str(file))
+    job = Job(id=uuid7(), session="s", plan="p", process=0, case=Case(**SHARED), protocol=short)
+    attempt = Executor().run(job, FolderStore(tmp_path / "results"))
+    assert attempt.measurement is not None, attempt.failure
+    assert attempt.findings["exchange"]["ranks"] == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({"device": "cuda:0"}, "over gloo on the CPU"), ({"precision": "fp16"}, "loss scaling")],
+)
+def test_what_horovod_can_not_do_is_said(changes: dict[str, Any], reason: str) -> None:
+    from steptime.frameworks.pytorch import exchange
+
+    assert reason in str(exchange.unsupported(Case(**{**SHARED, **changes})))
+
+
+def test_without_horovod_it_is_said_where_its_making_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steptime.frameworks.pytorch.horovod.find_spec", lambda name: None)
+    with pytest.raises(NotInstalled, match=r"make horovod"):
+        pytorch.unsupported(Case(**SHARED))
