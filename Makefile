@@ -5,7 +5,7 @@ EVERYTHING := pytorch,jax,tensorflow,onnxruntime,openvino,int8,data,guide,trace,
 # Else each of the many processes would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: tour test commands engine documentation contracts frameworks horovod clean
+.PHONY: tour test lint commands engine documentation contracts frameworks horovod clean
 
 tour: .venv/tour.done
 	$(BIN)/steptime run
@@ -13,12 +13,14 @@ tour: .venv/tour.done
 	$(BIN)/steptime compare workload=mnist-mlp,phase=inference framework=onnxruntime,mode=graph --profile quick
 
 test: .venv/test.done
+	$(MAKE) --jobs=2 lint documentation commands engine contracts frameworks
+
+lint:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(MAKE) --jobs=2 documentation commands engine contracts frameworks
 
-# The longest part first, two side by side: the commands of the docs; what people see; then everything else.
+# The longest parts first, two side by side: the commands of the docs; what people see; then everything else.
 SEEN := tests/cli tests/guide tests/browser
 commands:
 	$(BIN)/pytest --durations=10 $(SEEN)

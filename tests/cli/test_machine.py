@@ -81,6 +81,10 @@ def test_the_newest_roofs_are_those_of_the_machine_measured_last(
 def test_what_the_machine_file_says_is_shown(steptime: Command, tmp_path: Path) -> None:
     (tmp_path / "machine.toml").write_text('[frameworks.jax]\nlaunch = ["podman", "run", "python"]\n')
     assert "jax" in (shown := steptime("machine", "--no-roofs").stdout) and "podman run python" in shown
+
+
+@pytest.mark.live
+def test_a_wrong_machine_file_is_told_before_anything_is_asked(steptime: Command, tmp_path: Path) -> None:
     (tmp_path / "machine.toml").write_text('[frameworks.jacks]\npython = "python3"\n')
     done = steptime("machine", "--no-roofs")
     assert done.returncode == 1 and "machine.toml: line 1: No framework 'jacks'. Did you mean 'jax'?" in done.stderr

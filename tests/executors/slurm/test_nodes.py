@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -23,17 +24,22 @@ time = "5"
 TWO_NODES: dict[str, Any] = {"exchange": "allreduce", "devices": 2, "nodes": 2}
 
 
-def test_ranks_on_two_nodes_share_a_step(desk: Any) -> None:
-    pytest.importorskip("torch", reason="PyTorch is not installed")
+@pytest.mark.parametrize(
+    ("exchange", "package", "backend"),
+    [("allreduce", "torch", "gloo"), ("horovod", "horovod", "horovod over gloo")],
+)
+def test_ranks_on_two_nodes_share_a_step(exchange: str, package: str, backend: str, desk: Any) -> None:
+    if find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
     desk.protocol = replace(desk.protocol, monitor_seconds=0.2)
     desk.machine = parse(MACHINE, "machine.toml", ())
-    desk.submit(desk.plan("pytorch", **TWO_NODES))
+    desk.submit(desk.plan("pytorch", **{**TWO_NODES, "exchange": exchange}))
     desk.until_over()
     (record,) = desk.collect()
     assert record.measurements, record.failures
     ranks, told = record.measurements[0].ranks, record.last.findings["exchange"]
     assert sorted(rank.node for rank in ranks) == ["k80-0", "k80-1"]
-    assert (told["backend"], told["ranks"]) == ("gloo", 2) and told["bus_bytes_per_second"] > 0
+    assert (told["backend"], told["ranks"]) == (backend, 2) and told["bus_bytes_per_second"] > 0
     seen = usage(record.last)  # both virtual nodes are this machine
     assert seen is not None and "partial" not in seen and seen["apart"]["most"] == 2
 

@@ -26,16 +26,14 @@ LIBRARIES = ("mkldnn", "onednn", "_fused_", "flash_attention")
 
 def kernels_of(step: Callable[[], Any], wait: Callable[[], None], *, cuda: bool) -> dict[str, int]:
     """Name -> how often in one step, the costliest first. Empty where the profiler can not work."""
-    activities = [torch.profiler.ProfilerActivity.CPU]
-    if cuda:
-        activities.append(torch.profiler.ProfilerActivity.CUDA)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with torch.profiler.profile(activities=activities) as profiler:
+            # Not torch.profiler, which is this with the compiler imported first: two seconds of every process.
+            with torch.autograd.profiler.profile(use_device="cuda" if cuda else None, use_kineto=True) as profiler:
                 step()
                 wait()
-            found = list(profiler.events())
+            found = list(profiler.function_events)
     except Exception:  # a driver may forbid it, a build may lack it: the measurement is done and stands without
         return {}
     return _costliest(_on_device(found) if cuda else _on_host(found))
