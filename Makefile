@@ -58,13 +58,16 @@ SYSTEM := chromium postgresql slurmctld slurmd slurm-client munge bubblewrap ipr
 	    || echo 'one of $(SYSTEM) could not be installed'
 	touch $@
 
-# For exchange=horovod. Its last release is written for C++14 and PyTorch's headers want C++20: two lines are changed.
+# For exchange=horovod. Its last release is written for C++14 and PyTorch's headers want C++20; and a set of processes
+# forgets which network interface it was told.
 HOROVOD := 0.28.1
 horovod: .venv/tour.done
 	$(BIN)/pip install --quiet --disable-pip-version-check setuptools wheel packaging cffi cloudpickle pyyaml
 	$(BIN)/pip download --quiet --no-deps --no-build-isolation --no-binary horovod --dest build horovod==$(HOROVOD)
 	tar --extract --directory build --file build/horovod-$(HOROVOD).tar.gz
 	cd build/horovod-$(HOROVOD) && sed -i 's/CMAKE_CXX_STANDARD 1[47]/CMAKE_CXX_STANDARD 20/' CMakeLists.txt horovod/torch/CMakeLists.txt
+	cd build/horovod-$(HOROVOD)/horovod/common/gloo && \
+	    sed -i '/InitializeForProcessSet/,$$ s/iface = gloo_iface_/iface = global_context.gloo_iface_/' gloo_context.cc
 	PATH="$(CURDIR)/$(BIN):$$PATH" MAKEFLAGS=--jobs=2 HOROVOD_WITH_PYTORCH=1 HOROVOD_WITH_GLOO=1 HOROVOD_WITHOUT_MPI=1 \
 	    HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_MXNET=1 \
 	    $(BIN)/pip install --no-build-isolation --no-deps ./build/horovod-$(HOROVOD)

@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
 }  # fmt: skip
 FRAMEWORK_OF = {
-    "pytorch": {"torch", "torchao", "horovod"},
+    "pytorch": {"torch", "torchao", "horovod", "psutil"},
     "jax": {"jax", "jaxlib", "optax"},
     "numpy": set(),
     "onnxruntime": {"onnx", "onnxruntime"},

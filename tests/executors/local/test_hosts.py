@@ -47,8 +47,13 @@ def test_a_link_carries_headers_and_acknowledgements_besides(module: ModuleType)
 
 @pytest.mark.live
 @pytest.mark.usefixtures("hosts")
-def test_an_exchange_takes_what_a_link_of_this_rate_needs(module: ModuleType, tmp_path: Path) -> None:
-    settings = {"threads": 1, "devices": 2, "nodes": 2, "exchange": "allreduce", "interconnect": "100mbit"}
+@pytest.mark.parametrize(("exchange", "package"), [("allreduce", "torch"), ("horovod", "horovod")])
+def test_an_exchange_takes_what_a_link_of_this_rate_needs(
+    exchange: str, package: str, module: ModuleType, tmp_path: Path
+) -> None:
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+    settings = {"threads": 1, "devices": 2, "nodes": 2, "exchange": exchange, "interconnect": "100mbit"}
     (record,) = session.run([Case(workload="mnist-mlp", **settings)], TINY, FolderStore(tmp_path / "results"))
     assert record.failures == ()
     found = record.last.findings["exchange"]

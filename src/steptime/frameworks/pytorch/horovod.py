@@ -12,6 +12,7 @@ from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from typing import Any
 
+import psutil
 import torch
 
 from steptime.core.case import Case
@@ -79,14 +80,13 @@ def _horovod() -> Any:
 def _meeting(ranks: Ranks, case: Case) -> Iterator[None]:
     """What `horovodrun` would do: say who is who, and keep a list of addresses at rank 0 until all know each other."""
     node, local = divmod(ranks.rank, case.ranks_per_node)
-    loopback = ranks.address.startswith("127.")
     told = {
         "RANK": ranks.rank, "SIZE": ranks.size, "LOCAL_RANK": local, "LOCAL_SIZE": case.ranks_per_node,
         "CROSS_RANK": node, "CROSS_SIZE": case.nodes, "HOSTNAME": f"node{node}", "CONTROLLER": "gloo",
-        "CPU_OPERATIONS": "gloo", "GLOO_IFACE": os.environ.get("GLOO_SOCKET_IFNAME", "lo" if loopback else ""),
+        "CPU_OPERATIONS": "gloo", "GLOO_IFACE": os.environ.get("GLOO_SOCKET_IFNAME") or _interface(ranks),
         "GLOO_RENDEZVOUS_ADDR": ranks.address, "GLOO_RENDEZVOUS_PORT": ranks.port,
     }  # fmt: skip
-    os.environ.update({f"HOROVOD_{name}": str(value) for name, value in told.items() if value != ""})
+    os.environ.update({f"HOROVOD_{name}": str(value) for name, value in told.items()})
     if ranks.rank:
         _wait_for(ranks)
         yield
@@ -98,6 +98,14 @@ def _meeting(ranks: Ranks, case: Case) -> Iterator[None]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def _interface(ranks: Ranks) -> str:
+    """The network interface by which this rank reaches the first one. Left alone, gloo goes by the host's name."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((ranks.address, ranks.port))
+        own = probe.getsockname()[0]
+    return next(name for name, places in psutil.net_if_addrs().items() if own in {place.address for place in places})
 
 
 def _server(ranks: Ranks, case: Case) -> Any:
