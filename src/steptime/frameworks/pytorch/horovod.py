@@ -22,6 +22,7 @@ from steptime.frameworks.pytorch.lowering import Lowered
 
 MISSING = "Horovod is not installed here; `make horovod` in a checkout of steptime builds it for this PyTorch."
 MEET_SECONDS = 60
+BEHIND = 2  # ports: the first may be torchrun's, at the second one the ranks agree
 
 
 def backend(case: Case) -> str:
@@ -84,7 +85,7 @@ def _meeting(ranks: Ranks, case: Case) -> Iterator[None]:
         "RANK": ranks.rank, "SIZE": ranks.size, "LOCAL_RANK": local, "LOCAL_SIZE": case.ranks_per_node,
         "CROSS_RANK": node, "CROSS_SIZE": case.nodes, "HOSTNAME": f"node{node}", "CONTROLLER": "gloo",
         "CPU_OPERATIONS": "gloo", "GLOO_IFACE": os.environ.get("GLOO_SOCKET_IFNAME") or _interface(ranks),
-        "GLOO_RENDEZVOUS_ADDR": ranks.address, "GLOO_RENDEZVOUS_PORT": ranks.port,
+        "GLOO_RENDEZVOUS_ADDR": ranks.address, "GLOO_RENDEZVOUS_PORT": ranks.port + BEHIND,
     }  # fmt: skip
     os.environ.update({f"HOROVOD_{name}": str(value) for name, value in told.items()})
     if ranks.rank:
@@ -112,7 +113,7 @@ def _server(ranks: Ranks, case: Case) -> Any:
     from horovod.runner.common.util.hosts import SlotInfo
     from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
 
-    server = RendezvousHTTPServer((ranks.address, ranks.port), RendezvousHandler, 0)
+    server = RendezvousHTTPServer((ranks.address, ranks.port + BEHIND), RendezvousHandler, 0)
     each = case.ranks_per_node
     server.init(
         [
@@ -124,15 +125,13 @@ def _server(ranks: Ranks, case: Case) -> Any:
 
 
 def _wait_for(ranks: Ranks) -> None:
-    until = time.monotonic() + MEET_SECONDS
+    place, until = (ranks.address, ranks.port + BEHIND), time.monotonic() + MEET_SECONDS
     while True:
         try:
-            socket.create_connection((ranks.address, ranks.port), timeout=1).close()
+            socket.create_connection(place, timeout=1).close()
             return
         except OSError as problem:
             if time.monotonic() > until:
-                where = f"{ranks.address}:{ranks.port}"
-                raise SteptimeError(
-                    f"Rank 0 of Horovod was not met at {where} within {MEET_SECONDS} s: {problem}."
-                ) from None
+                told = f"Horovod's rank 0 was not met at {place[0]}:{place[1]} within {MEET_SECONDS} s"
+                raise SteptimeError(f"{told}: {problem}.") from None
             time.sleep(0.05)
