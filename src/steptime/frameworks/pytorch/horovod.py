@@ -12,7 +12,6 @@ from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from typing import Any
 
-import psutil
 import torch
 
 from steptime.core.case import Case
@@ -103,6 +102,8 @@ def _meeting(ranks: Ranks, case: Case) -> Iterator[None]:
 
 def _interface(ranks: Ranks) -> str:
     """The network interface by which this rank reaches the first one. Left alone, gloo goes by the host's name."""
+    import psutil  # which Horovod itself needs
+
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((ranks.address, ranks.port))
         own = probe.getsockname()[0]
