@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,15 @@ def _turn(command: str) -> int:
     """Weights first, then what others look at: charts and comparisons need something stored."""
     verb = [*command.split(), ""][1]
     return next((turn for turn, verbs in enumerate((["train"], ["run", "import"])) if verb in verbs), 2)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_cpu() -> Iterator[None]:
+    """Other tests run beside these: threads that wait for each other on shared CPUs take minutes to become steady."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    yield
+    os.sched_setaffinity(0, before)
 
 
 @pytest.fixture(scope="module")

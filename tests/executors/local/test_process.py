@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -116,6 +118,39 @@ def test_what_a_killed_worker_had_copied_to_its_tier_is_removed(
     failure = worker.attempt().failure
     assert failure is not None and "SIGKILL" in failure.reason
     assert [path.name for path in (tmp_path / "tier").iterdir()] == ["others"]
+
+
+def told_to_end(worker: WorkerProcess, *, then_us: bool) -> None:
+    """As Slurm tells every process of a job, one behind the other."""
+
+    def tell() -> None:
+        os.kill(worker.process.pid, signal.SIGTERM)
+        time.sleep(0.3)
+        if then_us:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=tell).start()
+    with worker.supervised():
+        worker.wait()
+
+
+def test_a_signal_that_comes_behind_the_workers_own_is_the_cause(store: FolderStore, make_job: MakeJob) -> None:
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        worker = WorkerProcess(Launch((sys.executable,)), make_job("hangs"), store)
+        with pytest.raises(KeyboardInterrupt):
+            told_to_end(worker, then_us=True)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    failure = worker.attempt().failure
+    assert failure is not None and failure.cause == "cancelled"
+
+
+def test_a_worker_that_alone_is_told_to_end_has_crashed(store: FolderStore, make_job: MakeJob) -> None:
+    worker = WorkerProcess(Launch((sys.executable,)), make_job("hangs"), store)
+    told_to_end(worker, then_us=False)
+    failure = worker.attempt().failure
+    assert failure is not None and (failure.cause, "SIGTERM" in failure.reason) == ("crashed", True)
 
 
 def test_the_children_of_a_crashed_worker_are_ended_too(

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from steptime.store import journal, monitored, reader
 from steptime.store.folder import FolderStore
 
 MOST_MILLISECONDS = 2**31 - 1  # that the kernel can be asked to wait
+SIGNAL_SECONDS = 2.0  # between the first and the last process of a job that is told to end
 
 
 class WorkerProcess:
@@ -73,6 +75,15 @@ class WorkerProcess:
     def wait(self) -> None:
         if not self._readable(self.ended):
             self.end("timed_out", f"No result after {self.job.protocol.limit_seconds:g} s: it was ended.")
+        elif self._was_told_to_end():
+            time.sleep(SIGNAL_SECONDS)  # the same signal may be on its way to us, and then says more than a dead worker
+
+    def _was_told_to_end(self) -> bool:
+        """By somebody else. Without reaping it: its number must stay its own until its children are ended."""
+        if self.process.returncode is not None:
+            return False
+        found = os.waitid(os.P_PIDFD, self.ended, os.WEXITED | os.WNOWAIT)
+        return found is not None and (found.si_code, found.si_status) == (os.CLD_KILLED, signal.SIGTERM)
 
     def heard(self, word: str) -> bool:
         """Waits for this line; False when the worker ends or hangs instead."""
