@@ -14,7 +14,7 @@ Command = Callable[..., Any]
 
 @pytest.fixture
 def measured(steptime: Command, short_flags: list[str]) -> Command:
-    done = steptime("run", "--workload", "mnist-mlp", "--phase", "inference", *short_flags)
+    done = steptime("run", "--workload", "mnist-mlp", "--phase", "inference", "--set", "threads=1", *short_flags)
     assert done.returncode == 0, done.stderr
     return steptime
 
