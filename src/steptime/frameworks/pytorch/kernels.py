@@ -29,7 +29,7 @@ def kernels_of(step: Callable[[], Any], wait: Callable[[], None], *, cuda: bool)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # Not torch.profiler, which is this with the compiler imported first: two seconds of every process.
+            # Not torch.profiler, which imports the compiler first: two seconds of a process without an optimiser.
             with torch.autograd.profiler.profile(use_device="cuda" if cuda else None, use_kineto=True) as profiler:
                 step()
                 wait()
