@@ -92,6 +92,18 @@ def test_an_unknown_word_is_answered_with_the_known_ones(client: Client) -> None
     assert "framework" in answer.json()["known"]["dimensions"] and "throughput" in answer.json()["known"]["metrics"]
 
 
+@pytest.mark.parametrize("page", ["/runs", "/history"])
+def test_a_table_says_of_each_run_what_it_counts(
+    client: Client, tmp_path: Path, attempt_of: Any, times_of: Any, write: Any, page: str
+) -> None:
+    made = attempt_of(times_of(0))
+    for unit in ("images", "tokens"):
+        network = {**made.network, "unit": unit}
+        write(FolderStore(tmp_path / "store"), replace(made, session=unit, network=network))
+    text = client().get(page).text
+    assert " images/s</td>" in text and " tokens/s</td>" in text
+
+
 @pytest.mark.parametrize("path", ["/?by=framewrk", "/runs?colour=red", "/history?y=speed", "/compare?a=x=1&b=nobody"])
 def test_people_are_refused_in_the_pages_frame(client: Client, path: str) -> None:
     answer = client().get(path, headers=PERSON)

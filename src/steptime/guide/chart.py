@@ -187,9 +187,10 @@ def over_time(query: Query, rows: list[dict[str, Any]], changed: Collection[str]
     """The metric of each run at the moment when it started; `changed` are the runs at which a level changes."""
     names = ("started", query.y, f"{query.y}_low", f"{query.y}_high", "id", "framework_version")
     values = [{**{name: row.get(name) for name in names}, "change": row["id"] in changed} for row in rows]
-    scale = _axis_scale("y" in query.log)
+    counted = {row.get("unit") or "" for row in rows}
+    title = METRICS[query.y].axis_of(counted.pop() if len(counted) == 1 else "")
     x = {"field": "started", "type": "temporal", "title": "Started"}
-    y = {"field": query.y, "type": "quantitative", "title": METRICS[query.y].axis, "scale": scale}
+    y = {"field": query.y, "type": "quantitative", "title": title, "scale": _axis_scale("y" in query.log)}
     ends = {"y": {**y, "field": f"{query.y}_low"}, "y2": {"field": f"{query.y}_high"}}
     tips = [{"field": name} for name in ("started", query.y, "framework_version", "id")]
     spans = any(value[f"{query.y}_low"] is not None for value in values)

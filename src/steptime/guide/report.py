@@ -48,6 +48,7 @@ class Chart:
     names: list[str]
     points: list[Point]
     mixed: dict[str, int]  # label of what a point mixes, and how many values
+    unit: str  # what is counted in all of them
 
     def to_dict(self) -> dict[str, Any]:
         told = {"query": self.asked.to_url(), "title": self.title, "mixed": self.mixed}
@@ -188,7 +189,8 @@ def _of(desk: Desk, query: Query) -> list[Row]:
 
 def _chart(desk: Desk, query: Query) -> Chart:
     points = desk.index.points(query)
-    picture = spec(query, points, desk.index.values, desk.index.unit(query))
+    unit = desk.index.unit(query)
+    picture = spec(query, points, desk.index.values, unit)
     title = picture.pop("title")
     svg = (
         drawn(
@@ -200,7 +202,7 @@ def _chart(desk: Desk, query: Query) -> Chart:
     mixed = {DIMENSIONS[name].label.lower(): count for name, count in desk.index.mixed(query).items()}
     names = [*(["series"] if query.series else []), *query.groups]
     words = f"{title['text']}{': ' if title['subtitle'] else ''}{title['subtitle']}"
-    return Chart(query, words, Markup(svg), names, points, mixed)
+    return Chart(query, words, Markup(svg), names, points, mixed, unit)
 
 
 def _says(chart: Chart, was_asked_for: bool) -> bool:

@@ -76,7 +76,7 @@ def add(server: FastAPI, desk: Desk) -> None:
 
 
 def view(index: Index, query: Query) -> dict[str, Any]:
-    points, mixed = index.points(query), index.mixed(query)
+    points, mixed, unit = index.points(query), index.mixed(query), index.unit(query)
     counts = index.facets(query, list(dict.fromkeys([*FACETS, *mixed])))
     found = facets(query, {name: counts[name] for name in FACETS})
     return {
@@ -94,7 +94,8 @@ def view(index: Index, query: Query) -> dict[str, Any]:
         "count": len(points),
         "left_out": len(points) - len(readable(query, points)),
         "cut": query.x in METRICS and len(points) == MOST_POINTS,
-        "spec": spec(query, points, index.values, index.unit(query)),
+        "unit": unit,
+        "spec": spec(query, points, index.values, unit),
         "scaling": grown(index, query),
         "method": METHOD,
         "limits": (MOST_ROWS, MOST_TABLES),
