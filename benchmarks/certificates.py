@@ -19,7 +19,12 @@ def is_first(outcome: Outcome) -> bool:
 if __name__ == "__main__":
     newest = {outcome.case.key: outcome for path in sys.argv[1:] for outcome in proved(FolderStore(path))}
     found = sorted(newest.values(), key=lambda one: (one.case.workload, ON_CUDA.index(one.case.precision)))
-    page([outcome for outcome in found if is_first(outcome)])
-    if others := [outcome for outcome in found if not is_first(outcome)]:
-        print("\n## Other modes\n")
-        page(others)
+    for device in sorted({outcome.case.device for outcome in found}):
+        here = [outcome for outcome in found if outcome.case.device == device]
+        print(f"## {device}\n")
+        page([outcome for outcome in here if is_first(outcome)])
+        if others := [outcome for outcome in here if not is_first(outcome)]:
+            print("\n### Other modes\n")
+            page(others)
+    if not found:
+        sys.exit("There are no certificates: name the folders of stores that have some.")

@@ -33,6 +33,8 @@ def milliseconds(found: Result) -> str:
 def table(records: Sequence[Record]) -> Iterable[str]:
     """Of one network: times, the gain on fp32 in the same framework and mode at the largest batch, and the price."""
     found = {(*way(record.case), record.case.batch_size): result(record) for record in records}
+    if len(found) < len(records):
+        sys.exit("Some results differ in more than framework, mode, precision and batch: use a store of one run.")
     prices = {way(record.case): cost(record) for record in sorted(records, key=compared)}
     batches = sorted({record.case.batch_size for record in records})
     costs = list(dict.fromkeys(name for each in prices.values() for name in each))
@@ -76,7 +78,8 @@ def cost(record: Record) -> dict[str, str]:
 
 
 def main(path: str) -> None:
-    records = FolderStore(path).records()
+    if not (records := FolderStore(path).records()):
+        sys.exit(f"{path} has no results; `steptime --store {path} run precision` makes them.")
     good = [record for record in records if record.measurements]
     print(f"{len(good)} of {len(records)} cases measured")
     for network in dict.fromkeys(record.case.workload for record in records):
@@ -89,4 +92,4 @@ def main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1] if len(sys.argv) > 1 else "results")

@@ -106,6 +106,9 @@ def test_a_prediction_may_ask_for_another_bandwidth(steptime: Command, keep_seri
     [
         (["--kind", "wek"], "No kind 'wek'. Did you mean 'weak'?"),
         (["--devices", "2"], "One number of devices makes no series, found '2': try --devices 1,2."),
+        (["--devices", "1,1"], "One number of devices makes no series, found '1,1': try --devices 1,2."),
+        (["--workload", "mnist-mlp", "--set", "exchange=none"], "A series has its own exchange, found exchange=none."),
+        (["--workload", "mnist-mlp", "--set", "devices=2"], "A series has its own devices, found devices=2. Use --d"),
         (["--devices", "1,x"], "--devices takes whole numbers such as 1,2,4; found '1,x'."),
         (["--predict", "8@fast"], "8,64,64@10gbit; found '8@fast'."),
         (["--predict", "8@0gbit"], "Nothing can be exchanged at '8@0gbit'."),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -45,10 +46,22 @@ def test_a_tier_that_is_not_here_is_told(tiny_mnist: Path, tmp_path: Path) -> No
     ):
         pass
     with (
-        pytest.raises(SteptimeError, match="which is not there or can not be written"),
+        pytest.raises(SteptimeError, match="none of the machine file is no folder here that can be written"),
         staged(mnist.SET, str(tmp_path / "none"), "me"),
     ):
         pass
+
+
+@pytest.mark.usefixtures("tiny_mnist")
+def test_a_tier_without_room_is_told_and_nothing_stays_there(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
+    try:
+        with pytest.raises(SteptimeError, match=r"can not be staged in .*: File too large"):
+            staged(mnist.SET, str(tmp_path), "me").__enter__()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.glob("steptime-data-*"))
 
 
 def test_a_set_that_is_not_here_can_not_be_staged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,6 +80,14 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "notes.txt")
 
 
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    weights = dict(initial_weights(tiny(), 0))
+    name = next(iter(weights))
+    save(tmp_path / "w", {**weights, name: weights[name] * np.nan})
+    with pytest.raises(SteptimeError, match="has numbers that are not finite"):
+        load(tmp_path / "w", tiny())
+
+
 def test_an_absent_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SteptimeError, match="No file"):
         load(tmp_path / "absent")

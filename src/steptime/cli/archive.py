@@ -42,7 +42,8 @@ def archive(records: Sequence[Record], folder: Path) -> list[Path]:
 
 def tell(paths: Sequence[Path], folder: Path) -> None:
     kinds = Counter(path.suffix if path.suffix in (".csv", ".svg") else "" for path in paths)
-    say(f"\n{folder}: {kinds['']} runs, {kinds['.csv']} table, {kinds['.svg']} charts; older ones are in {ARCHIVED}.")
+    older = f"; older ones are in {ARCHIVED}" if (folder / ARCHIVED).exists() else ""
+    say(f"\n{folder}: {kinds['']} runs, {kinds['.csv']} table, {kinds['.svg']} charts{older}.")
 
 
 def _set_aside(folder: Path, new: dict[str, bytes]) -> None:

@@ -24,6 +24,7 @@ SHIPPED = "scaling"
 KINDS = {"weak": ("weak",), "strong": ("strong",), "both": ("weak", "strong")}
 RATES = {"kbit": 125.0, "mbit": 125e3, "gbit": 125e6}
 COUNTS = (1, 2)
+INSTEAD = {"exchange": "Leave it out, or name one that exchanges.", "devices": "Use --devices 1,2."}
 NO_SERIES = (
     "Nothing here is a series: that takes the same case with two numbers of devices or more, exchange=allreduce, and "
     "the same batch on each of them (weak) or on all together (strong)."
@@ -68,7 +69,9 @@ def _counts(text: str) -> list[int]:
         raise SteptimeError(f"--devices takes whole numbers such as 1,2,4; found {text!r}.")
     counts = sorted({int(word) for word in words})
     if len(counts) == 1:
-        raise SteptimeError(f"One number of devices makes no series, found {text!r}: try --devices 1,{text}.")
+        raise SteptimeError(
+            f"One number of devices makes no series, found {text!r}: try --devices 1,{max(2, counts[0])}."
+        )
     return counts
 
 
@@ -92,6 +95,9 @@ def _planned(
 
     plan = read_plan(name, chosen, profile)
     if not any(case.exchange != "none" for case in plan.cases):
+        for name in ("exchange", "devices"):
+            if name in chosen:
+                raise SteptimeError(f"A series has its own {name}, found {name}={chosen[name]}. {INSTEAD[name]}")
         numbers, cpus = counts or list(COUNTS), len(os.sched_getaffinity(0))
         bases = [shared_threads(case, numbers, cpus) for case in plan.cases]
         return plan, [one for base in bases for one in planned(base, numbers, kinds)]

@@ -55,7 +55,7 @@ def watched(look: Callable[[], Progress], seconds: float) -> Iterator[Progress]:
 
 
 def _show(found: Progress) -> None:
-    from steptime.session.progress import STATES
+    from steptime.session.progress import STATES, WAITING
 
     names = list(dict.fromkeys(place.case.node_type for place in found.places))
     rows = []
@@ -65,6 +65,8 @@ def _show(found: Progress) -> None:
     left = "" if found.is_over else f", {_left(found)}"
     output.say(f"{found.name}: {found.count('done')} of {len(found.places)} processes done{left}.")
     output.table(["nodes", *STATES], rows, right=STATES)
+    if reasons := sorted({place.reason for place in found.places if place.state == WAITING and place.reason}):
+        output.say(f"Slurm's reason for those that wait: {', '.join(reasons)}.")
     _failures(found)
     if found.ghosts:
         output.say(f"{found.ghosts} late results of lost nodes are kept aside.")

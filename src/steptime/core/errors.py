@@ -23,7 +23,7 @@ class Unsupported(SteptimeError):
 
 
 class NotInstalled(SteptimeError):
-    """A part that this interpreter lacks, with the line that installs it."""
+    """A part that is not here yet, with how to get it: once that is done, another try may succeed."""
 
 
 def unknown(what: str, word: object, known: Iterable[str], where: str = "") -> UnknownWord:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -12,6 +11,7 @@ from typing import Any
 
 from steptime.core.case import SETTINGS, Case
 from steptime.core.errors import SteptimeError, unknown
+from steptime.core.pattern import matched
 from steptime.core.plan_text import Document, Rule, Value, at, parse
 from steptime.core.plan_words import DEFAULTS, Known, check_value, check_words, elements
 from steptime.core.protocol import OutOfRange, Protocol, profile
@@ -234,7 +234,7 @@ def _measured(found: Any, wanted: Value) -> Point | None:
         return None
     if (low is not None and found < low) or (high is not None and found > high):
         return None
-    match = re.fullmatch(pattern or ".*", str(found), re.DOTALL)
+    match = matched(pattern or ".*", str(found), at(wanted.line))
     return None if match is None else {name: Value(typed(text or "")) for name, text in match.groupdict().items()}
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from steptime.core.errors import SteptimeError
+from steptime.core.errors import NotInstalled, SteptimeError
 from steptime.data import tiers
 from steptime.data.sets import VARIABLE, DataSet, folder
 
@@ -32,9 +32,7 @@ def staged(files: DataSet, tier: str, owner: str) -> Iterator[dict[str, Any]]:
     remove_stale(target)
     with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{owner}-{_self()}-", dir=target) as copy, _reading_from(copy):
         begin = time.perf_counter()
-        paths = [Path(shutil.copy(path, copy)) for path in found]
-        for path in paths:
-            _synchronise(path)
+        paths = _copied(found, copy)
         seconds, size = time.perf_counter() - begin, sum(path.stat().st_size for path in paths)
         yield {
             "folder": tier,
@@ -51,9 +49,20 @@ def _folder(tier: str) -> Path:
     path = Path(os.path.expanduser(os.path.expandvars(tier)))
     if "$" in str(path):
         raise SteptimeError(f"The tier {tier} of the machine file names a variable that is not set here.")
-    if not os.access(path, os.W_OK):
-        raise SteptimeError(f"The tier {tier} of the machine file is {path}, which is not there or can not be written.")
+    if not (path.is_dir() and os.access(path, os.W_OK)):
+        raise SteptimeError(f"The tier {tier} of the machine file is no folder here that can be written.")
     return path
+
+
+def _copied(found: list[Path], copy: str) -> list[Path]:
+    try:
+        paths = [Path(shutil.copy(path, copy)) for path in found]
+        for path in paths:
+            _synchronise(path)
+    except OSError as problem:
+        size = sum(path.stat().st_size for path in found) / 1e6
+        raise NotInstalled(f"{size:.0f} MB can not be staged in {Path(copy).parent}: {problem.strerror}.") from problem
+    return paths
 
 
 @contextlib.contextmanager

@@ -70,6 +70,9 @@ def load(path: Path | str, graph: Graph | None = None) -> dict[str, NDArray[Any]
         raise SteptimeError(f"{path} is not a safetensors file: {problem}") from problem
     if graph is not None:
         check(weights, graph, where=f"{path}: ")
+    for name, array in weights.items():
+        if not np.isfinite(np.asarray(array, np.float32)).all():
+            raise SteptimeError(f"{path}: {name!r} has numbers that are not finite; its training went wrong.")
     return weights
 
 

@@ -57,6 +57,17 @@ def test_the_array_s_number_is_read_without_its_cluster(program: Program) -> Non
     assert Slurm().submit("#!/bin/sh") == "12"
 
 
+def test_what_a_site_prints_before_the_number_is_left_out(program: Program) -> None:
+    program("sbatch", "echo 'Welcome to the cluster'; echo '12;main'")
+    assert Slurm().submit("#!/bin/sh") == "12"
+
+
+def test_an_answer_without_a_number_is_no_submission(program: Program) -> None:
+    program("sbatch", "echo hello world")
+    with pytest.raises(NoAnswer, match="sbatch told no job number, found 'hello world'"):
+        Slurm().submit("#!/bin/sh")
+
+
 def test_a_task_is_read_with_its_restarts_and_the_time_it_has_left(program: Program) -> None:
     program("squeue", "echo '7 |3 |steptime-a |RUNNING |None |k80-1 |1-00:01:30 |2 |1792 |'")
     (task,) = Slurm().tasks(["steptime-a"])

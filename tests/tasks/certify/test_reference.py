@@ -13,6 +13,8 @@ import pytest
 from steptime.core.errors import SteptimeError
 from steptime.frameworks import numpy as reference
 from steptime.graph import Net, Tensor, sgd
+from steptime.tasks.certify import write
+from steptime.tasks.certify.evidence import Lowering
 from steptime.tasks.certify.reference import Effort, Shelved, whole
 
 
@@ -51,6 +53,15 @@ def test_each_dependency_gives_another_name(ready: Any) -> None:
     names = {Shelved(folder, one, "numpy", Effort()).name for one in (work, *changed)}
     names.add(Shelved(folder, work, "numpy", Effort(steps=3)).name)
     assert len(names) == 4 and Shelved(folder, work, "numpy", Effort()).name == ready.shelved.name
+
+
+@pytest.mark.parametrize("which", ["exact", "deviations"])
+def test_a_damaged_reference_is_computed_anew(ready: Any, which: str) -> None:
+    path = ready.shelved.exact if which == "exact" else ready.shelved.deviations("fp32")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:100] + b"#" * 50 + whole[150:])
+    write(Lowering(reference, reference_case()), ready.work, ready.shelved, "fp32")
+    assert ready.shelved.read_exact()["gradients"] and ready.shelved.read_deviations("fp32")["outputs"]
 
 
 def test_a_reference_that_is_not_there_is_a_sentence(ready: Any, tmp_path: Path) -> None:

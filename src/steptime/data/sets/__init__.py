@@ -15,15 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steptime.core.errors import SteptimeError
+from steptime.core.errors import NotInstalled, SteptimeError
 from steptime.graph import Graph
 
 VARIABLE = "STEPTIME_DATA"
 LARGEST_VALUE = 255
 
 
-class NoSet(SteptimeError):
+class NoSet(NotInstalled):
     """A set, or a file of it, is not here."""
+
+
+class WrongFile(NotInstalled):
+    """A file that is not what its authors published."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +54,7 @@ class DataSet:
 
     def check(self, file: str, found: str, where: str) -> None:
         if found not in self.files[file]:
-            raise SteptimeError(
+            raise WrongFile(
                 f"{where} is not {self.title}'s {file}: its SHA-256 is {found}, expected {self._sums(file)}. "
                 f"Get it anew from {self.address}."
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import select
@@ -26,6 +27,7 @@ from steptime.store import journal, monitored, reader
 from steptime.store.folder import FolderStore
 
 MOST_MILLISECONDS = 2**31 - 1  # that the kernel can be asked to wait
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 SIGNAL_SECONDS = 2.0  # between the first and the last process of a job that is told to end
 
 
@@ -57,7 +59,9 @@ class WorkerProcess:
                     start_new_session=True,  # so that its own children can be ended with it
                 )
         except OSError as problem:
-            raise SteptimeError(f"A worker could not be started with {words[0]}: {problem}.") from problem
+            full, lost = f"{store.path} can not be written", f"A worker could not be started with {words[0]}"
+            why = full if problem.errno in UNWRITABLE else lost
+            raise SteptimeError(f"{why}: {problem.strerror}.") from problem
         self.ended = os.pidfd_open(self.process.pid)
         self.monitor = start_monitor(self.job, self.process.pid, self.path)
 
@@ -135,7 +139,9 @@ class WorkerProcess:
     def _why(self) -> Failure:
         code = self.process.returncode
         if code >= 0:
-            return Failure(cause="crashed", reason=f"The worker ended with exit code {code} and no result.")
+            words = reader.last_output(self.log).strip().rpartition("\n")[2]
+            said = f" Its last words: {words}" if words else ""
+            return Failure(cause="crashed", reason=f"The worker ended with exit code {code} and no result.{said}")
         if code == -signal.SIGKILL and _memory_kills() > self.memory_kills:
             return Failure(cause="out_of_memory", reason="The kernel killed the worker for want of memory.")
         name = next((one.name for one in signal.Signals if one == -code), f"signal {-code}")

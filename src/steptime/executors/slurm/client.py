@@ -70,7 +70,11 @@ class Slurm:
 
     def submit(self, script: str, *words: str) -> str:
         """The number of the array."""
-        return self.call("sbatch", "--parsable", *words, text=script).strip().partition(";")[0]
+        said = self.call("sbatch", "--parsable", *words, text=script).strip()
+        number = said.rpartition("\n")[2].partition(";")[0]  # a site's own sbatch may print something before it
+        if not number.isdigit():
+            raise NoAnswer(f"sbatch told no job number, found {said[:200]!r}. Is it Slurm's own?")
+        return number
 
     def tasks(self, names: Sequence[str]) -> list[Task]:
         """Of the arrays with these names: all that wait or run, and those that ended a short while ago."""

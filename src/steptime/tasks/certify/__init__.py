@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 from steptime import shelf, workloads
-from steptime.core.errors import Unsupported
+from steptime.core.errors import SteptimeError, Unsupported
 from steptime.graph import Work
 from steptime.tasks import Setting
 from steptime.tasks.certify.evidence import RULE, Lowering, dropout_losses, gather, widened
@@ -24,6 +27,8 @@ def perform(setting: Setting) -> None:
     if options["precision"] == "int8":
         raise Unsupported(INT8)
     work = workloads.load(job.case.workload).build(job.case)
+    if not work.graph.stored_parameters:
+        raise Unsupported(f"{job.case.workload} has no weights, so there is no training to prove.")
     shelved = Shelved(Path(options["references"]), work, options["reference"], Effort.of(options))
     lower = Lowering(setting.framework, job.case)
     if options.get("write"):
@@ -37,10 +42,19 @@ def perform(setting: Setting) -> None:
 
 def write(lower: Lowering, work: Work, shelved: Shelved, precision: str) -> None:
     """What is there already is not computed again: precisions share the exact arrays."""
-    if not shelved.exact.exists():
+    if not _can(shelved.read_exact):
         write_exact(shelved, lower, work)
-    if not shelved.deviations(precision).exists():
+    if not _can(partial(shelved.read_deviations, precision)):
         write_deviations(shelved, lower, work, precision)
+
+
+def _can(read: Callable[[], Any]) -> bool:
+    """A file that is absent or damaged is computed anew."""
+    try:
+        read()
+    except (SteptimeError, OSError, ValueError, BadZipFile):
+        return False
+    return True
 
 
 def examine(lower: Lowering, work: Work, shelved: Shelved, options: dict[str, Any]) -> list[dict[str, Any]]:

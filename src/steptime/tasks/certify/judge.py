@@ -120,7 +120,7 @@ def _share(error: float, bound: float) -> float:
 def _scales(item: str, exact: Evidence) -> dict[str, list[float]]:
     """What errors are relative to: the weight's own size, and for losses the first of them."""
     if item in ("loss", "trajectory"):
-        first = abs(float(exact["loss"]["loss"]))
+        first = abs(float(exact["loss"]["loss"])) or 1.0  # of a single class it is 0
         return {name: [first, first] for name in exact[item]}
     sizes = {name: [float(np.abs(value).max()), _rms(value)] for name, value in exact[item].items()}
     largest = [max(size[measure] for size in sizes.values()) or 1.0 for measure in (0, 1)]
