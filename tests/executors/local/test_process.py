@@ -129,9 +129,13 @@ def told_to_end(worker: WorkerProcess, *, then_us: bool) -> None:
         if then_us:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    threading.Thread(target=tell).start()
-    with worker.supervised():
-        worker.wait()
+    teller = threading.Thread(target=tell)
+    teller.start()
+    try:
+        with worker.supervised():
+            worker.wait()
+    finally:
+        teller.join()  # its signal must not meet whoever comes next
 
 
 def test_a_signal_that_comes_behind_the_workers_own_is_the_cause(store: FolderStore, make_job: MakeJob) -> None:
