@@ -95,9 +95,9 @@ def _planned(
 
     plan = read_plan(name, chosen, profile)
     if not any(case.exchange != "none" for case in plan.cases):
-        for name in ("exchange", "devices"):
-            if name in chosen:
-                raise SteptimeError(f"A series has its own {name}, found {name}={chosen[name]}. {INSTEAD[name]}")
+        for word, instead in INSTEAD.items():
+            if word in chosen:
+                raise SteptimeError(f"A series has its own {word}, found {word}={chosen[word]}. {instead}")
         numbers, cpus = counts or list(COUNTS), len(os.sched_getaffinity(0))
         bases = [shared_threads(case, numbers, cpus) for case in plan.cases]
         return plan, [one for base in bases for one in planned(base, numbers, kinds)]
