@@ -30,12 +30,12 @@ from typing import Any
 
 from steptime.core.case import Case
 from steptime.core.job import Job
-from steptime.core.machine_file import parse
-from steptime.core.plan import Plan
 from steptime.core.protocol import Protocol
-from steptime.executors.slurm.client import Slurm
-from steptime.executors.slurm.folder import CampaignFolder
-from steptime.session import campaign
+from steptime.plan.expand import Plan
+from steptime.plan.machine_file import parse
+from steptime.run.slurm import campaign
+from steptime.run.slurm.client import Slurm
+from steptime.run.slurm.folder import CampaignFolder
 from steptime.store import reader
 from steptime.store.folder import FolderStore
 from steptime.store.journal import now, uuid7
@@ -61,7 +61,13 @@ exec {python} -P -m steptime.worker {folder}/$SLURM_ARRAY_TASK_ID.json {folder}/
 
 
 def cases(count: int) -> list[Case]:
-    settings = {"workload": "mnist-mlp", "framework": "numpy", "precision": "fp64", "phase": "inference", "threads": 1}
+    settings = {
+        "workload": "mnist-mlp",
+        "framework": "numpy",
+        "precision": "fp64",
+        "phase": "inference",
+        "threads": 1,
+    }
     return [Case(batch_size=1, seed=seed, **settings) for seed in range(count)]
 
 
@@ -73,8 +79,15 @@ def plain(folder: Path, chosen: list[Case]) -> int:
     text = PLAIN.format(last=len(chosen) - 1, at_once=AT_ONCE, python=sys.executable, folder=folder)
     Slurm().submit(text, *REQUEST)
     paths = [folder / f"{number}.jsonl" for number in range(len(chosen))]
-    wait(lambda: all(path.exists() for path in paths[-AT_ONCE:]) and all(map(reader.has_ended, paths)))
-    return sum(attempt is not None and attempt.measurement is not None for attempt in map(reader.read, paths))
+    wait(
+        lambda: (
+            all(path.exists() for path in paths[-AT_ONCE:]) and all(map(reader.has_ended, paths))
+        )
+    )
+    return sum(
+        attempt is not None and attempt.measurement is not None
+        for attempt in map(reader.read, paths)
+    )
 
 
 def by_campaign(bundle: int) -> Callable[[Path, list[Case]], int]:
@@ -100,7 +113,7 @@ def wait(reached: Callable[[], bool], seconds: float = 3600.0) -> None:
 
 @contextlib.contextmanager
 def virtual_cluster() -> Iterator[None]:
-    path = Path(__file__).parents[1] / "tests" / "executors" / "slurm" / "virtual_cluster.py"
+    path = Path(__file__).parents[1] / "tests" / "run" / "slurm" / "virtual_cluster.py"
     spec = importlib.util.spec_from_file_location("virtual_cluster", path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -116,7 +129,11 @@ def virtual_cluster() -> Iterator[None]:
 
 def compared(blocks: int, block: int) -> dict[str, Any]:
     """Seconds per case of each way, and what the campaign adds in the same round."""
-    ways = {"plain sbatch": plain, "campaign": by_campaign(1), "campaign, 10 in a task": by_campaign(10)}
+    ways = {
+        "plain sbatch": plain,
+        "campaign": by_campaign(1),
+        "campaign, 10 in a task": by_campaign(10),
+    }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     dice = random.Random(1)
     for turn in range(blocks):
@@ -128,7 +145,10 @@ def compared(blocks: int, block: int) -> dict[str, Any]:
             assert found == block, f"{name}: {found} of {block} came back"
             print(f"round {turn + 1}: {name}: {seconds[name][-1]:.3f} s a case", file=sys.stderr)
     base = seconds["plain sbatch"]
-    added = {name: [one - other for one, other in zip(times, base, strict=True)] for name, times in seconds.items()}
+    added = {
+        name: [one - other for one, other in zip(times, base, strict=True)]
+        for name, times in seconds.items()
+    }
     return {
         name: {
             "seconds_per_case": statistics.median(times),
@@ -145,7 +165,10 @@ def processor_seconds(runs: int) -> dict[str, float]:
         folder, store = Path(name), FolderStore(Path(name) / "results")
         mine = CampaignFolder(store, uuid7())
         mine.make({"plan": "p", "name": "n", "title": "", "started": now()})
-        jobs = [Job(id=uuid7(), session=mine.session, plan="p", process=0, case=c, protocol=TINY) for c in cases(runs)]
+        jobs = [
+            Job(id=uuid7(), session=mine.session, plan="p", process=0, case=c, protocol=TINY)
+            for c in cases(runs)
+        ]
         array = mine.add_array([[job] for job in jobs], "")
         seconds: dict[str, list[float]] = {"worker": [], "driver and worker": []}
         for number, job in enumerate(jobs):
@@ -153,14 +176,18 @@ def processor_seconds(runs: int) -> dict[str, float]:
             worker = ["steptime.worker", f"{folder}/{number}.json", f"{folder}/{number}.jsonl"]
             seconds["worker"].append(spent(worker, {}))
             place = {"SLURM_ARRAY_JOB_ID": "1", "SLURM_ARRAY_TASK_ID": str(number)}
-            seconds["driver and worker"].append(spent(["steptime.executors.slurm.driver", str(array)], place))
+            seconds["driver and worker"].append(
+                spent(["steptime.run.slurm.driver", str(array)], place)
+            )
         assert len(mine.results()) == runs
     return {name: statistics.median(values) for name, values in seconds.items()}
 
 
 def spent(words: list[str], variables: dict[str, str]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-P", "-m", *words], env={**os.environ, **variables}, check=True)
+    subprocess.run(
+        [sys.executable, "-P", "-m", *words], env={**os.environ, **variables}, check=True
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -204,8 +231,13 @@ def main() -> None:
     for name, seconds in processor.items():
         print(f"{name:<24}{seconds:.3f} s of processor time a case")
     for name, found in ways.items():
-        print(f"{name:<24}{found['seconds_per_case']:.3f} s a case, {found['added_seconds_per_case']:+.3f} s on top")
-    print(f"{whole['results']} of {whole['cases']} cases came back, {whole['failures']} failures, ", end="")
+        print(
+            f"{name:<24}{found['seconds_per_case']:.3f} s a case, {found['added_seconds_per_case']:+.3f} s on top"
+        )
+    print(
+        f"{whole['results']} of {whole['cases']} cases came back, {whole['failures']} failures, ",
+        end="",
+    )
     print(f"in {whole['seconds']:.0f} s ({whole['seconds_per_case']:.3f} s a case)")
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 
-from steptime.cli.certify import ON_CUDA, first_mode, page
-from steptime.session.certify import Outcome, proved
+from steptime.cli.commands.certify import ON_CUDA, first_mode, page
+from steptime.run.certify import Outcome, proved
 from steptime.store.folder import FolderStore
 
 
@@ -17,8 +17,12 @@ def is_first(outcome: Outcome) -> bool:
 
 
 if __name__ == "__main__":
-    newest = {outcome.case.key: outcome for path in sys.argv[1:] for outcome in proved(FolderStore(path))}
-    found = sorted(newest.values(), key=lambda one: (one.case.workload, ON_CUDA.index(one.case.precision)))
+    newest = {
+        outcome.case.key: outcome for path in sys.argv[1:] for outcome in proved(FolderStore(path))
+    }
+    found = sorted(
+        newest.values(), key=lambda one: (one.case.workload, ON_CUDA.index(one.case.precision))
+    )
     for device in sorted({outcome.case.device for outcome in found}):
         here = [outcome for outcome in found if outcome.case.device == device]
         print(f"## {device}\n")

@@ -21,7 +21,14 @@ from typing import Any
 import pynvml
 import torch
 
-RESNET = ["workload=resnet50", "phase=training", "batch_size=256", "precision=bf16", "layout=nhwc", "device=cuda:0"]
+RESNET = [
+    "workload=resnet50",
+    "phase=training",
+    "batch_size=256",
+    "precision=bf16",
+    "layout=nhwc",
+    "device=cuda:0",
+]
 
 
 def main() -> None:
@@ -32,7 +39,9 @@ def main() -> None:
     options = parser.parse_args()
     pynvml.nvmlInit()
     handle = pynvml.nvmlDeviceGetHandleByIndex(0)
-    print(f"# {torch.cuda.get_device_name(0)}, torch {torch.__version__}, driver {pynvml.nvmlSystemGetDriverVersion()}")
+    print(
+        f"# {torch.cuda.get_device_name(0)}, torch {torch.__version__}, driver {pynvml.nvmlSystemGetDriverVersion()}"
+    )
     questions: dict[str, Callable[[], dict[str, Any]]] = {
         "1": events,
         "2": closure,
@@ -47,7 +56,9 @@ def main() -> None:
         if digit in options.only:
             start = time.perf_counter()
             answer = question()
-            print(f"({digit}) {json.dumps(answer)}  [{time.perf_counter() - start:.0f} s]", flush=True)
+            print(
+                f"({digit}) {json.dumps(answer)}  [{time.perf_counter() - start:.0f} s]", flush=True
+            )
             torch.cuda.empty_cache()
 
 
@@ -74,7 +85,10 @@ def events() -> dict[str, Any]:
 def closure() -> dict[str, Any]:
     """(2) Do the device's clock and the host's agree about a ResNet-50 training step?"""
     result = measure(RESNET, "single")["result"]
-    return {"checks": result["each_process"][0]["checks"], "typical_ms": 1e3 * result["typical_time_seconds"]["value"]}
+    return {
+        "checks": result["each_process"][0]["checks"],
+        "typical_ms": 1e3 * result["typical_time_seconds"]["value"],
+    }
 
 
 def between_processes(count: int) -> dict[str, Any]:
@@ -113,10 +127,20 @@ def trajectory(handle: Any, seconds: float) -> dict[str, Any]:
             torch.mm(a, b, out=out)
         torch.cuda.synchronize()
         rate = 40 * 2 * 8192**3 / (time.perf_counter() - start - now) / 1e12
-        points.append((now, rate, clock(handle), pynvml.nvmlDeviceGetPowerUsage(handle) / 1e3, temperature(handle)))
+        points.append(
+            (
+                now,
+                rate,
+                clock(handle),
+                pynvml.nvmlDeviceGetPowerUsage(handle) / 1e3,
+                temperature(handle),
+            )
+        )
     marks = [0, 0.5, 1, 2, 5, 10, 20, 40, 60, 90, 119]
     rows = [min(points, key=lambda point: abs(point[0] - mark)) for mark in marks if mark < seconds]
-    return {"seconds_tflops_mhz_watts_celsius": [[round(value, 1) for value in row] for row in rows]}
+    return {
+        "seconds_tflops_mhz_watts_celsius": [[round(value, 1) for value in row] for row in rows]
+    }
 
 
 def matrix_products() -> dict[str, Any]:
@@ -154,7 +178,9 @@ def hot(product: Callable[[], Any], count: int = 500) -> float:
 
 def cold(product: Callable[[], Any], count: int = 30) -> float:
     """The second-level cache flushed before each, launches hidden behind a sleeping device."""
-    flush = torch.empty(2 * torch.cuda.get_device_properties(0).L2_cache_size, dtype=torch.int8, device="cuda")
+    flush = torch.empty(
+        2 * torch.cuda.get_device_properties(0).L2_cache_size, dtype=torch.int8, device="cuda"
+    )
     pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(count)]
     torch.cuda.synchronize()
     torch.cuda._sleep(20_000_000)
@@ -187,7 +213,11 @@ def replayed(product: Callable[[], Any], count: int = 100) -> float:
 
 def energy_period(handle: Any) -> dict[str, Any]:
     """(6) How often does the energy counter move?"""
-    changes, last, start = [], pynvml.nvmlDeviceGetTotalEnergyConsumption(handle), time.perf_counter()
+    changes, last, start = (
+        [],
+        pynvml.nvmlDeviceGetTotalEnergyConsumption(handle),
+        time.perf_counter(),
+    )
     while time.perf_counter() - start < 4:
         if (now := pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)) != last:
             changes.append(time.perf_counter())
@@ -213,7 +243,11 @@ def throttle_bits(handle: Any) -> dict[str, Any]:
         bits = pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
         seen[hex(bits)] = seen.get(hex(bits), 0) + 1
         torch.cuda.synchronize()
-    return {"reasons": seen, "sm_clock_mhz": clock(handle), "power_w": pynvml.nvmlDeviceGetPowerUsage(handle) / 1e3}
+    return {
+        "reasons": seen,
+        "sm_clock_mhz": clock(handle),
+        "power_w": pynvml.nvmlDeviceGetPowerUsage(handle) / 1e3,
+    }
 
 
 def clock(handle: Any) -> int:

@@ -33,15 +33,15 @@ from uuid import UUID
 from guide_browser import in_chromium
 from guide_sides import sides
 
-from steptime.guide import sql
-from steptime.guide.cache import Cache
-from steptime.guide.index import Index
-from steptime.guide.pages.explore import FACETS, view
-from steptime.guide.query import from_url
-from steptime.guide.rows import COLUMNS
-from steptime.guide.source import Source
-from steptime.guide.table import TYPES
+from steptime.index import sql
+from steptime.index.cache import Cache
+from steptime.index.index import Index
+from steptime.index.query import from_url
+from steptime.index.rows import COLUMNS
+from steptime.index.source import Source
+from steptime.index.table import TYPES
 from steptime.store.folder import FolderStore
+from steptime.web.pages.explore import FACETS, view
 
 CONFIGURATIONS, ROWS_IN_A_FILE, MOST_FILED = 20_000, 20_000, 1_000_000
 QUESTIONS = {
@@ -60,7 +60,15 @@ FRAMEWORKS = {
     "pytorch": ("2.5", "2.7", "2.11", "2.13"), "jax": ("0.4.38", "0.6.0", "0.8.1"), "tensorflow": ("1.15", "2.21"),
     "onnxruntime": ("1.20", "1.23"), "openvino": ("2025.4", "2026.1"), "mxnet": ("1.9",),
 }  # fmt: skip
-DEVICES = {"H100": 9.0, "A100": 4.0, "V100": 1.5, "P100": 0.7, "MI300": 8.0, "Xeon": 0.05, "EPYC": 0.06}
+DEVICES = {
+    "H100": 9.0,
+    "A100": 4.0,
+    "V100": 1.5,
+    "P100": 0.7,
+    "MI300": 8.0,
+    "Xeon": 0.05,
+    "EPYC": 0.06,
+}
 SPEED = "speed * (1 + 0.02 * sqrt(-2 * ln(random() + 1e-12)) * cos(6.2831853 * random()))"
 GIVEN = {
     "throughput": "v", "throughput_low": "0.99 * v", "throughput_high": "1.01 * v", "power": "100 + 600 * random()",
@@ -72,7 +80,10 @@ Timed = tuple[float, float]  # CPU and wall seconds
 def configurations(count: int) -> list[dict[str, Any]]:
     """They hang together as real ones do: a server has its device, software its framework."""
     dice = random.Random(0)
-    servers = [(f"node{i:03}", dice.choice(sorted(DEVICES)), dice.choice(["nvlink", "ib", "eth"])) for i in range(30)]
+    servers = [
+        (f"node{i:03}", dice.choice(sorted(DEVICES)), dice.choice(["nvlink", "ib", "eth"]))
+        for i in range(30)
+    ]
     return [_configuration(dice, servers) for _ in range(count)]
 
 
@@ -98,7 +109,9 @@ def _configuration(dice: random.Random, servers: list[tuple[str, str, str]]) -> 
 def filed(store: Path, count: int) -> None:
     """As `steptime import` leaves them."""
     dice, made = random.Random(1), configurations(min(CONFIGURATIONS, count))
-    words = [json.dumps({name: value for name, value in one.items() if name != "speed"}) for one in made]
+    words = [
+        json.dumps({name: value for name, value in one.items() if name != "speed"}) for one in made
+    ]
     (store / "imports").mkdir(parents=True)
     (store / "STORE.json").write_text('{"format": 1}\n')
     for first in range(0, count, ROWS_IN_A_FILE):
@@ -107,8 +120,15 @@ def filed(store: Path, count: int) -> None:
             for number in range(first, min(count, first + ROWS_IN_A_FILE)):
                 which = dice.randrange(len(made))
                 speed = made[which]["speed"] * dice.gauss(1, 0.02)
-                metrics = {"throughput": speed, "throughput_low": 0.99 * speed, "throughput_high": 1.01 * speed}
-                metrics |= {"step_time": made[which]["effective_batch"] / speed, "power": dice.uniform(100, 700)}
+                metrics = {
+                    "throughput": speed,
+                    "throughput_low": 0.99 * speed,
+                    "throughput_high": 1.01 * speed,
+                }
+                metrics |= {
+                    "step_time": made[which]["effective_batch"] / speed,
+                    "power": dice.uniform(100, 700),
+                }
                 name = UUID(bytes=sha256(f"{original} {number}".encode()).digest()[:16], version=5)
                 common = f'"id": "{name}", "source": "generated", "original": "{original}", "place": "row {number}"'
                 moment = f"2026-{number % 12 + 1:02}-{number % 28 + 1:02}T00:00:{number % 60:02}"
@@ -131,7 +151,9 @@ def put(index: Index, count: int) -> None:
     own = f"CAST(uuidv7() AS VARCHAR) AS id, {started} AS started, NULL AS place"
     table = f"SELECT {own}, {', '.join(columns)} FROM ({rows})"
     named = ", ".join(f'"{name}"' for name in COLUMNS)
-    index.database.execute(f"INSERT INTO runs SELECT id, started, place, {sql.cell()}, {named} FROM ({table})")
+    index.database.execute(
+        f"INSERT INTO runs SELECT id, started, place, {sql.cell()}, {named} FROM ({table})"
+    )
 
 
 def _given(name: str, told: dict[str, Any]) -> str:
@@ -178,7 +200,11 @@ def served(store: Path) -> Iterator[tuple[str, int, float]]:
 
 def memory(process: int) -> str:
     text = Path(f"/proc/{process}/status").read_text()
-    now, most = (int(found[1]) / 1000 for word in ("VmRSS", "VmHWM") if (found := re.search(rf"{word}:\s+(\d+)", text)))
+    now, most = (
+        int(found[1]) / 1000
+        for word in ("VmRSS", "VmHWM")
+        if (found := re.search(rf"{word}:\s+(\d+)", text))
+    )
     return f"{now:,.0f} MB, at most {most:,.0f} MB"
 
 
@@ -194,11 +220,19 @@ def main() -> None:
 
 
 def measure(store: Path, count: int, *, quick: bool) -> None:
-    machine = f"{len(os.sched_getaffinity(0))} cores, {platform.machine()}, load {os.getloadavg()[0]:.1f}"
+    machine = (
+        f"{len(os.sched_getaffinity(0))} cores, {platform.machine()}, load {os.getloadavg()[0]:.1f}"
+    )
     print(f"{count:,} runs · {datetime.now(UTC):%Y-%m-%d} · {machine}")
     index = opened(store, count)
-    cells = index.database.execute("SELECT count(*) FROM cells").fetchall()[0][0] if index.has_cells else 0
-    print(f"answered by {f'{cells:,} cells' if cells else 'rows'}\n\nquestion   answer              CPU ms  wall ms")
+    cells = (
+        index.database.execute("SELECT count(*) FROM cells").fetchall()[0][0]
+        if index.has_cells
+        else 0
+    )
+    print(
+        f"answered by {f'{cells:,} cells' if cells else 'rows'}\n\nquestion   answer              CPU ms  wall ms"
+    )
     for word, answers in asked(index).items():
         for name, (cpu, wall) in answers.items():
             print(f"{word:<10} {name:<18} {1000 * cpu:>7.1f} {1000 * wall:>8.1f}", flush=True)
@@ -208,7 +242,9 @@ def measure(store: Path, count: int, *, quick: bool) -> None:
             print(line, flush=True)
     index.database.close()
     with served(store) as (address, process, seconds):
-        print(f"\n`steptime guide` answers after {seconds:.1f} s from its cache; memory {memory(process)}")
+        print(
+            f"\n`steptime guide` answers after {seconds:.1f} s from its cache; memory {memory(process)}"
+        )
         for name, told in in_chromium(address, process, 2 if quick else 4).items():
             print(f"{name}: {told}")
         print(f"memory after that: {memory(process)}")
@@ -228,7 +264,10 @@ def opened(store: Path, count: int) -> Index:
         put(source.index, count)
         what, cpu, wall = "cells made", time.process_time(), time.perf_counter()
         source.index.summarise()
-    print(f"{what} in {time.process_time() - cpu:.1f} s CPU, {time.perf_counter() - wall:.1f} s wall", flush=True)
+    print(
+        f"{what} in {time.process_time() - cpu:.1f} s CPU, {time.perf_counter() - wall:.1f} s wall",
+        flush=True,
+    )
     cache.publish(source.index, worked_seconds=3600.0)
     size = sum(path.stat().st_size for path in cache.published())
     look = timed(lambda: (source.expect_news(), source.refresh()))

@@ -17,7 +17,12 @@ CLICK = """(value) => new Promise((done) => {
 WEIGHT = """() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
     .map((one) => one.encodedBodySize)"""
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN"
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+]
 
 
 def in_chromium(address: str, server: int, repeats: int) -> dict[str, str]:
@@ -50,4 +55,7 @@ def in_chromium(address: str, server: int, repeats: int) -> dict[str, str]:
 
 
 def cpu_seconds(process: int) -> float:
-    return sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13])) / 100
+    return (
+        sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]))
+        / 100
+    )

@@ -16,21 +16,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from steptime.guide import sql
-from steptime.guide.index import Index
-from steptime.guide.query import Query, from_url
+from steptime.index import sql
+from steptime.index.index import Index
+from steptime.index.query import Query, from_url
 
 NARROW = ("model", "phase", "framework", "device", "precision")
 Ask = Callable[[str, list[Any]], tuple[float, list[tuple[Any, ...]]]]
 
 
-def sides(index: Index, questions: dict[str, str], names: list[str], *, cells: bool) -> Iterator[str]:
+def sides(
+    index: Index, questions: dict[str, str], names: list[str], *, cells: bool
+) -> Iterator[str]:
     """Lines of a table: CPU milliseconds, and how many times the guide's. The others have all rows, or the cells."""
     columns = _columns(index, cells, names)
     table = partial(_rows, index, cells, list(columns))
     yield f"the guide, and the others with {'the same cells' if cells else 'all rows'}, CPU ms (times the guide's):"
     yield "question   answer          guide              SQLite          PostgreSQL"
-    with tempfile.TemporaryDirectory(prefix="steptime-sides-") as folder, _postgres(Path(folder)) as postgres:
+    with (
+        tempfile.TemporaryDirectory(prefix="steptime-sides-") as folder,
+        _postgres(Path(folder)) as postgres,
+    ):
         asks: dict[str, Ask | None] = {"SQLite": _sqlite(table(), columns)}
         asks["PostgreSQL"] = _filled(postgres, table(), columns) if postgres else None
         for word, text in questions.items():
@@ -59,8 +64,12 @@ def _statements(
     filtered = {key for key, _ in query.conditions}
     each, bound = [], list[Any]()
     for name in names:
-        own, some = sql.tested(query, tuple(pair for pair in query.conditions if pair[0] != name), cells=cells)
-        each.append(f"SELECT '{name}', CAST({sql.quoted(name)} AS VARCHAR), {count} FROM runs WHERE {own} GROUP BY 2")
+        own, some = sql.tested(
+            query, tuple(pair for pair in query.conditions if pair[0] != name), cells=cells
+        )
+        each.append(
+            f"SELECT '{name}', CAST({sql.quoted(name)} AS VARCHAR), {count} FROM runs WHERE {own} GROUP BY 2"
+        )
         bound += some
     free = [name for name in names if name not in filtered]
     listed = ", ".join(sql.quoted(name) for name in free)
@@ -72,7 +81,11 @@ def _statements(
     together = (" UNION ALL ".join(each), bound)
     return [
         ("chart", lambda: index.points(query), {"SQLite": chart, "PostgreSQL": chart}),
-        ("12 facets", lambda: index.facets(query, names), {"SQLite": together, "PostgreSQL": _both(split)}),
+        (
+            "12 facets",
+            lambda: index.facets(query, names),
+            {"SQLite": together, "PostgreSQL": _both(split)},
+        ),
     ]
 
 
@@ -101,11 +114,19 @@ def _told(ask: Ask, statement: tuple[str, list[Any]]) -> float:
 
 def _columns(index: Index, cells: bool, names: list[str]) -> dict[str, str]:
     """Only what the questions touch, with types: a narrow table is a gift to whoever stores rows."""
-    parts = [f"throughput_{part}" for part in ("n", "least", "most", "total")] if cells else ["throughput"]
+    parts = (
+        [f"throughput_{part}" for part in ("n", "least", "most", "total")]
+        if cells
+        else ["throughput"]
+    )
     words = dict.fromkeys([*names, *NARROW, "replica_batch", "status", "plausible", *parts])
     listed = ", ".join(sql.quoted(name) for name in words)
-    found = index.database.execute(f"SELECT {listed} FROM {'cells' if cells else 'runs'} LIMIT 0").description
-    return {column[0]: "text" if str(column[1]) == "VARCHAR" else "double precision" for column in found}
+    found = index.database.execute(
+        f"SELECT {listed} FROM {'cells' if cells else 'runs'} LIMIT 0"
+    ).description
+    return {
+        column[0]: "text" if str(column[1]) == "VARCHAR" else "double precision" for column in found
+    }
 
 
 def _rows(index: Index, cells: bool, columns: list[str]) -> Iterator[tuple[Any, ...]]:
@@ -117,9 +138,13 @@ def _rows(index: Index, cells: bool, columns: list[str]) -> Iterator[tuple[Any, 
 
 def _sqlite(rows: Iterator[tuple[Any, ...]], columns: dict[str, str]) -> Ask:
     database = sqlite3.connect(":memory:")
-    database.execute(f"CREATE TABLE runs ({', '.join(f'{sql.quoted(name)} {kind}' for name, kind in columns.items())})")
+    database.execute(
+        f"CREATE TABLE runs ({', '.join(f'{sql.quoted(name)} {kind}' for name, kind in columns.items())})"
+    )
     database.executemany(f"INSERT INTO runs VALUES ({', '.join('?' * len(columns))})", rows)
-    database.execute(f"CREATE INDEX narrow ON runs ({', '.join(sql.quoted(name) for name in NARROW)})")
+    database.execute(
+        f"CREATE INDEX narrow ON runs ({', '.join(sql.quoted(name) for name in NARROW)})"
+    )
     database.execute("ANALYZE")
 
     def ask(text: str, values: list[Any]) -> tuple[float, list[tuple[Any, ...]]]:
@@ -136,8 +161,12 @@ def _filled(connection: Any, rows: Iterator[tuple[Any, ...]], columns: dict[str,
     with connection.cursor().copy("COPY runs FROM STDIN") as copy:
         for row in rows:
             copy.write_row(row)
-    connection.execute(f"CREATE INDEX narrow ON runs ({', '.join(sql.quoted(name) for name in NARROW)})")
-    connection.execute("SET max_parallel_workers_per_gather = 0")  # so that one process has all the CPU time
+    connection.execute(
+        f"CREATE INDEX narrow ON runs ({', '.join(sql.quoted(name) for name in NARROW)})"
+    )
+    connection.execute(
+        "SET max_parallel_workers_per_gather = 0"
+    )  # so that one process has all the CPU time
     connection.execute("VACUUM ANALYZE runs")
     (process,) = connection.execute("SELECT pg_backend_pid()").fetchone()
 
@@ -170,17 +199,33 @@ def _postgres(folder: Path) -> Iterator[Any]:
         user = pwd.getpwnam("postgres")
         somebody = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
         os.chown(folder, user.pw_uid, user.pw_gid)
-    make = ["initdb", "-D", "data", "-U", "test", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-instructions"]
+    make = [
+        "initdb",
+        "-D",
+        "data",
+        "-U",
+        "test",
+        "-A",
+        "trust",
+        "-E",
+        "UTF8",
+        "--no-sync",
+        "--no-instructions",
+    ]
     subprocess.run(make, cwd=folder, check=True, stdout=subprocess.DEVNULL, **somebody)
     with (folder / "data" / "postgresql.conf").open("a") as file:
         file.write(f"listen_addresses=''\nunix_socket_directories='{folder}'\nfsync=off\n")
         file.write("shared_buffers=1GB\nwork_mem=256MB\n")
-    process = subprocess.Popen(["postgres", "-D", "data"], cwd=folder, stderr=subprocess.DEVNULL, **somebody)
+    process = subprocess.Popen(
+        ["postgres", "-D", "data"], cwd=folder, stderr=subprocess.DEVNULL, **somebody
+    )
     try:
         connection = None
         while connection is None and process.poll() is None:
             try:
-                connection = psycopg.connect(host=str(folder), user="test", dbname="postgres", autocommit=True)
+                connection = psycopg.connect(
+                    host=str(folder), user="test", dbname="postgres", autocommit=True
+                )
             except psycopg.OperationalError:
                 time.sleep(0.1)
         yield connection

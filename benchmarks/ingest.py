@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from overhead import centre, percent
 
-from steptime import shelf, workloads
+from steptime import plugins, workloads
 from steptime.core.case import Case
 from steptime.data import tiers
 from steptime.data.feeding import Fed, ahead
@@ -44,16 +44,29 @@ def main() -> None:
         show(found, {name: tell() for name, tell in told.items()})
 
 
-def steps(case: Case, folders: list[str], closing: contextlib.ExitStack) -> tuple[dict[str, Any], dict[str, Any]]:
-    workload, framework = workloads.load(case.workload), shelf.load("frameworks", case.framework)
+def steps(
+    case: Case, folders: list[str], closing: contextlib.ExitStack
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    workload, framework = workloads.load(case.workload), plugins.load("frameworks", case.framework)
     work, samples = workload.build(case), workload.samples(case, "train")
-    program = framework.lower(work, case)  # one for all: two of them differ by where their memory happens to lie
-    ways: dict[str, Callable[[], Any]] = {"host": Fed(program, repeat(work.batch)).step, "device": program.step}
+    program = framework.lower(
+        work, case
+    )  # one for all: two of them differ by where their memory happens to lie
+    ways: dict[str, Callable[[], Any]] = {
+        "host": Fed(program, repeat(work.batch)).step,
+        "device": program.step,
+    }
     told: dict[str, Callable[[], dict[str, Any]]] = {}
     for folder in folders:
         kind = tiers.describe(folder)["kind"]
-        for cache, prefetch in (("warm", 0),) if kind == "dram" else (("warm", 0), ("cold", 0), ("cold", 2)):
-            ingest = Ingest(samples, Path(folder), replace(case, data="real", page_cache=cache, prefetch=prefetch))
+        for cache, prefetch in (
+            (("warm", 0),) if kind == "dram" else (("warm", 0), ("cold", 0), ("cold", 2))
+        ):
+            ingest = Ingest(
+                samples,
+                Path(folder),
+                replace(case, data="real", page_cache=cache, prefetch=prefetch),
+            )
             name = f"{kind} {folder}, {cache}{', prefetched' if prefetch else ''}"
             batches = closing.enter_context(ahead(ingest.batches(), prefetch))
             ways[name], told[name] = Fed(program, batches).step, ingest.told
@@ -69,16 +82,24 @@ def rounds(ways: dict[str, Callable[[], Any]], count: int) -> dict[str, Any]:
             ways[name]()
             taken[name].append(time.perf_counter_ns() - start)
     kept = {name: np.array(times[WARM_UP:]) for name, times in taken.items()}
-    return {name: (times, centre(list(np.log(times / kept["host"])))) for name, times in kept.items()}
+    return {
+        name: (times, centre(list(np.log(times / kept["host"])))) for name, times in kept.items()
+    }
 
 
 def show(found: dict[str, Any], told: dict[str, dict[str, Any]]) -> None:
-    print(f"{'batches from':44}{'fast step':>12}{'against host':>30}   pages in memory, before and after")
+    print(
+        f"{'batches from':44}{'fast step':>12}{'against host':>30}   pages in memory, before and after"
+    )
     for name, (times, ratio) in found.items():
         cache = told.get(name, {}).get("page_cache", {})
-        shares = " … ".join(_share(cache[end]) for end in ("resident_before", "resident_after") if end in cache)
+        shares = " … ".join(
+            _share(cache[end]) for end in ("resident_before", "resident_after") if end in cache
+        )
         print(f"{name:44}{np.percentile(times, 10) / 1e6:9.3f} ms{percent(ratio):>30}   {shares}")
-    print("A fast step is the tenth percentile: what the machine's other work does to a step is not in it.")
+    print(
+        "A fast step is the tenth percentile: what the machine's other work does to a step is not in it."
+    )
 
 
 def _share(value: float | None) -> str:

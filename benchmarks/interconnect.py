@@ -20,19 +20,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from steptime import session
-from steptime.analysis.draws import estimate, holds
-from steptime.analysis.scaling_laws import Law, communication
-from steptime.analysis.scaling_series import Point, found
+from steptime.analysis.scaling.draws import estimate, holds
+from steptime.analysis.scaling.laws import Law, communication
+from steptime.analysis.scaling.series import Point, found
 from steptime.core.case import Case
 from steptime.core.protocol import profile
+from steptime.run import session
 from steptime.store.folder import FolderStore
 
 FAST, RATES = "unshaped", ("1gbit", "100mbit")
 
 
 def hosts_module() -> ModuleType:
-    path = Path(__file__).parents[1] / "tests" / "executors" / "local" / "virtual_hosts.py"
+    path = Path(__file__).parents[1] / "tests" / "run" / "local" / "virtual_hosts.py"
     spec = importlib.util.spec_from_file_location("virtual_hosts", path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -43,7 +43,11 @@ def hosts_module() -> ModuleType:
 def cases(workload: str, batch_size: int) -> list[Case]:
     alone = Case(workload=workload, batch_size=batch_size, threads=1)
     two = replace(alone, devices=2, nodes=2, exchange="independent")
-    return [alone, two, *(replace(two, exchange="allreduce", interconnect=word) for word in (FAST, *RATES))]
+    return [
+        alone,
+        two,
+        *(replace(two, exchange="allreduce", interconnect=word) for word in (FAST, *RATES)),
+    ]
 
 
 def line(link: str, point: Point, law: Law, hosts: ModuleType) -> dict[str, Any]:
@@ -65,7 +69,10 @@ def line(link: str, point: Point, law: Law, hosts: ModuleType) -> dict[str, Any]
 
 
 def measured(arguments: argparse.Namespace, hosts: ModuleType) -> list[dict[str, Any]]:
-    with tempfile.TemporaryDirectory(prefix="steptime-hosts-") as folder, hosts.VirtualHosts() as virtual:
+    with (
+        tempfile.TemporaryDirectory(prefix="steptime-hosts-") as folder,
+        hosts.VirtualHosts() as virtual,
+    ):
         machine = Path(folder) / "machine.toml"
         machine.write_text(virtual.machine_file(*arguments.before.split()))
         os.environ["STEPTIME_MACHINE"] = str(machine)
@@ -84,10 +91,16 @@ def measured(arguments: argparse.Namespace, hosts: ModuleType) -> list[dict[str,
 
 def show(lines: list[dict[str, Any]]) -> None:
     def told(number: dict[str, Any]) -> str:
-        ends = "" if number["low"] is None else f" ({1e3 * number['low']:.2f} … {1e3 * number['high']:.2f})"
+        ends = (
+            ""
+            if number["low"] is None
+            else f" ({1e3 * number['low']:.2f} … {1e3 * number['high']:.2f})"
+        )
         return f"{1e3 * number['value']:.2f}{ends}"
 
-    print("| link | step, ms | exchange alone, ms | on the wire, ms | exposed, ms | predicted, ms | as predicted |")
+    print(
+        "| link | step, ms | exchange alone, ms | on the wire, ms | exposed, ms | predicted, ms | as predicted |"
+    )
     print("|---|--:|--:|--:|--:|--:|---|")
     for one in lines:
         wire = "" if one["wire_seconds"] is None else f"{1e3 * one['wire_seconds']:.2f}"
@@ -108,13 +121,17 @@ def show(lines: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--workload", default="cifar10-cnn")
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--profile", default="standard")
     parser.add_argument("--store", default="", help="where to keep the results")
     parser.add_argument(
-        "--before", default="", help="words before what starts the ranks: 'chrt --rr 1' on a busy machine"
+        "--before",
+        default="",
+        help="words before what starts the ranks: 'chrt --rr 1' on a busy machine",
     )
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()

@@ -21,7 +21,7 @@ from importlib import import_module
 
 from quadruples import Effort, Row, measure
 
-from steptime import shelf
+from steptime import plugins
 
 FRAMEWORKS = ("pytorch", "jax", "tensorflow")
 
@@ -36,21 +36,40 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--framework", choices=FRAMEWORKS, nargs="+", default=["pytorch"], help="one process for each")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--framework",
+        choices=FRAMEWORKS,
+        nargs="+",
+        default=["pytorch"],
+        help="one process for each",
+    )
     parser.add_argument("--device", help="cuda:0 where PyTorch has one, else cpu")
-    parser.add_argument("--layout", choices=("nhwc", "nchw"), default="nhwc", help="of images, where it can be chosen")
+    parser.add_argument(
+        "--layout",
+        choices=("nhwc", "nchw"),
+        default="nhwc",
+        help="of images, where it can be chosen",
+    )
     parser.add_argument("--quick", action="store_true", help="few, short blocks of small batches")
     parser.add_argument("--turns", type=int, default=12, help="quadruples of blocks")
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose label contains it")
     parser.add_argument("--reference", help="one of those that a framework has; it tells which")
-    parser.add_argument("--json", metavar="FILE", help="write the rows there too; for one framework at a time")
+    parser.add_argument(
+        "--json", metavar="FILE", help="write the rows there too; for one framework at a time"
+    )
     return parser.parse_args()
 
 
 def _rows(name: str, options: argparse.Namespace) -> list[Row]:
-    framework, written = shelf.load("frameworks", name), import_module(f"lowering_{name}")
-    effort = Effort(0.05, 0.2, min(options.turns, 6)) if options.quick else Effort(0.3, 2.0, options.turns)
+    framework, written = plugins.load("frameworks", name), import_module(f"lowering_{name}")
+    effort = (
+        Effort(0.05, 0.2, min(options.turns, 6))
+        if options.quick
+        else Effort(0.3, 2.0, options.turns)
+    )
     print(json.dumps({**framework.versions(), **written.about(options)}))
     rows = []
     for label, case, reference in written.cases(options):
@@ -73,7 +92,9 @@ def _conclude(rows: list[Row], file: str | None) -> None:
     if not rows:
         return
     worst = max(rows, key=lambda row: row.wall.value)
-    print(f"Slowest against the reference: {worst.label}, ratio {worst.wall}, by processor time {worst.processor}.")
+    print(
+        f"Slowest against the reference: {worst.label}, ratio {worst.wall}, by processor time {worst.processor}."
+    )
     closures = [row.closure for row in rows if row.closure is not None]
     if closures:
         print(f"Host and device clocks agree within {100 * max(closures):.2f} % of a block.")

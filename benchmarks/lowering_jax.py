@@ -26,7 +26,12 @@ def about(options: Any) -> dict[str, Any]:
 def cases(options: Any) -> Iterator[tuple[str, Case, str | None]]:
     for name, size in SIZES.items():
         layout = options.layout if name == "resnet50" else "nchw"
-        own = {"mode": "compiled", "device": options.device or "cpu", "layout": layout, "batch_size": size}
+        own = {
+            "mode": "compiled",
+            "device": options.device or "cpu",
+            "layout": layout,
+            "batch_size": size,
+        }
         for phase in ("training", "inference"):
             case = Case(workload=name, framework="jax", phase=phase, **own)
             yield f"{name} {phase} {case.precision} {layout} batch {size}", case, None
@@ -50,7 +55,9 @@ def _placed(work: Any, case: Case) -> tuple[Any, Any, Any]:
     inputs = work.batch["input"]
     inputs = inputs.transpose(0, 2, 3, 1) if case.layout == "nhwc" else inputs
     weights = jax.device_put(network.weights(iter(work.weights.values())), device, may_alias=False)
-    batch = jax.device_put((np.ascontiguousarray(inputs), work.batch["target"].astype(np.int32)), device)
+    batch = jax.device_put(
+        (np.ascontiguousarray(inputs), work.batch["target"].astype(np.int32)), device
+    )
     return network, weights, batch
 
 
@@ -72,7 +79,9 @@ def hand_written(work: Any, case: Case) -> Callable[[], Any]:
 
     def train(state: Any, values: Any, target: Any) -> Any:
         trained, moving, memory = state
-        (value, moving), slopes = jax.value_and_grad(loss, has_aux=True)(trained, moving, values, target)
+        (value, moving), slopes = jax.value_and_grad(loss, has_aux=True)(
+            trained, moving, values, target
+        )
         updates, memory = rule.update(slopes, memory, trained)
         return (optax.apply_updates(trained, updates), moving, memory), value
 

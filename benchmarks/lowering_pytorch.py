@@ -17,7 +17,10 @@ Step = Callable[[], Any]
 
 
 def about(options: Any) -> dict[str, Any]:
-    return {"device": _device(options), "reference": reference_models_pytorch.source(options.reference)}
+    return {
+        "device": _device(options),
+        "reference": reference_models_pytorch.source(options.reference),
+    }
 
 
 def _device(options: Any) -> str:
@@ -36,7 +39,9 @@ def cases(options: Any) -> Iterator[tuple[str, Case, str | None]]:
     for size in (1, 32, 256) if gpu else (1,):
         for mode in (*modes, "cudagraph") if gpu else modes:
             precision = "fp16" if gpu else "fp32"
-            case = Case(**shared, phase="inference", mode=mode, batch_size=size, precision=precision)
+            case = Case(
+                **shared, phase="inference", mode=mode, batch_size=size, precision=precision
+            )
             yield f"resnet50 inference {precision} batch {size} {mode}", case, reference
     for name in ("cifar10-cnn", "mnist-mlp"):
         case = Case(workload=name, phase="inference", batch_size=1, threads=1)
@@ -48,7 +53,13 @@ def pair(case: Case, reference: str | None) -> Pair:
     program = pytorch.lower(work, case)
     theirs = hand_written(reference_models_pytorch.model(case.workload, reference), case, work)
     block = None if case.device == "cpu" else _device_block
-    return Pair(program.step, theirs, program.wait, lambda value: value.detach().float().cpu().numpy(), block)
+    return Pair(
+        program.step,
+        theirs,
+        program.wait,
+        lambda value: value.detach().float().cpu().numpy(),
+        block,
+    )
 
 
 def forget() -> None:
@@ -61,11 +72,17 @@ def hand_written(model: torch.nn.Module, case: Case, work: Any) -> Step:
     """What one writes without us: the same optimiser, precision and layout, in PyTorch's own idiom."""
     _copy_weights(model, work.weights)
     channels_last = case.layout == "nhwc"
-    model = model.to(case.device, memory_format=torch.channels_last if channels_last else torch.preserve_format)
+    model = model.to(
+        case.device, memory_format=torch.channels_last if channels_last else torch.preserve_format
+    )
     images = torch.from_numpy(work.batch["input"]).to(case.device)
     images = images.contiguous(memory_format=torch.channels_last) if channels_last else images
     labels = torch.from_numpy(work.batch["target"]).to(case.device)
-    return _training(model, case, images, labels) if case.phase == "training" else _inference(model, case, images)
+    return (
+        _training(model, case, images, labels)
+        if case.phase == "training"
+        else _inference(model, case, images)
+    )
 
 
 def _training(model: Any, case: Case, images: Any, labels: Any) -> Step:
@@ -109,7 +126,9 @@ def _captured(step: Step) -> Step:
     with torch.cuda.graph(graph):
         result = step()
 
-    def replay(kept: Step = step) -> Any:  # the graph knows addresses only: model and images must live as long
+    def replay(
+        kept: Step = step,
+    ) -> Any:  # the graph knows addresses only: model and images must live as long
         graph.replay()
         return result
 
@@ -118,7 +137,11 @@ def _captured(step: Step) -> Step:
 
 def _copy_weights(model: torch.nn.Module, weights: dict[str, Any]) -> None:
     """Both define their layers in the same order; PyTorch's batch counters are no weights."""
-    own = [value for name, value in model.state_dict().items() if not name.endswith("num_batches_tracked")]
+    own = [
+        value
+        for name, value in model.state_dict().items()
+        if not name.endswith("num_batches_tracked")
+    ]
     for value, array in zip(own, weights.values(), strict=True):
         value.copy_(torch.from_numpy(array))
 

@@ -21,16 +21,26 @@ SIZES = {"resnet50": 2, "ptb-lstm-small": 20}
 def about(options: Any) -> dict[str, Any]:
     import keras
 
-    return {"device": "cpu", "keras": keras.__version__, "references": ", ".join(written.REFERENCES)}
+    return {
+        "device": "cpu",
+        "keras": keras.__version__,
+        "references": ", ".join(written.REFERENCES),
+    }
 
 
 def cases(options: Any) -> Iterator[tuple[str, Case, str | None]]:
     for name, size in SIZES.items():
         for mode in ("graph",) if options.quick else ("graph", "xla"):
             for phase in ("training", "inference"):
-                case = Case(workload=name, framework="tensorflow", mode=mode, phase=phase, batch_size=size)
+                case = Case(
+                    workload=name, framework="tensorflow", mode=mode, phase=phase, batch_size=size
+                )
                 for reference in [options.reference] if options.reference else written.REFERENCES:
-                    yield f"{name} {phase} {case.precision} batch {size} {mode}, {reference}", case, reference
+                    yield (
+                        f"{name} {phase} {case.precision} batch {size} {mode}, {reference}",
+                        case,
+                        reference,
+                    )
 
 
 def pair(case: Case, reference: str | None) -> Pair:
@@ -57,14 +67,21 @@ def forget() -> None:
 def _training(network: Any, spec: Any, *, dense: bool) -> Callable[[Any, Any], Any]:
     """`dense`: XLA can not apply an embedding's gradient as rows alone."""
     own = tf.compat.v1.train
-    rule = own.MomentumOptimizer(spec.rate, spec.momentum) if spec.momentum else own.GradientDescentOptimizer(spec.rate)
+    rule = (
+        own.MomentumOptimizer(spec.rate, spec.momentum)
+        if spec.momentum
+        else own.GradientDescentOptimizer(spec.rate)
+    )
     weights = [written.plain(weight) for weight in network.trainable_variables]
 
     def train(values: Any, target: Any) -> Any:
         with tf.GradientTape() as tape:
             output = network(values, training=True)
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(target, output))
-        slopes = [tf.convert_to_tensor(slope) if dense else slope for slope in tape.gradient(loss, weights)]
+        slopes = [
+            tf.convert_to_tensor(slope) if dense else slope
+            for slope in tape.gradient(loss, weights)
+        ]
         rule.apply_gradients(zip(slopes, weights, strict=True))
         return loss
 

@@ -114,7 +114,8 @@ def spin(seconds: float) -> Step:
 def sweep(seconds: float) -> Step:
     """The same, but through memory: the loop finds its own data pushed out of the first cache."""
     return partial(
-        hashlib.md5, bytes(round(1_000_000 * seconds / least_seconds(partial(hashlib.md5, bytes(1_000_000)))))
+        hashlib.md5,
+        bytes(round(1_000_000 * seconds / least_seconds(partial(hashlib.md5, bytes(1_000_000))))),
     )
 
 
@@ -159,7 +160,9 @@ def loops(pairs: int) -> dict[str, dict[str, Any]]:
     for label, (make, seconds) in STEPS.items():
         step, count = make(seconds), max(1, round(UNIT_SECONDS / seconds))
         few = pairs if seconds < UNIT_SECONDS else max(20, pairs // 4)
-        found[label] = {name: compare(bare(step), way(step), count, few) for name, way in usable().items()}
+        found[label] = {
+            name: compare(bare(step), way(step), count, few) for name, way in usable().items()
+        }
     return found
 
 
@@ -179,28 +182,36 @@ def stamp_costs() -> dict[str, dict[str, float]]:
             run(500)
             all_ns.append((clock() - start) / 500)
         differences = [both - alone for both, alone in zip(all_ns, bare_ns, strict=True)]
-        found[name] = {"least_ns": min(all_ns) - min(bare_ns), "median_ns": statistics.median(differences)}
+        found[name] = {
+            "least_ns": min(all_ns) - min(bare_ns),
+            "median_ns": statistics.median(differences),
+        }
     return found
 
 
 def bookkeeping() -> dict[str, float]:
     """Between two blocks: every side channel read, the block written down."""
-    program = type("Nothing", (), {"timer": None, "wait": lambda self: None, "compilations": lambda self: 0})()
+    program = type(
+        "Nothing", (), {"timer": None, "wait": lambda self: None, "compilations": lambda self: 0}
+    )()
     recorder = Recorder(program, host_loop(int, clock, 1), clock)
     recorder.start()
     for _ in range(2000):
         recorder.block(1)
     recorder.close()
     cost_ns = float(np.median(recorder.times_ns()))
-    return {"median_ns": cost_ns, "share_of_a_block": cost_ns / (1e9 * profile("standard").block_seconds)}
+    return {
+        "median_ns": cost_ns,
+        "share_of_a_block": cost_ns / (1e9 * profile("standard").block_seconds),
+    }
 
 
 def parent() -> dict[str, Any] | str:
     """CPU time of the process that waits while a worker measures."""
     try:
         from steptime.core.job import Job
-        from steptime.executors.local.launch import Launch
-        from steptime.executors.local.process import WorkerProcess
+        from steptime.run.local.launch import Launch
+        from steptime.run.local.process import WorkerProcess
         from steptime.store.folder import FolderStore
         from steptime.store.journal import uuid7
     except ImportError as problem:
@@ -226,7 +237,15 @@ def monitor(pairs: int) -> dict[str, tuple[float, float, float]]:
     found = {}
     for place, cpus in (("on another CPU", everywhere), ("on the same CPU", {min(everywhere)})):
         os.sched_setaffinity(0, cpus)
-        line = [sys.executable, "-P", "-m", "steptime.engine.monitor", str(os.getpid()), "0.2", "cpu"]
+        line = [
+            sys.executable,
+            "-P",
+            "-m",
+            "steptime.machine.monitor",
+            str(os.getpid()),
+            "0.2",
+            "cpu",
+        ]
         with subprocess.Popen(line, stdout=subprocess.PIPE) as watching:
             assert watching.stdout is not None
             watching.stdout.readline()  # it has started up
@@ -254,12 +273,18 @@ def show(found: dict[str, Any]) -> None:
     for name, cost in found["stamp"].items():
         print(f"  {name:24}{cost['least_ns']:8.0f} ns {cost['median_ns']:8.0f} ns")
     block = found["block"]
-    print(f"A block's bookkeeping: {block['median_ns'] / 1000:.1f} µs, {block['share_of_a_block']:.3%} of 50 ms")
+    print(
+        f"A block's bookkeeping: {block['median_ns'] / 1000:.1f} µs, {block['share_of_a_block']:.3%} of 50 ms"
+    )
     print(f"\n  {'a step of':20}{'measured by':24}{'takes':>28}{'reports':>28}")
     for label, ways in found["loop"].items():
         for name, ratios in ways.items():
-            print(f"  {label:20}{name:24}{percent(ratios['takes']):>28}{percent(ratios['reports']):>28}")
-    print("  torch.utils.benchmark also takes two steps of warm-up each time; it reports without them.")
+            print(
+                f"  {label:20}{name:24}{percent(ratios['takes']):>28}{percent(ratios['reports']):>28}"
+            )
+    print(
+        "  torch.utils.benchmark also takes two steps of warm-up each time; it reports without them."
+    )
     waiting = found["parent"]
     if isinstance(waiting, dict):
         waiting = f"{waiting['share']:.3%} of one CPU over {waiting['waited_seconds']:.1f} s"
@@ -279,7 +304,12 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     pairs = 40 if options.quick else 400
-    found = {"stamp": stamp_costs(), "block": bookkeeping(), "loop": loops(pairs), "parent": parent()}
+    found = {
+        "stamp": stamp_costs(),
+        "block": bookkeeping(),
+        "loop": loops(pairs),
+        "parent": parent(),
+    }
     found["monitor"] = monitor(pairs)
     print(json.dumps(found)) if options.json else show(found)
 

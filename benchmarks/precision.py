@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from steptime.analysis.result import Result, result
-from steptime.analysis.wording import digits, percent
-from steptime.cli import price
+from steptime.cli.render import accuracy_loss
 from steptime.core.case import Case
+from steptime.core.format import digits, percent
 from steptime.core.record import Record
 from steptime.store.folder import FolderStore
 
@@ -34,7 +34,9 @@ def table(records: Sequence[Record]) -> Iterable[str]:
     """Of one network: times, the gain on fp32 in the same framework and mode at the largest batch, and the price."""
     found = {(*way(record.case), record.case.batch_size): result(record) for record in records}
     if len(found) < len(records):
-        sys.exit("Some results differ in more than framework, mode, precision and batch: use a store of one run.")
+        sys.exit(
+            "Some results differ in more than framework, mode, precision and batch: use a store of one run."
+        )
     prices = {way(record.case): cost(record) for record in sorted(records, key=compared)}
     batches = sorted({record.case.batch_size for record in records})
     costs = list(dict.fromkeys(name for each in prices.values() for name in each))
@@ -42,8 +44,15 @@ def table(records: Sequence[Record]) -> Iterable[str]:
     yield f"| {' | '.join(names)} |"
     yield "|" + "---|" * len(HEAD) + "--:|" * (len(names) - len(HEAD))
     for one in sorted(prices, key=lambda it: (it[0], it[1], PRECISIONS.index(it[2]))):
-        times = [milliseconds(found[*one, size]) if (*one, size) in found else "" for size in batches]
-        cells = [*one, *times, gain(found, one, batches), *(prices[one].get(name, "") for name in costs)]
+        times = [
+            milliseconds(found[*one, size]) if (*one, size) in found else "" for size in batches
+        ]
+        cells = [
+            *one,
+            *times,
+            gain(found, one, batches),
+            *(prices[one].get(name, "") for name in costs),
+        ]
         yield f"| {' | '.join(cells)} |"
 
 
@@ -72,8 +81,10 @@ def cost(record: Record) -> dict[str, str]:
     low, high = (f"{100 * end:+.2f}" for end in task["change_interval"])
     change = f"{100 * task['change']:+.2f} ({low} … {high})"
     return {
-        "top-1 agrees": price.columns(record)["top-1 agrees"],
-        "accuracy, and its change in points": f"{price.columns(record)['task']}, {change}".replace("-", "−"),
+        "top-1 agrees": accuracy_loss.columns(record)["top-1 agrees"],
+        "accuracy, and its change in points": f"{accuracy_loss.columns(record)['task']}, {change}".replace(
+            "-", "−"
+        ),
     }
 
 
@@ -86,7 +97,11 @@ def main(path: str) -> None:
         print(f"\n### {network}\n")
         print("\n".join(table([record for record in good if record.case.workload == network])))
     print()
-    why = {(*way(record.case), record.failures[-1].reason) for record in records if not record.measurements}
+    why = {
+        (*way(record.case), record.failures[-1].reason)
+        for record in records
+        if not record.measurements
+    }
     print("\n".join(f"- {' '.join(one)}: {reason}" for *one, reason in sorted(why)))
     print(Counter(flag.name for record in good for flag in result(record).flags))
 

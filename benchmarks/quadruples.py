@@ -80,7 +80,12 @@ def measure(label: str, pair: Pair, effort: Effort) -> Row:
     closures: list[float] = []
     times = []  # by turn, place in the turn, clock
     for _ in range(effort.turns):
-        times.append([_block((pair.ours, pair.theirs)[side], counts[side], pair, closures) for side in (0, 1, 1, 0)])
+        times.append(
+            [
+                _block((pair.ours, pair.theirs)[side], counts[side], pair, closures)
+                for side in (0, 1, 1, 0)
+            ]
+        )
     wall, processor = np.moveaxis(np.array(times), 2, 0)
     return Row(
         label=label,

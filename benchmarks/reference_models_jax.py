@@ -43,14 +43,18 @@ class Resnet50:
                 if block == 0:
                     yield f"{stage}.{block}.shortcut", 1, stride
 
-    def __call__(self, trained: Any, moving: Any, images: Any, *, training: bool = True) -> tuple[Any, Any]:
+    def __call__(
+        self, trained: Any, moving: Any, images: Any, *, training: bool = True
+    ) -> tuple[Any, Any]:
         moved: dict[str, Any] = {}
         settings = {name: (size, hop) for name, size, hop in self._convolutions()}
 
         def conv_norm(name: str, x: Any, size: int, stride: int) -> Any:
             own = trained[name]
             pads = [(size // 2, size // 2)] * 2
-            x = lax.conv_general_dilated(x, own["kernel"], (stride, stride), pads, dimension_numbers=self.dimensions)
+            x = lax.conv_general_dilated(
+                x, own["kernel"], (stride, stride), pads, dimension_numbers=self.dimensions
+            )
             x, moved[name] = self._normalised(x, own, moving[name], training)
             return x
 
@@ -62,7 +66,9 @@ class Resnet50:
                 y = jax.nn.relu(conv_norm(f"{at}.a", x, *settings[f"{at}.a"]))
                 y = jax.nn.relu(conv_norm(f"{at}.b", y, *settings[f"{at}.b"]))
                 y = conv_norm(f"{at}.c", y, *settings[f"{at}.c"])
-                shortcut = conv_norm(f"{at}.shortcut", x, *settings[f"{at}.shortcut"]) if block == 0 else x
+                shortcut = (
+                    conv_norm(f"{at}.shortcut", x, *settings[f"{at}.shortcut"]) if block == 0 else x
+                )
                 x = jax.nn.relu(y + shortcut)
         x = x.mean((1, 2) if self.last else (2, 3))
         return x @ trained["head"]["kernel"] + trained["head"]["bias"], moved
@@ -80,11 +86,17 @@ class Resnet50:
                 "variance": 0.9 * moving["variance"] + 0.1 * variance * count / (count - 1),
             }
         scale = own["scale"] * lax.rsqrt(variance + 1e-5)
-        mean, scale, bias = (v if self.last else v[:, None, None] for v in (mean, scale, own["bias"]))
+        mean, scale, bias = (
+            v if self.last else v[:, None, None] for v in (mean, scale, own["bias"])
+        )
         return (x - mean) * scale + bias, moved
 
     def _max_pool(self, x: Any) -> Any:
-        around = (lambda pair, rest: (rest, *pair, rest)) if self.last else (lambda pair, rest: (rest, rest, *pair))
+        around = (
+            (lambda pair, rest: (rest, *pair, rest))
+            if self.last
+            else (lambda pair, rest: (rest, rest, *pair))
+        )
         pads = around(((1, 1), (1, 1)), (0, 0))
         return lax.reduce_window(x, -jnp.inf, lax.max, around((3, 3), 1), around((2, 2), 1), pads)
 
@@ -95,11 +107,17 @@ class PtbLstm:
     def weights(self, arrays: Iterator[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         trained: dict[str, Any] = {"embedding": next(arrays)}
         for cell in ("first", "second"):
-            trained[cell] = {"input": next(arrays).T, "hidden": next(arrays).T, "bias": next(arrays)}
+            trained[cell] = {
+                "input": next(arrays).T,
+                "hidden": next(arrays).T,
+                "bias": next(arrays),
+            }
         trained["head"] = {"kernel": next(arrays).T, "bias": next(arrays)}
         return trained, {}
 
-    def __call__(self, trained: Any, moving: Any, tokens: Any, *, training: bool = True) -> tuple[Any, Any]:
+    def __call__(
+        self, trained: Any, moving: Any, tokens: Any, *, training: bool = True
+    ) -> tuple[Any, Any]:
         x = trained["embedding"][tokens].swapaxes(0, 1)
         for cell in ("first", "second"):
             x = self._over_time(trained[cell], x)

@@ -24,7 +24,10 @@ class Convolution(tf.Module):
         kernel, scale, bias, mean, variance = (next(arrays) for _ in range(5))
         self.kernel = tf.Variable(kernel.transpose(2, 3, 1, 0))
         self.scale, self.bias = tf.Variable(scale), tf.Variable(bias)
-        self.mean, self.variance = tf.Variable(mean, trainable=False), tf.Variable(variance, trainable=False)
+        self.mean, self.variance = (
+            tf.Variable(mean, trainable=False),
+            tf.Variable(variance, trainable=False),
+        )
         side = kernel.shape[2] // 2
         even = [[0, 0], [side, side], [side, side], [0, 0]]
         self.stride, self.padding = stride, "SAME" if stride == 1 else even if side else "VALID"
@@ -67,7 +70,9 @@ class Resnet50(tf.Module):
 
     def __call__(self, x: Any, training: bool) -> Any:
         x = tf.nn.relu(self.stem(x, training))
-        x = tf.nn.max_pool2d(tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]]), 3, 2, "VALID")  # none is below 0
+        x = tf.nn.max_pool2d(
+            tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]]), 3, 2, "VALID"
+        )  # none is below 0
         for block in self.blocks:
             x = block(x, training)
         return tf.matmul(tf.reduce_mean(x, (1, 2)), self.kernel) + self.bias
@@ -149,7 +154,9 @@ def keras_resnet50(arrays: Arrays) -> Any:
             y = layers.ReLU()(convolution(x, filters, 1, 1))
             y = layers.ReLU()(convolution(y, filters, 3, stride))
             y = convolution(y, 4 * filters, 1, 1)
-            x = layers.ReLU()(layers.Add()([y, convolution(x, 4 * filters, 1, stride) if block == 0 else x]))
+            x = layers.ReLU()(
+                layers.Add()([y, convolution(x, 4 * filters, 1, stride) if block == 0 else x])
+            )
     return keras.Model(image, put(layers.Dense(1000), layers.GlobalAveragePooling2D()(x)))
 
 

@@ -72,7 +72,9 @@ def plug_ins() -> Callable[[Path, pytest.MonkeyPatch], None]:
 
 
 @pytest.fixture
-def misbehaving(plug_ins: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def misbehaving(
+    plug_ins: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plug_ins(tmp_path, monkeypatch)
 
 
@@ -136,12 +138,17 @@ def no_orphans(workers: Callable[[], list[int]], is_gone: Callable[[int], bool])
     assert all(is_gone(process) for process in workers())
 
 
-def make_attempt(times_ns: Sequence[int], *, cut: int = 0, blocks: int = 10, **changes: Any) -> Attempt:
+def make_attempt(
+    times_ns: Sequence[int], *, cut: int = 0, blocks: int = 10, **changes: Any
+) -> Attempt:
     """Fields of Block, Measurement, Case and Attempt may be given by name; the rest is a calm machine."""
     stamps = np.concatenate([[0], np.cumsum(np.asarray(times_ns, dtype=np.int64))]).tolist()
     ends = np.linspace(0, len(times_ns), blocks + 1).astype(int).tolist()
     block, case, measured = (_taken(kind, changes) for kind in (Block, Case, Measurement))
-    made = tuple(make_block(last - first, stamps[last] - stamps[first], block) for first, last in pairwise(ends))
+    made = tuple(
+        make_block(last - first, stamps[last] - stamps[first], block)
+        for first, last in pairwise(ends)
+    )
     measurement = Measurement(
         **{
             "group": 1,
@@ -166,7 +173,14 @@ def make_attempt(times_ns: Sequence[int], *, cut: int = 0, blocks: int = 10, **c
         protocol=profile("standard"),
         started="2026-01-01T00:00:00+00:00",
         ended="2026-01-01T00:00:05+00:00",
-        machine={"health": {"governor": "performance", "turbo": False, "virtualised": None, "smt_shared": False}},
+        machine={
+            "health": {
+                "governor": "performance",
+                "turbo": False,
+                "virtualised": None,
+                "smt_shared": False,
+            }
+        },
         software={"torch": "2"},
         network={
             "fingerprint": "f",
@@ -187,12 +201,21 @@ def _taken(kind: type, changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def make_block(samples: int, host_ns: int, changes: dict[str, Any]) -> Block:
-    calm = {"faults": 0, "major_faults": 0, "switches": 2, "involuntary_switches": 0, "queue_ns": 0, "pressure": 0.0}
+    calm = {
+        "faults": 0,
+        "major_faults": 0,
+        "switches": 2,
+        "involuntary_switches": 0,
+        "queue_ns": 0,
+        "pressure": 0.0,
+    }
     times = {"samples": samples, "host_ns": host_ns, "dispatch_ns": host_ns, "cpu_ns": host_ns}
     return Block(**{**times, **calm, "swap_ins": 0, **changes})
 
 
-def make_times(seed: int, *, centre_ns: float = 1e6, steps: int = 200, noise: float = 0.02) -> np.ndarray:
+def make_times(
+    seed: int, *, centre_ns: float = 1e6, steps: int = 200, noise: float = 0.02
+) -> np.ndarray:
     """Independent steps around a process's own level, which lies 1 % around the common one."""
     dice = np.random.default_rng(seed)
     level = centre_ns * (1 + 0.01 * dice.standard_normal())
@@ -202,7 +225,8 @@ def make_times(seed: int, *, centre_ns: float = 1e6, steps: int = 200, noise: fl
 def make_record(seed: int = 0, *, processes: int = 8, **changes: Any) -> Record:
     return Record(
         attempts=tuple(
-            make_attempt(make_times(1000 * seed + p), process=p, id=f"{seed}-{p}", **changes) for p in range(processes)
+            make_attempt(make_times(1000 * seed + p), process=p, id=f"{seed}-{p}", **changes)
+            for p in range(processes)
         )
     )
 
@@ -262,7 +286,10 @@ def tiny_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         labels = (np.arange(count) % 10).astype(np.uint8)
         pictures = np.zeros((count, 28, 28), np.uint8)
         pictures[np.arange(count), labels] = 255
-        for name, values in ((f"{prefix}-images-idx3-ubyte.gz", pictures), (f"{prefix}-labels-idx1-ubyte.gz", labels)):
+        for name, values in (
+            (f"{prefix}-images-idx3-ubyte.gz", pictures),
+            (f"{prefix}-labels-idx1-ubyte.gz", labels),
+        ):
             header = bytes((0, 0, 8, values.ndim)) + np.array(values.shape, ">u4").tobytes()
             content = gzip.compress(header + values.tobytes())
             (folder / "MNIST" / name).write_bytes(content)

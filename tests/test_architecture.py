@@ -56,7 +56,10 @@ FRAMEWORK_OF = {
 
 LONGEST_FUNCTION, LONGEST_FILE, MOST_PARAMETERS, DEEPEST_NESTING = 50, 300, 5, 3
 # The builder's methods mirror a layer's settings: a table in the shape of signatures.
-MANY_PARAMETERS = {f"graph/net.py:{kind}" for kind in ("conv", "max_pool", "average_pool", "dense", "lrn", "attention")}
+MANY_PARAMETERS = {
+    f"graph/net.py:{kind}"
+    for kind in ("conv", "max_pool", "average_pool", "dense", "lrn", "attention")
+}
 MANY_PARAMETERS.add("graph/network.py:network")  # a network's facts, each by its name
 
 
@@ -91,16 +94,24 @@ def test_a_file_imports_only_what_its_part_may(path: Path) -> None:
     assert found <= allowed
 
 
-@pytest.mark.parametrize("path", sorted((SOURCE / "frameworks").glob("*/*.py")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize(
+    "path", sorted((SOURCE / "frameworks").glob("*/*.py")), ids=lambda path: path.parent.name
+)
 def test_frameworks_do_not_know_each_other(path: Path) -> None:
     others = [name for name in imported(path) if name.startswith("steptime.frameworks.")]
     assert all(name.split(".")[2] == path.parent.name for name in others)
 
 
 def test_no_module_imports_itself_through_others() -> None:
-    modules = {".".join(("steptime", *path.relative_to(SOURCE).with_suffix("").parts)): path for path in FILES}
+    modules = {
+        ".".join(("steptime", *path.relative_to(SOURCE).with_suffix("").parts)): path
+        for path in FILES
+    }
     modules = {name.removesuffix(".__init__"): path for name, path in modules.items()}
-    graph = {name: {found for found in imported_modules(path, modules)} - {name} for name, path in modules.items()}
+    graph = {
+        name: {found for found in imported_modules(path, modules)} - {name}
+        for name, path in modules.items()
+    }
     done: set[str] = set()
     while ready := {name for name, needs in graph.items() if name not in done and needs <= done}:
         done |= ready
@@ -135,7 +146,11 @@ def depth(node: ast.AST, level: int = 0) -> int:
     nests = (ast.If, ast.For, ast.While, ast.With, ast.Try)
     beside = node.orelse if isinstance(node, ast.If) else []
     deeper = [
-        depth(child, level + (isinstance(child, nests) and not (isinstance(child, ast.If) and child in beside)))
+        depth(
+            child,
+            level
+            + (isinstance(child, nests) and not (isinstance(child, ast.If) and child in beside)),
+        )
         for child in ast.iter_child_nodes(node)
     ]
     return max([level, *deeper])
@@ -157,10 +172,14 @@ def test_files_fit_in_a_head() -> None:
 
 def test_functions_take_few_parameters() -> None:
     def many(node: ast.FunctionDef) -> bool:
-        names = [arg.arg for arg in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]]
+        names = [
+            arg.arg for arg in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        ]
         return len([name for name in names if name not in ("self", "cls")]) > MOST_PARAMETERS
 
-    commands = {f"cli/{path.name}:{path.stem}_command" for path in (SOURCE / "cli").glob("*.py")}  # flags, at most 8
+    commands = {
+        f"cli/{path.name}:{path.stem}_command" for path in (SOURCE / "cli").glob("*.py")
+    }  # flags, at most 8
     assert {name for name, node in functions() if many(node)} - MANY_PARAMETERS - commands == set()
 
 
@@ -186,13 +205,17 @@ def test_a_command_has_at_most_eight_flags() -> None:
 def loaded(code: str) -> set[str]:
     script = f"import sys\n{code}\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
     return set(
-        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout.split()
     )
 
 
 def test_asking_for_help_loads_nothing_heavy() -> None:
     code = "import contextlib, io\nfrom steptime.cli.main import main\nsys.argv = ['steptime', '--help']\n"
-    code += "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main()"
+    code += (
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main()"
+    )
     assert loaded(code).isdisjoint({"numpy", "scipy", "torch", "duckdb", "psutil"})
 
 
@@ -212,13 +235,24 @@ def test_help_answers_within_a_fifth_of_a_second_of_a_bare_interpreter() -> None
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     help_seconds, bare_seconds = (
-        min(seconds(*words) for _ in range(10)) for words in (("-m", "steptime", "--help"), ("-c", "pass"))
+        min(seconds(*words) for _ in range(10))
+        for words in (("-m", "steptime", "--help"), ("-c", "pass"))
     )
     assert help_seconds - bare_seconds < 0.2
 
 
 def test_the_page_holds_the_same_import_table() -> None:
     page = (ROOT / "ARCHITECTURE.md").read_text()
-    rows = [row.strip("| ").split(" | ") for row in page.split("## Who may import whom")[1].split("\n") if "`" in row]
-    table = {row[0].strip("`"): set(row[1].replace("–", "").split(", ")) - {""} for row in rows if len(row) == 2}
-    assert table == {name: words - {name} for name, words in MAY_IMPORT.items() if not name.startswith("_")}
+    rows = [
+        row.strip("| ").split(" | ")
+        for row in page.split("## Who may import whom")[1].split("\n")
+        if "`" in row
+    ]
+    table = {
+        row[0].strip("`"): set(row[1].replace("–", "").split(", ")) - {""}
+        for row in rows
+        if len(row) == 2
+    }
+    assert table == {
+        name: words - {name} for name, words in MAY_IMPORT.items() if not name.startswith("_")
+    }

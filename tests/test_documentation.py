@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from steptime import shelf
+from steptime import plugins
 
 ROOT = Path(__file__).parents[1]
 DATA = (ROOT / ".." / "shared" / "data").resolve()
@@ -25,14 +25,18 @@ def shown(kind: str) -> list[str]:
     for page in PAGES:
         for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.S):
             joined = block.replace("\\\n", " ")
-            found += [line[2:].strip() for line in joined.splitlines() if line.startswith(f"$ {kind}")]
+            found += [
+                line[2:].strip() for line in joined.splitlines() if line.startswith(f"$ {kind}")
+            ]
     return sorted(set(found), key=lambda command: (_turn(command), command))
 
 
 def _turn(command: str) -> int:
     """Weights first, then what others look at: charts and comparisons need something stored."""
     verb = [*command.split(), ""][1]
-    return next((turn for turn, verbs in enumerate((["train"], ["run", "import"])) if verb in verbs), 2)
+    return next(
+        (turn for turn, verbs in enumerate((["train"], ["run", "import"])) if verb in verbs), 2
+    )
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -63,7 +67,9 @@ def test_every_steptime_command_shown_works(command: str, folder: Path) -> None:
     words = words[: words.index("#")] if "#" in words else words
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "STEPTIME_DATA": str(DATA), "PATH": path}
-    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
     assert done.returncode == expected, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 
@@ -80,10 +86,15 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
-@pytest.mark.parametrize("command", sorted(path.stem for path in (ROOT / "docs/commands").glob("*.md")))
+@pytest.mark.parametrize(
+    "command", sorted(path.stem for path in (ROOT / "docs/commands").glob("*.md"))
+)
 def test_a_page_of_a_command_names_its_flags(command: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "steptime", command, "--help"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "steptime", command, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     flags = set(re.findall(r"--[a-z][a-z-]+", done.stdout)) - {"--help"}
     page = (ROOT / "docs/commands" / f"{command}.md").read_text()
@@ -97,7 +108,7 @@ def test_the_own_network_that_is_shown_is_the_file_that_is_run() -> None:
 
 def test_every_framework_is_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text()
-    assert [name for name in shelf.names("frameworks") if name not in readme] == []
+    assert [name for name in plugins.names("frameworks") if name not in readme] == []
 
 
 def test_the_readme_fits_its_budget() -> None:

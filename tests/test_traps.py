@@ -14,7 +14,7 @@ import pytest
 from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
-from steptime.executors.local.environment import CACHES, for_job
+from steptime.run.local.environment import CACHES, for_job
 
 ROOT = Path(__file__).parents[1]
 TRAPS = (ROOT / "docs" / "traps.md").read_text(encoding="utf-8")
@@ -43,7 +43,9 @@ def environment(**settings: object) -> dict[str, str]:
 
 
 def told_by(code: str, variables: dict[str, str]) -> str:
-    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True
+    )
     return done.stdout + done.stderr
 
 
@@ -52,13 +54,17 @@ def needs(package: str) -> None:
         pytest.skip(f"{package} is not installed")
 
 
-@pytest.mark.parametrize("test", re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", TRAPS), ids=lambda test: test[1])
+@pytest.mark.parametrize(
+    "test", re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", TRAPS), ids=lambda test: test[1]
+)
 def test_every_test_that_the_list_names_exists(test: tuple[str, str]) -> None:
     path, name = test
     assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8")
 
 
-def test_openvino_reads_a_model_without_a_child_and_without_a_file_of_its_own(tmp_path: Path) -> None:
+def test_openvino_reads_a_model_without_a_child_and_without_a_file_of_its_own(
+    tmp_path: Path,
+) -> None:
     needs("openvino"), needs("onnx")
     variables = {"HOME": str(tmp_path), "PATH": "", "PYTHONPATH": ":".join(sys.path)}
     assert told_by(LOWERED, variables).strip().endswith("[] []")

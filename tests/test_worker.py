@@ -32,7 +32,9 @@ def orders(tmp_path: Path, short: Protocol) -> Path:
 
 def start(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "steptime.worker", *arguments]
-    return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=60
+    )
 
 
 @pytest.mark.live
@@ -79,7 +81,11 @@ sys.exit(worker.main())
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
     attempt = read(tmp_path / "a.jsonl")
     assert done.returncode == 0 and "Traceback" not in done.stderr
-    assert attempt is not None and attempt.failure is not None and "can not be written" in attempt.failure.reason
+    assert (
+        attempt is not None
+        and attempt.failure is not None
+        and "can not be written" in attempt.failure.reason
+    )
 
 
 def test_a_failure_tells_its_first_line_as_reason_and_the_end_of_its_traceback() -> None:
@@ -112,8 +118,16 @@ Ran = Callable[..., tuple[Attempt, subprocess.CompletedProcess[str]]]
 def run_ranks(tmp_path: Path, short: Protocol, misbehaving: None, no_orphans: None) -> Ran:
     """A case of two ranks that exchange nothing, by the worker that its parent starts."""
 
-    def run(framework: str, *wrapper: str, **changes: Any) -> tuple[Attempt, subprocess.CompletedProcess[str]]:
-        settings = {"workload": "mnist-mlp", "batch_size": 4, "exchange": "independent", "devices": 2, **changes}
+    def run(
+        framework: str, *wrapper: str, **changes: Any
+    ) -> tuple[Attempt, subprocess.CompletedProcess[str]]:
+        settings = {
+            "workload": "mnist-mlp",
+            "batch_size": 4,
+            "exchange": "independent",
+            "devices": 2,
+            **changes,
+        }
         case = Case(framework=framework, **settings)
         job = Job(id=uuid7(), session="s", plan="p", process=0, case=case, protocol=short)
         orders, journal = tmp_path / "ranks.json", tmp_path / "ranks.jsonl"
@@ -122,7 +136,10 @@ def run_ranks(tmp_path: Path, short: Protocol, misbehaving: None, no_orphans: No
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         attempt = read(journal)
         assert attempt is not None
-        assert sorted(path.name for path in tmp_path.glob("ranks*")) == ["ranks.json", "ranks.jsonl"]
+        assert sorted(path.name for path in tmp_path.glob("ranks*")) == [
+            "ranks.json",
+            "ranks.jsonl",
+        ]
         return attempt, done
 
     return run
@@ -165,7 +182,10 @@ def test_a_rank_that_is_lost_ends_them_all_with_its_cause(
 ) -> None:
     attempt, done = run_ranks(framework)
     assert attempt.failure is not None and attempt.measurement is None
-    assert (attempt.failure.cause, done.returncode) == (cause, 0) and reason in attempt.failure.reason
+    assert (attempt.failure.cause, done.returncode) == (
+        cause,
+        0,
+    ) and reason in attempt.failure.reason
 
 
 @pytest.mark.live
@@ -177,14 +197,23 @@ def test_what_a_framework_can_not_do_is_said_without_a_rank(run_ranks: Ran) -> N
 @pytest.mark.live
 def test_ranks_whose_framework_exchanges_nothing_are_not_called_an_exchange(run_ranks: Ran) -> None:
     failure = run_ranks("calm", exchange="allreduce")[0].failure
-    assert failure is not None and failure.reason == "calm has no exchange=allreduce here; use exchange=independent."
+    assert (
+        failure is not None
+        and failure.reason == "calm has no exchange=allreduce here; use exchange=independent."
+    )
 
 
 @pytest.mark.live
-def test_several_nodes_without_slurm_are_refused(run_ranks: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_nodes_without_slurm_are_refused(
+    run_ranks: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     failure = run_ranks("calm", nodes=2)[0].failure
-    assert failure is not None and failure.cause == "unsupported" and "steptime submit" in failure.reason
+    assert (
+        failure is not None
+        and failure.cause == "unsupported"
+        and "steptime submit" in failure.reason
+    )
 
 
 @pytest.mark.live
@@ -194,20 +223,30 @@ def test_ranks_leave_a_journal_alone_that_is_there_already(orders: Path, tmp_pat
     orders.write_text(json.dumps(job))
     (tmp_path / "a.jsonl").write_text("precious")
     done = start(str(orders), str(tmp_path / "a.jsonl"))
-    assert done.returncode == 1 and "is there already" in done.stderr and "Traceback" not in done.stderr
+    assert (
+        done.returncode == 1
+        and "is there already" in done.stderr
+        and "Traceback" not in done.stderr
+    )
     assert (tmp_path / "a.jsonl").read_text() == "precious"
 
 
 @pytest.mark.live
 def test_ranks_that_somebody_else_started_need_no_starter(run_ranks: Ran) -> None:
     attempt, done = run_ranks("calm", sys.executable, "-c", BY_SOMEBODY_ELSE)
-    assert attempt.measurement is not None and len(attempt.measurement.ranks) == 2 and done.returncode == 0
+    assert (
+        attempt.measurement is not None
+        and len(attempt.measurement.ranks) == 2
+        and done.returncode == 0
+    )
 
 
 @pytest.mark.live
 def test_of_ranks_that_somebody_else_started_the_first_that_fails_tells_why(run_ranks: Ran) -> None:
     failure = run_ranks("full_second", sys.executable, "-c", BY_SOMEBODY_ELSE)[0].failure
-    assert failure is not None and failure.cause == "out_of_memory" and "Rank 1 of 2" in failure.reason
+    assert (
+        failure is not None and failure.cause == "out_of_memory" and "Rank 1 of 2" in failure.reason
+    )
 
 
 @pytest.mark.live
@@ -226,7 +265,9 @@ def test_ranks_end_with_the_process_that_started_them(
     job["case"] |= {"framework": "waits", "exchange": "independent", "devices": 2}
     orders.write_text(json.dumps(job))
     journal = tmp_path / "a.jsonl"
-    with subprocess.Popen([sys.executable, "-m", "steptime.worker", str(orders), str(journal)]) as starter:
+    with subprocess.Popen(
+        [sys.executable, "-m", "steptime.worker", str(orders), str(journal)]
+    ) as starter:
         while not journal.exists() or '"context"' not in journal.read_text():  # then all have met
             time.sleep(0.02)
         assert len(workers()) == 3

@@ -14,14 +14,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, NoReturn
 
-from steptime import __version__, shelf, tasks, workloads
+from steptime import __version__, plugins, tasks, workloads
 from steptime.core.accuracy import NoAccuracy
 from steptime.core.errors import NotInstalled, SteptimeError, Unsupported
 from steptime.core.job import Job
 from steptime.core.ranks import Ranks, here
 from steptime.core.record import OUTPUT_LINES, Failure
-from steptime.engine import gang
-from steptime.engine.council import Council
+from steptime.ranks import launcher
+from steptime.ranks.rendezvous import Council
 from steptime.store.journal import Journal, NotWritten, close_failed
 from steptime.store.reader import has_ended, last_output
 
@@ -68,7 +68,7 @@ def lead(job: Job, path: Path) -> int:
         raise NotWritten(f"The journal {path} is there already.")
     words = [sys.executable, "-P", "-m", "steptime.worker", *sys.argv[1:]]
     try:
-        failure = gang.start(words, job.case, path)
+        failure = launcher.start(words, job.case, path)
     except SteptimeError as problem:
         failure = Failure(cause="unsupported", reason=str(problem))
     except OSError as problem:
@@ -82,10 +82,10 @@ def lead(job: Job, path: Path) -> int:
 def leave(job: Job, path: Path, ranks: Ranks, failure: Failure) -> NoReturn:
     """At once: a partner that is gone would be waited for at the framework's orderly end. Where nobody of ours waits
     for the ranks, the first that fails closes the journal: the others follow, or are ended by whoever started them."""
-    if gang.LED in os.environ:
-        gang.note(path, ranks.rank, failure)
+    if launcher.LED in os.environ:
+        launcher.note(path, ranks.rank, failure)
     elif not has_ended(path):
-        close_failed(path, job, gang.named(gang.name_of(ranks.rank, ranks.size), failure))
+        close_failed(path, job, launcher.named(launcher.name_of(ranks.rank, ranks.size), failure))
     sys.stderr.flush()
     os._exit(1)
 
@@ -111,19 +111,27 @@ def perform(job: Job, journal: Journal, answers: IO[str] | None, ranks: Ranks) -
     case, council = job.case, meeting(job, ranks)
     begin = time.perf_counter()
     framework = load_framework(case.framework)
-    from steptime.engine import machine
+    from steptime.machine import inventory
 
-    software = {"steptime": __version__, "python": platform.python_version(), **framework.versions()}
+    software = {
+        "steptime": __version__,
+        "python": platform.python_version(),
+        **framework.versions(),
+    }
     imported = time.perf_counter() - begin
-    own = case if council is None or case.device == "cpu" else replace(case, device=f"cuda:{ranks.local}")
+    own = (
+        case
+        if council is None or case.device == "cpu"
+        else replace(case, device=f"cuda:{ranks.local}")
+    )
     reason = framework.unsupported(own)
     if reason is not None:
         raise Unsupported(reason)
     network = workloads.load(case.workload).describe(case)
-    journal.context(machine=machine.inventory(), software=software, network=network)
+    journal.context(machine=inventory.inventory(), software=software, network=network)
     setting = tasks.Setting(replace(job, case=own), journal, framework, imported, answers, council)
     try:
-        shelf.load("tasks", job.task).perform(setting)
+        plugins.load("tasks", job.task).perform(setting)
     except Exception as problem:
         if framework.is_out_of_memory(problem):
             raise MemoryError(str(problem)) from problem
@@ -135,7 +143,9 @@ def meeting(job: Job, ranks: Ranks) -> Council | None:
     if ranks.size == 1:
         return None
     if ranks.size != job.case.ranks:
-        raise SteptimeError(f"The case has {job.case.ranks} ranks, and {ranks.size} were started for it.")
+        raise SteptimeError(
+            f"The case has {job.case.ranks} ranks, and {ranks.size} were started for it."
+        )
     if job.task != "measure":
         raise Unsupported(f"{job.task} looks at one process; use exchange=none.")
     return Council(ranks, job.id, patience_seconds=job.protocol.limit_seconds)
@@ -149,16 +159,18 @@ def told(cause: str, problem: Exception) -> Failure:
 
 def load_framework(name: str) -> ModuleType:
     try:
-        return shelf.load("frameworks", name)
+        return plugins.load("frameworks", name)
     except ImportError as problem:
-        line = shelf.constant("frameworks", name, "INSTALL") or f"pip install {name}"
-        raise NotInstalled(f"{name} is not installed here ({problem}). Install it with: {line}") from None
+        line = plugins.constant("frameworks", name, "INSTALL") or f"pip install {name}"
+        raise NotInstalled(
+            f"{name} is not installed here ({problem}). Install it with: {line}"
+        ) from None
 
 
 def end_with_parent() -> None:
     """A parent that is killed takes its worker along; the check is for one killed before this was asked for."""
-    gang.end_with_parent()
-    if os.environ.get(gang.PARENT, str(os.getppid())) != str(os.getppid()):
+    launcher.end_with_parent()
+    if os.environ.get(launcher.PARENT, str(os.getppid())) != str(os.getppid()):
         sys.exit("The process that started this worker is gone.")
 
 

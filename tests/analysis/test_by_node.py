@@ -45,13 +45,17 @@ def test_a_slow_tier_is_found() -> None:
 
 def test_the_interval_holds_what_it_promises() -> None:
     found = [by_node(*cluster(seed, effect=1.1), 0.02).paired for seed in SEEDS]
-    held = sum(one.low <= 1.1 <= one.high for one in found if one.low is not None and one.high is not None)
+    held = sum(
+        one.low <= 1.1 <= one.high for one in found if one.low is not None and one.high is not None
+    )
     assert held >= 0.92 * len(SEEDS)
 
 
 def test_few_nodes_hold_it_too() -> None:
     found = [by_node(*cluster(seed, effect=1.1, nodes=4), 0.02).paired for seed in SEEDS]
-    held = sum(one.low <= 1.1 <= one.high for one in found if one.low is not None and one.high is not None)
+    held = sum(
+        one.low <= 1.1 <= one.high for one in found if one.low is not None and one.high is not None
+    )
     assert 0.92 * len(SEEDS) <= held < len(SEEDS)
 
 
@@ -60,7 +64,10 @@ def test_wrong_names_of_nodes_do_not_help() -> None:
 
     def shuffled(side: list[Reading], dice: np.random.Generator) -> list[Reading]:
         names = [one.node for one in side]
-        return [replace(one, node=str(name)) for one, name in zip(side, dice.permutation(names), strict=True)]
+        return [
+            replace(one, node=str(name))
+            for one, name in zip(side, dice.permutation(names), strict=True)
+        ]
 
     found = []
     for seed in SEEDS:
@@ -76,11 +83,14 @@ def reading(node: str, seconds: float, what: str = "", occasion: str = "") -> Re
 
 def two(count: int) -> ByNode:
     names = [f"n{number}" for number in range(count)]
-    return by_node([reading(name, 1.0) for name in names], [reading(name, 2.0) for name in names], 0.02)
+    return by_node(
+        [reading(name, 1.0) for name in names], [reading(name, 2.0) for name in names], 0.02
+    )
 
 
 @pytest.mark.parametrize(
-    ("nodes", "word"), [(1, "inconclusive"), (2, "inconclusive"), (3, "likely slower"), (6, "slower")]
+    ("nodes", "word"),
+    [(1, "inconclusive"), (2, "inconclusive"), (3, "likely slower"), (6, "slower")],
 )
 def test_two_nodes_are_no_evidence(nodes: int, word: str) -> None:
     found = two(nodes)
@@ -90,7 +100,10 @@ def test_two_nodes_are_no_evidence(nodes: int, word: str) -> None:
 
 def test_another_day_of_the_same_node_is_another_pair() -> None:
     """On one day the node was three times as slow: within each day B is 10 % slower."""
-    a = [reading("n0", seconds, occasion=day) for day, seconds in (("Mon", 1.0), ("Tue", 3.0), ("Fri", 3.0))]
+    a = [
+        reading("n0", seconds, occasion=day)
+        for day, seconds in (("Mon", 1.0), ("Tue", 3.0), ("Fri", 3.0))
+    ]
     b = [reading("n0", seconds, occasion=day) for day, seconds in (("Mon", 1.1), ("Tue", 3.3))]
     found = by_node(a, b, 0.02)
     assert found.nodes == {"n0": pytest.approx(1.1)} and (found.pairs, found.alone) == (2, 1)
@@ -105,4 +118,9 @@ def test_configurations_are_paired_with_themselves() -> None:
 
 def test_nodes_without_both_sides_say_nothing() -> None:
     found = by_node([reading("n0", 1.0)], [reading("n1", 2.0)], 0.02)
-    assert found.nodes == {} and found.pairs == 0 and found.paired.word == "inconclusive" and found.spread == 2.0
+    assert (
+        found.nodes == {}
+        and found.pairs == 0
+        and found.paired.word == "inconclusive"
+        and found.spread == 2.0
+    )

@@ -18,9 +18,18 @@ Make = Callable[..., Attempt]
 
 
 def samples(rank: int, times_ns: Sequence[int], **changes: Any) -> RankSamples:
-    values = {"idle_ns": (0,) * BLOCKS, "device_ns": None, "cpu_ns": 1, "queue_ns": 0, "cut": 0, "steady": True}
+    values = {
+        "idle_ns": (0,) * BLOCKS,
+        "device_ns": None,
+        "cpu_ns": 1,
+        "queue_ns": 0,
+        "cut": 0,
+        "steady": True,
+    }
     stamps = list(accumulate(times_ns, initial=changes.pop("start_ns", 0)))
-    return RankSamples(**{"rank": rank, "node": f"node{rank}", "stamps": stamps, **values, **changes})
+    return RankSamples(
+        **{"rank": rank, "node": f"node{rank}", "stamps": stamps, **values, **changes}
+    )
 
 
 @pytest.fixture
@@ -42,7 +51,12 @@ def test_the_rank_that_ends_a_step_last_is_its_slowest(shared: Make) -> None:
 def test_each_rank_has_its_own_time_node_and_share(shared: Make) -> None:
     def process(number: int) -> Attempt:
         slow = [1010 + number] * STEPS
-        return shared(samples(0, [1000] * STEPS), samples(1, slow, device="cuda:1"), id=str(number), process=number)
+        return shared(
+            samples(0, [1000] * STEPS),
+            samples(1, slow, device="cuda:1"),
+            id=str(number),
+            process=number,
+        )
 
     found = by_rank(Record(attempts=tuple(map(process, range(8)))))
     assert found is not None and found.undecided_share == 0
@@ -65,7 +79,11 @@ def test_another_host_s_clock_is_moved_with_its_drift(shared: Make) -> None:
     measurement = shared(samples(0, [1000] * STEPS), far).measurement
     assert measurement is not None
     last = last_to_end(measurement)
-    assert np.count_nonzero(last == 0) == pytest.approx(STEPS / 2, abs=1) and last[0] == 0 and last[-1] == 1
+    assert (
+        np.count_nonzero(last == 0) == pytest.approx(STEPS / 2, abs=1)
+        and last[0] == 0
+        and last[-1] == 1
+    )
 
 
 def test_pauses_that_a_rank_s_own_clock_leaves_out_are_put_back(shared: Make) -> None:
@@ -73,7 +91,9 @@ def test_pauses_that_a_rank_s_own_clock_leaves_out_are_put_back(shared: Make) ->
     measurement = shared(samples(0, [1000] * STEPS), paused).measurement
     assert measurement is not None
     last = last_to_end(measurement)
-    assert set(last[: STEPS // BLOCKS].tolist()) == {0} and set(last[STEPS // BLOCKS :].tolist()) == {1}
+    assert set(last[: STEPS // BLOCKS].tolist()) == {0} and set(
+        last[STEPS // BLOCKS :].tolist()
+    ) == {1}
 
 
 def test_warm_up_counts_for_nothing(shared: Make) -> None:

@@ -8,18 +8,35 @@ from typing import Any
 
 import pytest
 
-from steptime.analysis.certificates import Certificate, certificates, certified, covering, remark, uncertified
+from steptime.analysis.certificates import (
+    Certificate,
+    certificates,
+    certified,
+    covering,
+    remark,
+    uncertified,
+)
 from steptime.analysis.compare import different_work, noted, stored
 from steptime.core.record import Attempt, Record
 
 Make = Callable[..., Attempt]
-ITEM = {"item": "gradients", "passed": True, "error": 1e-7, "bound": 1e-6, "share": 0.1, "weak": False, "where": "w[0]"}
+ITEM = {
+    "item": "gradients",
+    "passed": True,
+    "error": 1e-7,
+    "bound": 1e-6,
+    "share": 0.1,
+    "weak": False,
+    "where": "w[0]",
+}
 
 
 @pytest.fixture
 def measured(attempt_of: Make) -> Make:
     def make(framework: str = "pytorch", version: str = "2.13", **changes: Any) -> Attempt:
-        return attempt_of([1_000_000] * 40, framework=framework, software={framework: version}, **changes)
+        return attempt_of(
+            [1_000_000] * 40, framework=framework, software={framework: version}, **changes
+        )
 
     return make
 
@@ -29,14 +46,21 @@ def proof(measured: Make) -> Callable[..., Certificate]:
     def make(
         framework: str = "pytorch", *, passed: bool = True, covers: str = "training", **changes: Any
     ) -> Certificate:
-        found = {"version": "2.13", "covers": covers, "passed": passed, "items": [{**ITEM, "passed": passed}]}
+        found = {
+            "version": "2.13",
+            "covers": covers,
+            "passed": passed,
+            "items": [{**ITEM, "passed": passed}],
+        }
         base = measured(framework, **{"phase": "training", **changes})
         return certificates([replace(base, task="certify", findings={"certificate": found})])[0]
 
     return make
 
 
-def test_a_certificate_covers_the_same_lowering_whatever_the_batch(measured: Make, proof: Any) -> None:
+def test_a_certificate_covers_the_same_lowering_whatever_the_batch(
+    measured: Make, proof: Any
+) -> None:
     assert covering(measured(batch_size=512, threads=7), [proof()]) == proof()
 
 
@@ -48,7 +72,9 @@ def test_a_certificate_covers_the_same_lowering_whatever_the_batch(measured: Mak
     ],
     ids=str,
 )  # fmt: skip
-def test_any_other_lowering_needs_its_own(changes: dict[str, Any], measured: Make, proof: Any) -> None:
+def test_any_other_lowering_needs_its_own(
+    changes: dict[str, Any], measured: Make, proof: Any
+) -> None:
     assert covering(measured(**changes), [proof()]) is None
 
 
@@ -60,8 +86,12 @@ def test_another_board_needs_its_own(measured: Make, proof: Any) -> None:
     assert covering(measured(device="cuda:0", machine=boards[1]), [own]) is None
 
 
-@pytest.mark.parametrize(("phase", "covered"), [("inference", True), ("forward", False), ("training", False)])
-def test_one_for_inference_covers_nothing_else(phase: str, covered: bool, measured: Make, proof: Any) -> None:
+@pytest.mark.parametrize(
+    ("phase", "covered"), [("inference", True), ("forward", False), ("training", False)]
+)
+def test_one_for_inference_covers_nothing_else(
+    phase: str, covered: bool, measured: Make, proof: Any
+) -> None:
     assert bool(covering(measured(phase=phase), [proof(covers="inference")])) is covered
 
 
@@ -69,7 +99,9 @@ def test_the_optimizer_counts_in_training_alone(measured: Make, proof: Any) -> N
     assert covering(measured(phase="inference", optimizer="adam"), [proof()])
 
 
-def test_what_is_not_known_before_a_run_does_not_count_against_it(measured: Make, proof: Any) -> None:
+def test_what_is_not_known_before_a_run_does_not_count_against_it(
+    measured: Make, proof: Any
+) -> None:
     planned = replace(measured(device="cuda:0"), software={}, machine={})
     assert covering(planned, [proof(device="cuda:0", machine={"gpus": [{"name": "H200"}]})])
 
@@ -79,11 +111,16 @@ def test_the_newest_one_speaks(measured: Make, proof: Any) -> None:
     assert certified(measured(), [proof(passed=False), proof()]) == proof().id
 
 
-def test_two_frameworks_without_a_certificate_are_refused_with_the_command(measured: Make, proof: Any) -> None:
+def test_two_frameworks_without_a_certificate_are_refused_with_the_command(
+    measured: Make, proof: Any
+) -> None:
     why = different_work(measured(), measured("jax", mode="compiled"), [proof()])
     assert len(why) == 1
     assert "no certificate covers jax 2.13 compiled fp32 on cpu for training" in why[0]
-    assert "`steptime certify mnist-mlp --framework pytorch --framework jax --mode eager --mode compiled`" in why[0]
+    assert (
+        "`steptime certify mnist-mlp --framework pytorch --framework jax --mode eager --mode compiled`"
+        in why[0]
+    )
 
 
 def test_a_failed_certificate_is_named_with_its_item(measured: Make, proof: Any) -> None:
@@ -95,7 +132,9 @@ def test_two_certified_frameworks_are_compared_and_it_is_said(measured: Make, pr
     sides, known = (measured(), measured("jax")), [proof(), proof("jax")]
     assert different_work(*sides, known) == []
     found = noted(stored(*(Record(attempts=(side,)) for side in sides)), sides, known)
-    assert found.remarks[-1] == remark(*sides, known) and found.remarks[-1].startswith("certified: ")
+    assert found.remarks[-1] == remark(*sides, known) and found.remarks[-1].startswith(
+        "certified: "
+    )
 
 
 def test_one_framework_needs_no_certificate_and_says_nothing_of_it(measured: Make) -> None:
@@ -106,5 +145,9 @@ def test_one_framework_needs_no_certificate_and_says_nothing_of_it(measured: Mak
 
 
 def test_the_worst_item_is_the_one_nearest_to_its_bound(proof: Any) -> None:
-    items = ({**ITEM, "share": 0.3}, {**ITEM, "share": None, "item": "loss"}, {**ITEM, "share": 7.0})
+    items = (
+        {**ITEM, "share": 0.3},
+        {**ITEM, "share": None, "item": "loss"},
+        {**ITEM, "share": 7.0},
+    )
     assert replace(proof(), items=items).worst["item"] == "loss"

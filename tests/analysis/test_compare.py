@@ -30,7 +30,9 @@ CNN = ["aa_cnn_pinned_malloc_pinned_cpu", "aa_cnn_stock_malloc", "aa_cnn_stock_m
 MLP = "aa_mlp_stock_malloc"
 
 
-def verdicts(draw: Callable[[np.random.Generator], np.ndarray], protocol: Any, seed: int = 0) -> list[tuple[str, int]]:
+def verdicts(
+    draw: Callable[[np.random.Generator], np.ndarray], protocol: Any, seed: int = 0
+) -> list[tuple[str, int]]:
     """Words and numbers of pairs of many sessions that each end by the real rule."""
     dice, found = np.random.default_rng(seed), []
     for _ in range(SESSIONS):
@@ -44,7 +46,9 @@ def share(found: list[tuple[str, int]], *words: str) -> float:
     return float(np.mean([word in words for word, _ in found]))
 
 
-def replayed(bank: Make, file: str, metric: str, change: float = 1.0) -> Callable[[np.random.Generator], np.ndarray]:
+def replayed(
+    bank: Make, file: str, metric: str, change: float = 1.0
+) -> Callable[[np.random.Generator], np.ndarray]:
     """Pairs in random order; who of two identical workers is called B is decided by a coin, as the order is live."""
     blocks = np.log(bank(file)[metric])
     values = np.median(blocks[..., 1] - blocks[..., 0], axis=1)
@@ -54,7 +58,9 @@ def replayed(bank: Make, file: str, metric: str, change: float = 1.0) -> Callabl
 
 @pytest.mark.parametrize("metric", ["med", "cpu"])
 @pytest.mark.parametrize("file", [*CNN, MLP])
-def test_identical_workers_on_a_loud_machine_seldom_raise_an_alarm(file: str, metric: str, bank: Make) -> None:
+def test_identical_workers_on_a_loud_machine_seldom_raise_an_alarm(
+    file: str, metric: str, bank: Make
+) -> None:
     assert share(verdicts(replayed(bank, file, metric), REPLAYED), "faster", "slower") <= 0.05
 
 
@@ -68,7 +74,9 @@ def test_five_percent_are_found_in_cpu_time(bank: Make) -> None:
     assert share(verdicts(replayed(bank, CNN[0], "cpu", 1.05), REPLAYED), "slower") >= 0.95
 
 
-def law(name: str, spread: float, change: float = 0.0) -> Callable[[np.random.Generator], np.ndarray]:
+def law(
+    name: str, spread: float, change: float = 0.0
+) -> Callable[[np.random.Generator], np.ndarray]:
     def draw(dice: np.random.Generator) -> np.ndarray:
         noise = dice.standard_t(3, 27) / 3**0.5 if name == "t3" else dice.standard_normal(27)
         if name == "disturbed":
@@ -125,11 +133,16 @@ def test_a_verdict_is_looked_for_at_the_looks_only() -> None:
     assert not undecided(np.linspace(-1, 1, 27), STANDARD)
 
 
-def pair(word: str, attempt_of: Make, *, ratio: float = 1.05, seed: int = 0, **changes: Any) -> tuple[Any, Any]:
+def pair(
+    word: str, attempt_of: Make, *, ratio: float = 1.05, seed: int = 0, **changes: Any
+) -> tuple[Any, Any]:
     """Both feel the same slow drift, which is far larger than their difference."""
     dice = np.random.default_rng(seed)
     drift = np.repeat(np.exp(dice.normal(0, 0.3, 4)), 10)
-    a, b = (np.rint(1e6 * r * drift * np.exp(0.005 * dice.standard_normal(40))).astype(int) for r in (1.0, ratio))
+    a, b = (
+        np.rint(1e6 * r * drift * np.exp(0.005 * dice.standard_normal(40))).astype(int)
+        for r in (1.0, ratio)
+    )
     first = attempt_of(a, blocks=4, pair=word, id=f"a{word}", **changes)
     return first, attempt_of(b, blocks=4, pair=word, id=f"b{word}", **changes)
 
@@ -159,14 +172,19 @@ def test_what_is_invalid_decides_nothing(attempt_of: Make) -> None:
     assert found.remarks[0].startswith("invalid: recompiled")
 
 
-def test_stored_results_are_judged_weakly(record_of: Make, attempt_of: Make, times_of: Make) -> None:
+def test_stored_results_are_judged_weakly(
+    record_of: Make, attempt_of: Make, times_of: Make
+) -> None:
     a = record_of(1)
     slow = [attempt_of(times_of(p, centre_ns=1.5e6), process=p) for p in range(8)]
     slightly = [attempt_of(times_of(p, centre_ns=1.06e6), process=p) for p in range(8)]
     found = stored(a, Record(attempts=tuple(slow)))
     assert found.verdict.word == "likely slower" and "not_interleaved" in found.remarks
     assert stored(a, Record(attempts=tuple(slightly))).verdict.word == "inconclusive"
-    assert stored(a, Record(attempts=tuple(slightly)), session_sd=0.001).verdict.word == "likely slower"
+    assert (
+        stored(a, Record(attempts=tuple(slightly)), session_sd=0.001).verdict.word
+        == "likely slower"
+    )
 
 
 def test_too_few_stored_processes_decide_nothing(record_of: Make) -> None:
@@ -204,7 +222,9 @@ def test_work_can_be_asked_about_before_it_is_measured(record_of: Make) -> None:
         ("invalid", {"compilations": 2}),
     ],
 )
-def test_different_work_is_refused_with_the_reason(word: str, changes: dict[str, Any], record_of: Make) -> None:
+def test_different_work_is_refused_with_the_reason(
+    word: str, changes: dict[str, Any], record_of: Make
+) -> None:
     a, b = record_of(1).last, record_of(2, **changes).last
     assert word in " ".join(different_work(a, b))
 
@@ -227,12 +247,21 @@ def turning(attempt_of: Make, *, inside: float, outside: float, pairs: int = 6) 
 
 
 def test_a_machine_that_changes_from_block_to_block_gets_more_blocks(attempt_of: Make) -> None:
-    assert block_pairs(turning(attempt_of, inside=0.2, outside=0.0), STANDARD) == STANDARD.pair_blocks_most
+    assert (
+        block_pairs(turning(attempt_of, inside=0.2, outside=0.0), STANDARD)
+        == STANDARD.pair_blocks_most
+    )
 
 
 def test_workers_that_differ_from_pair_to_pair_get_more_pairs_instead(attempt_of: Make) -> None:
-    assert block_pairs(turning(attempt_of, inside=0.001, outside=0.05), STANDARD) == STANDARD.pair_blocks
+    assert (
+        block_pairs(turning(attempt_of, inside=0.001, outside=0.05), STANDARD)
+        == STANDARD.pair_blocks
+    )
 
 
 def test_the_first_pairs_take_the_protocols_number_of_turns(attempt_of: Make) -> None:
-    assert block_pairs(turning(attempt_of, inside=0.2, outside=0.0, pairs=2), STANDARD) == STANDARD.pair_blocks
+    assert (
+        block_pairs(turning(attempt_of, inside=0.2, outside=0.0, pairs=2), STANDARD)
+        == STANDARD.pair_blocks
+    )

@@ -11,7 +11,9 @@ from steptime.core.record import Record
 Make = Callable[..., Record]
 
 
-def found(kind: str = "nvme", cache: str = "warm", asked: str = "warm", **told: Any) -> dict[str, Any]:
+def found(
+    kind: str = "nvme", cache: str = "warm", asked: str = "warm", **told: Any
+) -> dict[str, Any]:
     pages = {"asked": asked, "found": cache}
     on = {"kind": kind, "file_system": "ext4", "device": "nvme0n1"}
     return {"data": {"on": on, "page_cache": pages, "bytes_per_step": 4096, "prefetch": 0, **told}}
@@ -19,9 +21,16 @@ def found(kind: str = "nvme", cache: str = "warm", asked: str = "warm", **told: 
 
 @pytest.mark.parametrize(
     "kind, word",
-    [("dram", "real in DRAM"), ("ssd", "real on SSD"), ("network", "real in a network directory"), ("unknown", "real")],
+    [
+        ("dram", "real in DRAM"),
+        ("ssd", "real on SSD"),
+        ("network", "real in a network directory"),
+        ("unknown", "real"),
+    ],
 )
-def test_real_data_are_named_by_what_they_were_found_on(record_of: Make, kind: str, word: str) -> None:
+def test_real_data_are_named_by_what_they_were_found_on(
+    record_of: Make, kind: str, word: str
+) -> None:
     assert data_type(record_of(processes=1, data="real", findings=found(kind))) == word
 
 
@@ -31,23 +40,38 @@ def test_synthetic_data_are_named_by_where_they_lie(record_of: Make) -> None:
 
 
 def test_a_cold_cache_and_a_tier_are_told_apart(record_of: Make) -> None:
-    record = record_of(processes=1, data="real", staging="scratch", page_cache="cold", findings=found("disk", "cold"))
+    record = record_of(
+        processes=1,
+        data="real",
+        staging="scratch",
+        page_cache="cold",
+        findings=found("disk", "cold"),
+    )
     assert data_type(record) == "real on disk, cold (scratch)"
 
 
 def test_a_process_that_found_out_nothing_is_just_real(record_of: Make) -> None:
-    assert data_type(record_of(processes=1, data="real")) == "real" and sentence(record_of(processes=1)) == ""
+    assert (
+        data_type(record_of(processes=1, data="real")) == "real"
+        and sentence(record_of(processes=1)) == ""
+    )
 
 
 def test_the_sentence_says_when_the_cache_was_not_as_asked(record_of: Make) -> None:
     record = record_of(processes=1, data="real", findings=found("dram", "warm", "cold", prefetch=2))
-    wanted = (
-        "real in DRAM [ext4, nvme0n1], 4 KiB a step, 2 kept ready by a thread; page cache warm, though cold was asked"
-    )
+    wanted = "real in DRAM [ext4, nvme0n1], 4 KiB a step, 2 kept ready by a thread; page cache warm, though cold was asked"
     assert sentence(record) == f"{wanted} for"
 
 
 def test_staging_is_told_with_its_rate(record_of: Make) -> None:
-    told = {"bytes": 1 << 20, "bytes_per_second": 2.0 * (1 << 20), "tier": "local", "on": {"kind": "nvme"}}
-    assert staging(record_of(processes=1, findings={"staging": told})) == "1 MiB copied to local (nvme) at 2 MiB/s"
+    told = {
+        "bytes": 1 << 20,
+        "bytes_per_second": 2.0 * (1 << 20),
+        "tier": "local",
+        "on": {"kind": "nvme"},
+    }
+    assert (
+        staging(record_of(processes=1, findings={"staging": told}))
+        == "1 MiB copied to local (nvme) at 2 MiB/s"
+    )
     assert staging(record_of(processes=1)) == ""

@@ -14,7 +14,13 @@ from steptime.core.record import Record
 
 Make = Callable[..., Any]
 SEEDS = range(20)
-CALM = {"governor": "performance", "turbo": False, "virtualised": None, "smt_shared": False, "other_gpu_processes": 0}
+CALM = {
+    "governor": "performance",
+    "turbo": False,
+    "virtualised": None,
+    "smt_shared": False,
+    "other_gpu_processes": 0,
+}
 
 
 def names(record: Record) -> set[str]:
@@ -29,7 +35,10 @@ def test_clean_runs_raise_nothing(record_of: Make) -> None:
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        ("unsynchronised", {"checks": {"closure": 0.9, "closure_median": 0.9, "closure_violations": 1.0}}),
+        (
+            "unsynchronised",
+            {"checks": {"closure": 0.9, "closure_median": 0.9, "closure_violations": 1.0}},
+        ),
         ("unsynchronised", {"checks": {"drain_share_violations": 0.9}}),
         ("unsynchronised", {"checks": {"forced_share": 0.4}}),
         ("no_steady_state", {"steady": False}),
@@ -55,25 +64,36 @@ def test_clean_runs_raise_nothing(record_of: Make) -> None:
         ("governor", {"machine": {"health": {**CALM, "governor": "powersave"}}}),
         ("turbo", {"machine": {"health": {**CALM, "turbo": True}}}),
         ("smt_shared", {"machine": {"health": {**CALM, "smt_shared": True}}}),
-        ("other_gpu_process", {"device": "cuda:0", "machine": {"health": {**CALM, "other_gpu_processes": 2}}}),
+        (
+            "other_gpu_process",
+            {"device": "cuda:0", "machine": {"health": {**CALM, "other_gpu_processes": 2}}},
+        ),
         ("target_missed", {"protocol": replace(profile("standard"), target=0.0001)}),
     ],
 )
-def test_an_injected_fault_raises_its_flag(name: str, changes: dict[str, Any], record_of: Make) -> None:
+def test_an_injected_fault_raises_its_flag(
+    name: str, changes: dict[str, Any], record_of: Make
+) -> None:
     assert name in names(record_of(1, **changes))
     assert name not in names(record_of(1))
 
 
-@pytest.mark.parametrize(("blocks", "share", "raised"), [(2, 0.5, False), (2, 1.0, True), (10, 0.3, True)])
+@pytest.mark.parametrize(
+    ("blocks", "share", "raised"), [(2, 0.5, False), (2, 1.0, True), (10, 0.3, True)]
+)
 def test_one_block_that_was_disturbed_is_no_sign_of_work_that_is_not_waited_for(
     blocks: int, share: float, raised: bool, attempt_of: Make, times_of: Make
 ) -> None:
-    attempt = attempt_of(times_of(1, steps=40), blocks=blocks, checks={"drain_share_violations": share})
+    attempt = attempt_of(
+        times_of(1, steps=40), blocks=blocks, checks={"drain_share_violations": share}
+    )
     found = {flag.name for flag in flags(processes([attempt]))}
     assert ("unsynchronised" in found) == raised
 
 
-def injected(shape: Callable[[int], np.ndarray], seed: int, record_of: Make, attempt_of: Make) -> Record:
+def injected(
+    shape: Callable[[int], np.ndarray], seed: int, record_of: Make, attempt_of: Make
+) -> Record:
     """The clean run of this seed with the times of each process changed."""
     made = []
     for process, attempt in enumerate(record_of(seed).attempts):
@@ -101,12 +121,18 @@ def test_a_disturbed_course_raises_its_flag_in_nearly_all_runs(
 
 
 def test_a_level_shift_is_given_with_its_place(record_of: Make, attempt_of: Make) -> None:
-    record = injected(lambda process: np.where(np.arange(200) < 120, 1, 1.1), 1, record_of, attempt_of)
-    evidence = next(flag.evidence for flag in flags(processes(record.attempts)) if flag.name == "level_shift")
+    record = injected(
+        lambda process: np.where(np.arange(200) < 120, 1, 1.1), 1, record_of, attempt_of
+    )
+    evidence = next(
+        flag.evidence for flag in flags(processes(record.attempts)) if flag.name == "level_shift"
+    )
     assert evidence.startswith("8 of 8 processes") and "at sample 120, 0.1" in evidence
 
 
-@pytest.mark.parametrize(("count", "name"), [(1, "one_process"), (3, "few_processes"), (5, "few_processes")])
+@pytest.mark.parametrize(
+    ("count", "name"), [(1, "one_process"), (3, "few_processes"), (5, "few_processes")]
+)
 def test_few_processes_limit_the_claims(count: int, name: str, record_of: Make) -> None:
     assert names(record_of(processes=count)) >= {name}
     assert not names(record_of(processes=6)) & {"one_process", "few_processes"}
@@ -119,7 +145,9 @@ def test_the_clock_of_the_gpu_falling_is_throttling(attempt_of: Make, times_of: 
     assert "throttled" not in names(Record(attempts=tuple(fast)))
 
 
-def test_one_unsteady_process_of_eight_is_noise_and_half_of_them_invalid(record_of: Make, attempt_of: Make) -> None:
+def test_one_unsteady_process_of_eight_is_noise_and_half_of_them_invalid(
+    record_of: Make, attempt_of: Make
+) -> None:
     unsteady = tuple(record_of(3, steady=False).attempts)
     steady = tuple(record_of(4).attempts)
     one = flags(processes((*steady[:7], unsteady[0])))
@@ -135,7 +163,14 @@ def test_missing_percentiles_are_named_and_grouped_samples_have_none(record_of: 
 
 
 def test_side_channels_that_a_system_lacks_raise_nothing(record_of: Make) -> None:
-    silent = {"queue_ns": None, "pressure": None, "swap_ins": None, "steal_share": None, "clock": {}, "machine": {}}
+    silent = {
+        "queue_ns": None,
+        "pressure": None,
+        "swap_ins": None,
+        "steal_share": None,
+        "clock": {},
+        "machine": {},
+    }
     assert names(record_of(1, **silent)) == names(record_of(1))
 
 
@@ -154,7 +189,9 @@ def test_every_rule_has_a_known_level() -> None:
         (["noisy", "invalid"], 12, "X"),
     ],
 )
-def test_the_grade_follows_from_the_heaviest_doubt(levels: list[str], count: int, expected: str) -> None:
+def test_the_grade_follows_from_the_heaviest_doubt(
+    levels: list[str], count: int, expected: str
+) -> None:
     assert grade([Flag("some", level, "why") for level in levels], count) == expected
 
 

@@ -11,7 +11,12 @@ from steptime.core.foreign import ForeignRun
 def run(place: str, devices: int, throughput: float, **changes: Any) -> ForeignRun:
     dimensions = {"model": "bert", "device": "H200", "devices": devices, **changes}
     return ForeignRun(
-        source="s", original="o", file="f", place=place, dimensions=dimensions, metrics={"throughput": throughput}
+        source="s",
+        original="o",
+        file="f",
+        place=place,
+        dimensions=dimensions,
+        metrics={"throughput": throughput},
     )
 
 
@@ -28,7 +33,9 @@ def test_a_device_is_known_however_it_is_spelt(name: str, teraflops: float) -> N
     assert device is not None and device.peak("fp16") == pytest.approx(teraflops * 1e12)
 
 
-@pytest.mark.parametrize("name", ["", "Xeon Gold 6140", "TPU v4", "RTX A1000", "Graphics Device", "A4000", "M4000"])
+@pytest.mark.parametrize(
+    "name", ["", "Xeon Gold 6140", "TPU v4", "RTX A1000", "Graphics Device", "A4000", "M4000"]
+)
 def test_other_devices_are_not_taken_for_them(name: str) -> None:
     assert device_of(name) is None
 
@@ -50,8 +57,16 @@ def test_more_arithmetic_than_the_device_can_do() -> None:
     ("threads", "flags", "sold_teraflops"),
     [
         (2, ["avx", "avx2", "fma"], {"fp32": 0.118}),  # two cores of an EPYC 7003 at 3.7 GHz
-        (384, ["avx", "avx2", "avx512f", "avx512_bf16", "avx512_vnni"], {"fp32": 45.5, "bf16": 91, "int8": 182}),
-        (48, ["avx", "avx512f", "amx_bf16", "amx_int8"], {"bf16": 187, "int8": 374}),  # of 48 cores at 3.8 GHz
+        (
+            384,
+            ["avx", "avx2", "avx512f", "avx512_bf16", "avx512_vnni"],
+            {"fp32": 45.5, "bf16": 91, "int8": 182},
+        ),
+        (
+            48,
+            ["avx", "avx512f", "amx_bf16", "amx_int8"],
+            {"bf16": 187, "int8": 374},
+        ),  # of 48 cores at 3.8 GHz
     ],
 )
 def test_no_processor_that_is_sold_passes_the_bound(
@@ -60,12 +75,19 @@ def test_no_processor_that_is_sold_passes_the_bound(
     device = processor({"threads": threads, "vector_flags": flags})
     for precision, teraflops in sold_teraflops.items():
         assert implausible({"precision": precision}, {"flops": teraflops * 1e12}, device) == ""
-        assert "on what can do" in implausible({"precision": precision}, {"flops": 10 * teraflops * 1e12}, device)
+        assert "on what can do" in implausible(
+            {"precision": precision}, {"flops": 10 * teraflops * 1e12}, device
+        )
 
 
 @pytest.mark.parametrize(
     "machine",
-    [{}, {"threads": None, "vector_flags": ["avx"]}, {"threads": 8}, {"threads": 64, "vector_flags": ["asimd", "sve"]}],
+    [
+        {},
+        {"threads": None, "vector_flags": ["avx"]},
+        {"threads": 8},
+        {"threads": 64, "vector_flags": ["asimd", "sve"]},
+    ],
 )
 def test_a_processor_of_which_little_is_known_has_no_bound(machine: dict[str, Any]) -> None:
     assert processor(machine) is None and implausible({}, {"flops": 1e18}, None) == ""
@@ -83,7 +105,9 @@ def test_more_bytes_than_the_memory_can_move() -> None:
 
 
 def test_shares_and_signs() -> None:
-    assert implausible({}, {"accuracy": 1.0}) == "" and "is over 1" in implausible({}, {"accuracy": 76.1})
+    assert implausible({}, {"accuracy": 1.0}) == "" and "is over 1" in implausible(
+        {}, {"accuracy": 76.1}
+    )
     assert implausible({}, {"throughput": -3.0}) == "throughput is negative: -3"
     assert implausible({}, {"loss": -3.0}) == ""
 

@@ -7,7 +7,11 @@ from hypothesis import strategies as st
 
 from steptime.analysis.quantiles import bound, deviation, median, percentile, steps_needed
 
-ROWS = st.lists(st.floats(0, 100) | st.integers(0, 5).map(float), min_size=1, max_size=40).map(sorted).map(np.array)
+ROWS = (
+    st.lists(st.floats(0, 100) | st.integers(0, 5).map(float), min_size=1, max_size=40)
+    .map(sorted)
+    .map(np.array)
+)
 
 
 @settings(max_examples=300, deadline=None)
@@ -23,7 +27,9 @@ def test_percentiles_are_those_of_numpy(row: np.ndarray, percent: float) -> None
     assert percentile(row, percent) == pytest.approx(np.percentile(row, percent))
 
 
-@pytest.mark.parametrize(("percent", "steps"), [(95, 59), (99, 299), (99.9, 2995), (5, 59), (100, 1)])
+@pytest.mark.parametrize(
+    ("percent", "steps"), [(95, 59), (99, 299), (99.9, 2995), (5, 59), (100, 1)]
+)
 def test_a_percentile_needs_as_many_steps_as_the_method_says(percent: float, steps: int) -> None:
     assert steps_needed(percent) == steps
 
@@ -38,5 +44,7 @@ def test_a_percentile_of_just_enough_steps_is_bounded_by_the_largest() -> None:
 def test_the_bound_lies_beyond_the_true_percentile_in_95_percent(percent: float) -> None:
     dice = np.random.default_rng(3)
     found = [bound(np.sort(dice.random(700)), percent) for _ in range(2000)]
-    beyond = np.mean([value > percent / 100 if percent >= 50 else value < percent / 100 for value in found])
+    beyond = np.mean(
+        [value > percent / 100 if percent >= 50 else value < percent / 100 for value in found]
+    )
     assert 0.94 <= beyond <= 0.98

@@ -27,7 +27,12 @@ def record(attempt_of: Make, times_of: Make) -> Record:
         times = times_of(process, steps=400)
         times[:30] *= 4
         times[37 * (process + 1)] *= 6
-        side = {"faults": 7 * process, "queue_ns": 90_000 + process, "cpu_ns": 19_000_000, "switches": process}
+        side = {
+            "faults": 7 * process,
+            "queue_ns": 90_000 + process,
+            "cpu_ns": 19_000_000,
+            "switches": process,
+        }
         made.append(attempt_of(times, cut=30, process=process, id=str(process), blocks=20, **side))
     return Record(attempts=tuple(made))
 
@@ -48,7 +53,9 @@ def recomputed(record: Record) -> dict[str, Any]:
     reach = (
         2.6082961647460112 * plain.stdev(means) / math.sqrt(8)
     )  # Student's t for 7 degrees of freedom, 3.5 % two-sided
-    kept_blocks = [b for a in record.attempts for b in a.measurement.blocks[2:]]  # 20 samples each: 30 cuts two
+    kept_blocks = [
+        b for a in record.attempts for b in a.measurement.blocks[2:]
+    ]  # 20 samples each: 30 cuts two
     kept_steps = 8 * 18 * 20
     centre = plain.median(walsh)
     return {
@@ -101,7 +108,11 @@ def outlier_mark(row: list[float]) -> float:
 
 def test_every_statistic_can_be_recomputed_from_the_raw_samples(record: Record) -> None:
     found = json.loads(json.dumps(result(record).to_dict()))
-    typical, mean, numbers = found["typical_time_seconds"], found["mean_time_seconds"], found["speed_numbers"]
+    typical, mean, numbers = (
+        found["typical_time_seconds"],
+        found["mean_time_seconds"],
+        found["speed_numbers"],
+    )
     shown = {
         "typical": typical["value"],
         "typical_low": typical["low"],
@@ -142,7 +153,9 @@ def test_the_uncertainty_ratio_says_how_far_independent_steps_mislead(record: Re
     found = result(record)
     speed = found.mean_throughput.per_device["images"]
     half = (speed.high - speed.low) / 2  # type: ignore[operator]
-    assert found.uncertainty_ratio == pytest.approx(half / 1.96 / found.speed_numbers.speed_uncertainty)
+    assert found.uncertainty_ratio == pytest.approx(
+        half / 1.96 / found.speed_numbers.speed_uncertainty
+    )
 
 
 def test_the_headline_says_value_width_and_grade(record_of: Make) -> None:
@@ -153,19 +166,26 @@ def test_the_headline_says_value_width_and_grade(record_of: Make) -> None:
 def test_one_process_claims_no_more_than_its_own_run(record_of: Make) -> None:
     found = result(record_of(processes=1, protocol=profile("single")))
     assert found.typical_time_seconds.low is None
-    assert found.mean_time_seconds.claim == "within this run" and found.mean_time_seconds.low is not None
+    assert (
+        found.mean_time_seconds.claim == "within this run"
+        and found.mean_time_seconds.low is not None
+    )
     assert found.uncertainty_ratio is None
     assert "ms (no interval: too few processes, 1 process), grade C: one_process" in found.headline
 
 
-def test_a_wild_process_makes_the_mean_doubtful(record_of: Make, attempt_of: Make, times_of: Make) -> None:
+def test_a_wild_process_makes_the_mean_doubtful(
+    record_of: Make, attempt_of: Make, times_of: Make
+) -> None:
     wild = attempt_of(times_of(9, centre_ns=2e6), process=8, id="wild")
     found = result(Record(attempts=(*record_of(1).attempts, wild)))
     assert found.mean_time_seconds.claim.endswith("disturbed: may be optimistic")
     assert result(record_of(1)).mean_time_seconds.claim == "95 % across processes"
 
 
-def test_both_numbers_are_shown_where_a_process_is_set_aside(record_of: Make, attempt_of: Make, times_of: Make) -> None:
+def test_both_numbers_are_shown_where_a_process_is_set_aside(
+    record_of: Make, attempt_of: Make, times_of: Make
+) -> None:
     swapped = attempt_of(times_of(9, centre_ns=2e6), process=8, id="swapped", swap_ins=9)
     found = result(Record(attempts=(*record_of(1).attempts, swapped)))
     assert found.set_aside == {"swapped": "90 pages were read back from swap"}
@@ -177,7 +197,9 @@ def test_both_numbers_are_shown_where_a_process_is_set_aside(record_of: Make, at
 
 def test_grouped_samples_are_divided_and_have_no_percentiles(record_of: Make) -> None:
     single, grouped = result(record_of(1)), result(record_of(1, group=4))
-    assert grouped.typical_time_seconds.value == pytest.approx(single.typical_time_seconds.value / 4)
+    assert grouped.typical_time_seconds.value == pytest.approx(
+        single.typical_time_seconds.value / 4
+    )
     assert (grouped.steps, grouped.samples, grouped.percentiles_seconds) == (6400, 1600, ())
 
 
@@ -198,7 +220,9 @@ def test_start_up_and_memory_are_told(record_of: Make) -> None:
 
 
 def test_a_failure_has_no_result(record_of: Make) -> None:
-    failed = replace(record_of().last, measurement=None, failure=Failure(cause="crashed", reason="x"))
+    failed = replace(
+        record_of().last, measurement=None, failure=Failure(cause="crashed", reason="x")
+    )
     with pytest.raises(SteptimeError, match="no measurement \\(crashed\\)"):
         result(Record(attempts=(failed,)))
 
@@ -206,7 +230,10 @@ def test_a_failure_has_no_result(record_of: Make) -> None:
 def test_millions_of_samples_need_little_memory(attempt_of: Make, times_of: Make) -> None:
     """A tenth of 36 × 10⁶, for which the goal is 1 GB; three times its share."""
     times = [times_of(process, steps=100_000, centre_ns=64_000) for process in range(36)]
-    attempts = [attempt_of(row, process=process, id=str(process), blocks=120) for process, row in enumerate(times)]
+    attempts = [
+        attempt_of(row, process=process, id=str(process), blocks=120)
+        for process, row in enumerate(times)
+    ]
     result(Record(attempts=(attempts[0],)))  # imports and tables
     tracemalloc.start()
     result(Record(attempts=tuple(attempts)))
@@ -218,7 +245,11 @@ def test_millions_of_samples_need_little_memory(attempt_of: Make, times_of: Make
 
 def test_ranks_have_rates_per_device_and_together(record_of: Make) -> None:
     shared = {"exchange": "allreduce", "devices": 4}
-    found = result(record_of(**shared, network={"unit": "images", "units_per_step": {"images": 128}}))
-    alone, together = (getattr(found.throughput, word)["images"].value for word in ("per_device", "aggregate"))
+    found = result(
+        record_of(**shared, network={"unit": "images", "units_per_step": {"images": 128}})
+    )
+    alone, together = (
+        getattr(found.throughput, word)["images"].value for word in ("per_device", "aggregate")
+    )
     assert found.throughput.devices == 4 and together == pytest.approx(4 * alone)
     assert together == pytest.approx(128 / found.typical_time_seconds.value)

@@ -99,7 +99,9 @@ def test_outliers_are_counted_against_their_own_process(attempt_of: Make, times_
     assert statistics.outlier_share(processes([attempt_of(quick), attempt_of(slow)])) == 1 / 200
 
 
-def test_the_slowest_steps_come_with_their_blocks_evidence(attempt_of: Make, times_of: Make) -> None:
+def test_the_slowest_steps_come_with_their_blocks_evidence(
+    attempt_of: Make, times_of: Make
+) -> None:
     times = times_of(1, steps=100)
     times[42] *= 9
     found = statistics.slowest(processes([attempt_of(times, cut=10, gc_ns=5_000_000)]))

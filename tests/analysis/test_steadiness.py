@@ -26,7 +26,15 @@ def test_a_ramp_is_a_drift_of_its_size() -> None:
 
 def test_a_step_in_the_middle_is_found_at_its_place() -> None:
     trends = [level_shift(noise(seed) * np.where(np.arange(30) < 12, 1, 1.1)) for seed in SEEDS]
-    assert np.mean([trend is not None and trend.p < 0.01 and abs(trend.place - 12) <= 1 for trend in trends]) >= 0.95
+    assert (
+        np.mean(
+            [
+                trend is not None and trend.p < 0.01 and abs(trend.place - 12) <= 1
+                for trend in trends
+            ]
+        )
+        >= 0.95
+    )
     assert np.median([trend.change for trend in trends if trend]) == pytest.approx(0.1, abs=0.01)
 
 

@@ -10,7 +10,14 @@ from scipy.signal import lfilter
 
 from steptime.analysis import intervals
 from steptime.analysis.process import processes
-from steptime.analysis.stopping import looks, next_protocol, set_aside, steps_per_process, stops, wants_more
+from steptime.analysis.stopping import (
+    looks,
+    next_protocol,
+    set_aside,
+    steps_per_process,
+    stops,
+    wants_more,
+)
 from steptime.core.protocol import Protocol, profile
 from steptime.core.record import Failure, Record
 
@@ -27,7 +34,9 @@ def simulated(law: str, spread: float, seed: int) -> tuple[np.ndarray, np.ndarra
     if law == "disturbed":
         effect *= np.where(dice.random(shape) < 0.1, 1.1 + 0.1 * dice.random(shape), 1)
     wobble = lfilter([0.8 * 0.03], [1, -0.6], dice.standard_normal((*shape, STEPS)))
-    outliers = 1 + np.where(dice.random(wobble.shape) < 0.02, dice.exponential(0.3, wobble.shape), 0)
+    outliers = 1 + np.where(
+        dice.random(wobble.shape) < 0.02, dice.exponential(0.3, wobble.shape), 0
+    )
     steps = effect[..., None] * (1 + wobble) * outliers
     return np.median(steps, axis=2), steps.mean(axis=2)
 
@@ -42,8 +51,12 @@ def stopping_places(medians: np.ndarray, protocol: Protocol) -> Iterator[int]:
         yield next(count for count in range(1, MOST + 1) if stops(row[:count], protocol))
 
 
-def coverage(rows: np.ndarray, places: list[int], truth: float, interval: Callable[..., Any]) -> float:
-    found = [interval(row[:place], STANDARD.look_alpha) for row, place in zip(rows, places, strict=True)]
+def coverage(
+    rows: np.ndarray, places: list[int], truth: float, interval: Callable[..., Any]
+) -> float:
+    found = [
+        interval(row[:place], STANDARD.look_alpha) for row, place in zip(rows, places, strict=True)
+    ]
     return float(np.mean([one.low <= truth <= one.high for one in found]))
 
 
@@ -67,13 +80,17 @@ def test_looking_after_every_process_from_three_on_breaks_the_promise() -> None:
     hits = 0
     for row in means[:1000]:
         found = (intervals.student(row[:count], 0.05) for count in range(3, MOST + 1))
-        first = next((one for one in found if one and one.half_width <= 0.01), intervals.student(row, 0.05))
+        first = next(
+            (one for one in found if one and one.half_width <= 0.01), intervals.student(row, 0.05)
+        )
         hits += first is not None and first.low <= means.mean() <= first.high
     assert hits / 1000 < 0.92
 
 
 @pytest.mark.parametrize("name", ["cnn_train_t1", "mlp_infer_t1"])
-def test_on_a_recorded_loud_machine_the_promise_is_kept_and_naive_rules_break_it(name: str, bank: Make) -> None:
+def test_on_a_recorded_loud_machine_the_promise_is_kept_and_naive_rules_break_it(
+    name: str, bank: Make
+) -> None:
     steps = bank("bank_loud")[f"{name}_dt_us_x10"][:, 40:].astype(float)
     medians, means, dice = np.median(steps, axis=1), steps.mean(axis=1), np.random.default_rng(4)
     typical, mean = intervals.typical(medians), means.mean()
@@ -126,7 +143,9 @@ def test_the_budget_ends_a_case_but_never_below_the_least_number() -> None:
 
 def test_real_elapsed_time_counts_towards_the_budget(record_of: Make) -> None:
     record = record_of(processes=7)
-    longer = tuple(replace(attempt, ended="2026-01-01T00:00:20+00:00") for attempt in record.attempts)
+    longer = tuple(
+        replace(attempt, ended="2026-01-01T00:00:20+00:00") for attempt in record.attempts
+    )
     assert wants_more(record)
     assert not wants_more(Record(attempts=longer))
 
@@ -138,14 +157,20 @@ def test_a_fixed_number_of_processes_is_just_that(name: str, count: int, record_
     assert count == 1 or wants_more(Record(attempts=record.attempts[:-1]))
 
 
-@pytest.mark.parametrize("cause", ["unsupported", "out_of_memory", "not_installed", "cancelled", "timed_out"])
+@pytest.mark.parametrize(
+    "cause", ["unsupported", "out_of_memory", "not_installed", "cancelled", "timed_out"]
+)
 def test_a_failure_that_would_come_again_ends_the_case(cause: str, record_of: Make) -> None:
-    failed = replace(record_of(processes=1).last, measurement=None, failure=Failure(cause=cause, reason=""))
+    failed = replace(
+        record_of(processes=1).last, measurement=None, failure=Failure(cause=cause, reason="")
+    )
     assert not wants_more(Record(attempts=(failed,)))
 
 
 def test_a_crash_is_tried_once_more(record_of: Make) -> None:
-    crashed = replace(record_of(processes=1).last, measurement=None, failure=Failure(cause="crashed", reason=""))
+    crashed = replace(
+        record_of(processes=1).last, measurement=None, failure=Failure(cause="crashed", reason="")
+    )
     assert wants_more(Record(attempts=(crashed,)))
     assert not wants_more(Record(attempts=(crashed, crashed)))
 
@@ -154,9 +179,13 @@ def test_nothing_yet_wants_more() -> None:
     assert wants_more(Record())
 
 
-def test_later_processes_start_from_the_largest_cut(record_of: Make, attempt_of: Make, times_of: Make) -> None:
+def test_later_processes_start_from_the_largest_cut(
+    record_of: Make, attempt_of: Make, times_of: Make
+) -> None:
     late = attempt_of(times_of(3), cut=30, process=1)
-    assert next_protocol(Record(attempts=(*record_of(processes=1).attempts, late))).warmup_start == 30
+    assert (
+        next_protocol(Record(attempts=(*record_of(processes=1).attempts, late))).warmup_start == 30
+    )
 
 
 def test_the_pilot_decides_once_how_long_a_process_measures(record_of: Make) -> None:
@@ -164,7 +193,9 @@ def test_the_pilot_decides_once_how_long_a_process_measures(record_of: Make) -> 
     assert next_protocol(Record(attempts=record.attempts[:2])).steps == 0
     steps = next_protocol(Record(attempts=record.attempts[:3])).steps
     assert steps >= 500  # half a second of millisecond steps
-    decided = tuple(replace(attempt, protocol=replace(STANDARD, steps=77)) for attempt in record.attempts)
+    decided = tuple(
+        replace(attempt, protocol=replace(STANDARD, steps=77)) for attempt in record.attempts
+    )
     assert next_protocol(Record(attempts=decided)).steps == 77
 
 
@@ -176,7 +207,12 @@ def test_where_only_steps_vary_a_process_measures_three_times_its_start(attempt_
 
 
 def test_where_only_processes_vary_the_least_is_enough(attempt_of: Make) -> None:
-    pilot = processes([attempt_of([1_000_000 + 100_000 * p + i % 2 for i in range(200)], process=p) for p in range(3)])
+    pilot = processes(
+        [
+            attempt_of([1_000_000 + 100_000 * p + i % 2 for i in range(200)], process=p)
+            for p in range(3)
+        ]
+    )
     assert steps_per_process(pilot, STANDARD) == pytest.approx(500, rel=0.2)
 
 
@@ -185,13 +221,17 @@ def test_repetitions_go_where_the_variance_is(attempt_of: Make) -> None:
     dice = np.random.default_rng(0)
     protocol = replace(STANDARD, least_seconds=0.1)
     pilot = [
-        attempt_of(np.rint(1e6 + 2e3 * (p - 1) + 1e4 * dice.standard_normal(200)).astype(int), process=p)
+        attempt_of(
+            np.rint(1e6 + 2e3 * (p - 1) + 1e4 * dice.standard_normal(200)).astype(int), process=p
+        )
         for p in range(3)
     ]
     assert 150 <= steps_per_process(processes(pilot), protocol) <= 700
 
 
-def test_a_process_is_set_aside_only_on_evidence_other_than_its_time(attempt_of: Make, times_of: Make) -> None:
+def test_a_process_is_set_aside_only_on_evidence_other_than_its_time(
+    attempt_of: Make, times_of: Make
+) -> None:
     calm = [attempt_of(times_of(p), process=p, id=str(p)) for p in range(6)]
     slow = attempt_of(times_of(7, centre_ns=9e6), process=6, id="slow")
     swapped = attempt_of(times_of(8), process=7, id="swapped", swap_ins=3)

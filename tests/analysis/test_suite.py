@@ -43,7 +43,10 @@ def session_of(
 ) -> list[Record]:
     """A case for each batch size; those of 1 are slower by this factor."""
     return [
-        make(seed + size, mode=mode, batch_size=size, centre_ns=1e6 * (slower if size == 1 else 1.0)) for size in sizes
+        make(
+            seed + size, mode=mode, batch_size=size, centre_ns=1e6 * (slower if size == 1 else 1.0)
+        )
+        for size in sizes
     ]
 
 
@@ -51,18 +54,27 @@ def session_of(
 def make(attempt_of: Callable[..., Any], times_of: Callable[..., Any]) -> Callable[..., Record]:
     def record(seed: int, *, centre_ns: float, processes: int = 8, **settings: Any) -> Record:
         times = (times_of(100 * seed + p, centre_ns=centre_ns) for p in range(processes))
-        return Record(attempts=tuple(attempt_of(row, process=p, id=str(p), **settings) for p, row in enumerate(times)))
+        return Record(
+            attempts=tuple(
+                attempt_of(row, process=p, id=str(p), **settings) for p, row in enumerate(times)
+            )
+        )
 
     return record
 
 
 def test_cases_are_matched_by_all_but_what_is_compared(make: Callable[..., Record]) -> None:
-    pairs = matched(session_of(make, 1, "eager", (1, 8, 32)), session_of(make, 50, "compiled", (8, 32, 64)))
+    pairs = matched(
+        session_of(make, 1, "eager", (1, 8, 32)), session_of(make, 50, "compiled", (8, 32, 64))
+    )
     assert [(a.case.batch_size, b.case.batch_size) for a, b in pairs] == [(8, 8), (32, 32)]
 
 
 def test_equal_plans_are_matched_case_by_case(make: Callable[..., Record]) -> None:
-    assert len(matched(session_of(make, 1, "eager", (1, 8)), session_of(make, 50, "eager", (1, 8)))) == 2
+    assert (
+        len(matched(session_of(make, 1, "eager", (1, 8)), session_of(make, 50, "eager", (1, 8))))
+        == 2
+    )
 
 
 def test_what_has_no_measurement_has_no_partner(make: Callable[..., Record]) -> None:
@@ -73,14 +85,21 @@ def test_what_has_no_measurement_has_no_partner(make: Callable[..., Record]) -> 
 
 def test_a_suite_has_a_verdict_for_each_row_and_a_mean(make: Callable[..., Record]) -> None:
     sizes = (1, 8, 32, 64)
-    found = stored_suite(matched(session_of(make, 1, "eager", sizes), session_of(make, 90, "compiled", sizes, 1.5)))
+    found = stored_suite(
+        matched(session_of(make, 1, "eager", sizes), session_of(make, 90, "compiled", sizes, 1.5))
+    )
     assert [row.verdict.word for row in found.rows] == ["likely slower", *["inconclusive"] * 3]
-    assert found.mean.ratio == pytest.approx(1.5**0.25, rel=0.01) and found.mean.low < 1.5**0.25 < found.mean.high
+    assert (
+        found.mean.ratio == pytest.approx(1.5**0.25, rel=0.01)
+        and found.mean.low < 1.5**0.25 < found.mean.high
+    )
 
 
 def test_the_change_between_sessions_is_not_averaged_out(make: Callable[..., Record]) -> None:
     sizes = (2, 4, 8, 16, 32, 64)
-    mean = stored_suite(matched(session_of(make, 1, "eager", sizes), session_of(make, 90, "eager", sizes))).mean
+    mean = stored_suite(
+        matched(session_of(make, 1, "eager", sizes), session_of(make, 90, "eager", sizes))
+    ).mean
     assert math.log(mean.high / mean.low) > 2 * 1.96 * math.sqrt(2) * SESSION_SD
 
 
@@ -90,8 +109,12 @@ def test_few_processes_give_no_interval_of_the_mean(make: Callable[..., Record])
     assert found.mean.low is None and found.rows[0].verdict.word == "inconclusive"
 
 
-def test_a_difference_that_is_believed_alone_may_be_doubted_among_many(make: Callable[..., Record]) -> None:
+def test_a_difference_that_is_believed_alone_may_be_doubted_among_many(
+    make: Callable[..., Record],
+) -> None:
     sizes = (1, *range(2, 30))
-    pairs = matched(session_of(make, 1, "eager", sizes), session_of(make, 90, "compiled", sizes, 1.105))
+    pairs = matched(
+        session_of(make, 1, "eager", sizes), session_of(make, 90, "compiled", sizes, 1.105)
+    )
     assert stored_suite(pairs[:1]).rows[0].verdict.word == "likely slower"
     assert stored_suite(pairs).rows[0].verdict.word == "inconclusive"

@@ -24,7 +24,11 @@ def test_every_unit_has_its_own_rate() -> None:
 
 def test_one_of_several_devices_does_its_share() -> None:
     found = throughput(STEP, {"images": 64}, devices=4)
-    assert (found.per_device["images"].value, found.aggregate["images"].value, found.devices) == (32, 128, 4)
+    assert (found.per_device["images"].value, found.aggregate["images"].value, found.devices) == (
+        32,
+        128,
+        4,
+    )
 
 
 def test_an_interval_is_turned_over() -> None:
@@ -40,10 +44,15 @@ def test_an_interval_is_turned_over() -> None:
         ({"unit": "tokens", "units_per_step": {"tokens": 80}}, {"tokens": 80}),
     ],
 )
-def test_old_journals_with_one_number_are_read(told: dict[str, Any], units: dict[str, float], attempt_of: Make) -> None:
+def test_old_journals_with_one_number_are_read(
+    told: dict[str, Any], units: dict[str, float], attempt_of: Make
+) -> None:
     assert units_per_step(replace(attempt_of([1], blocks=1, batch_size=4), network=told)) == units
 
 
 def test_the_main_unit_comes_first(attempt_of: Make) -> None:
     told = {"unit": "sentences", "units_per_step": {"source_tokens": 9, "sentences": 3}}
-    assert list(units_per_step(replace(attempt_of([1], blocks=1), network=told))) == ["sentences", "source_tokens"]
+    assert list(units_per_step(replace(attempt_of([1], blocks=1), network=told))) == [
+        "sentences",
+        "source_tokens",
+    ]

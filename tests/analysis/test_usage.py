@@ -35,7 +35,10 @@ def watched(attempt_of: Make) -> Callable[..., Attempt]:
 
 def test_a_counter_becomes_a_rate_and_a_gauge_stays(watched: Make) -> None:
     found = series(watched())
-    assert found["cpus"] == [(1.0, 5.0), (2.0, 2.0), (3.0, 2.0)] and found["memory_bytes"][1] == (1.0, 9 << 20)
+    assert found["cpus"] == [(1.0, 5.0), (2.0, 2.0), (3.0, 2.0)] and found["memory_bytes"][1] == (
+        1.0,
+        9 << 20,
+    )
 
 
 def test_only_the_time_of_the_steps_counts(watched: Make) -> None:
@@ -50,7 +53,11 @@ def test_every_reason_that_was_seen_is_told(watched: Make) -> None:
 
 def test_nobody_watched(attempt_of: Make) -> None:
     attempt = attempt_of([1] * 20)
-    assert usage(attempt) is None and sentence(Record(attempts=(attempt,))) == "" and series(attempt) == {}
+    assert (
+        usage(attempt) is None
+        and sentence(Record(attempts=(attempt,))) == ""
+        and series(attempt) == {}
+    )
 
 
 def test_a_look_that_lacks_a_value_is_passed_over(watched: Make) -> None:
@@ -71,8 +78,16 @@ def test_a_monitor_that_told_nothing_is_said_so(watched: Make) -> None:
 @pytest.mark.parametrize(
     ("changes", "apart", "words"),
     [
-        ({"devices": 4, "nodes": 2, "exchange": "allreduce"}, [None, 2, 2, 2], "2 of 4 ranks only, those on n1"),
-        ({"devices": 4, "nodes": 2, "exchange": "allreduce"}, None, "of 4 ranks at most those on n1"),
+        (
+            {"devices": 4, "nodes": 2, "exchange": "allreduce"},
+            [None, 2, 2, 2],
+            "2 of 4 ranks only, those on n1",
+        ),
+        (
+            {"devices": 4, "nodes": 2, "exchange": "allreduce"},
+            None,
+            "of 4 ranks at most those on n1",
+        ),
         ({"devices": 2, "nodes": 2, "exchange": "allreduce"}, [None, 2, 2, 2], ""),
         ({"devices": 2, "exchange": "allreduce"}, None, ""),
         ({"devices": 4, "nodes": 2}, None, ""),
@@ -82,10 +97,16 @@ def test_a_monitor_that_told_nothing_is_said_so(watched: Make) -> None:
         ({}, None, ""),
     ],
 )
-def test_what_the_monitor_could_not_see_is_said(attempt_of: Make, changes: Any, apart: Any, words: str) -> None:
+def test_what_the_monitor_could_not_see_is_said(
+    attempt_of: Make, changes: Any, apart: Any, words: str
+) -> None:
     columns = {**COLUMNS, **({"apart": apart} if apart else {})}
     seen = {"first_ns": 0, "cost": {"share": 0.004}, "node": "n1", "columns": columns}
     attempt = attempt_of([150_000_000] * 10, findings={"monitor": seen}, **changes)
     found = usage(attempt)
-    assert found is not None and ("partial" in found) == bool(words) and words in found.get("partial", "")
+    assert (
+        found is not None
+        and ("partial" in found) == bool(words)
+        and words in found.get("partial", "")
+    )
     assert words in sentence(Record(attempts=(attempt,)))

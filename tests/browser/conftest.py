@@ -23,13 +23,17 @@ from steptime.store.blobs import Blobs
 from steptime.store.folder import FolderStore
 from steptime.store.imports import Imports
 
-sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install '.[dev]'")
-uvicorn = pytest.importorskip("uvicorn", reason="the guide is not installed: pip install '.[guide]'")
+sync = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed: pip install '.[dev]'"
+)
+uvicorn = pytest.importorskip(
+    "uvicorn", reason="the guide is not installed: pip install '.[guide]'"
+)
 
 pytest.importorskip("fastapi", reason="the guide is not installed: pip install '.[guide]'")
 
-from steptime.guide.server import app  # noqa: E402
-from steptime.guide.source import Source  # noqa: E402
+from steptime.index.source import Source  # noqa: E402
+from steptime.web.server import app  # noqa: E402
 
 QUIET = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -86,7 +90,9 @@ def rows() -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def served(source: Source, running: Callable[[], list[Any]] = list) -> Iterator[str]:
-    server = uvicorn.Server(uvicorn.Config(app(source, running=running), port=0, log_level="warning"))
+    server = uvicorn.Server(
+        uvicorn.Config(app(source, running=running), port=0, log_level="warning")
+    )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
@@ -109,9 +115,18 @@ class Filled:
     and somebody else's result that can not be true."""
 
     def __init__(
-        self, path: Path, attempt_of: Callable[..., Attempt], times_of: Callable[..., Any], write: Any
+        self,
+        path: Path,
+        attempt_of: Callable[..., Attempt],
+        times_of: Callable[..., Any],
+        write: Any,
     ) -> None:
-        self.store, self.attempt_of, self.times_of, self.write = FolderStore(path), attempt_of, times_of, write
+        self.store, self.attempt_of, self.times_of, self.write = (
+            FolderStore(path),
+            attempt_of,
+            times_of,
+            write,
+        )
         self.ids: dict[str, str] = {}
         self.seed, self.steps = 0, 200
         for number, step_ns in enumerate((1.0e6, 1.0e6, 1.0e6, 1.3e6, 1.3e6, 1.3e6)):
@@ -132,29 +147,56 @@ class Filled:
         case = {"phase": "inference", "mode": "eager", **changes}
         made = self.attempt_of(times, cut=20, **case)
         version = {made.case.framework: "2.13.0"}
-        return replace(made, machine={**made.machine, "fingerprint": "abc123", "hostname": "node"}, software=version)
+        return replace(
+            made,
+            machine={**made.machine, "fingerprint": "abc123", "hostname": "node"},
+            software=version,
+        )
 
     def record(self, name: str, step_ns: float, **case: Any) -> None:
         self.seed += 1
         for process in range(6):
-            times = self.times_of(100 * self.seed + process, centre_ns=step_ns, noise=0.01, steps=self.steps)
+            times = self.times_of(
+                100 * self.seed + process, centre_ns=step_ns, noise=0.01, steps=self.steps
+            )
             made = self.attempt(times, process=process, session=f"session {self.seed}", **case)
             identifier = self.write(self.store, made)
             self.ids.setdefault(name, identifier)
 
     def certificate(self, framework: str) -> None:
-        item = {"item": "outputs", "where": "outputs[0]", "share": 0.5, "passed": True, "error": 1.0, "bound": 2.0}
+        item = {
+            "item": "outputs",
+            "where": "outputs[0]",
+            "share": 0.5,
+            "passed": True,
+            "error": 1.0,
+            "bound": 2.0,
+        }
         found = {"version": "2.13.0", "covers": "training", "passed": True, "items": [item]}
         made = self.attempt([1] * 40, blocks=1, framework=framework)
-        self.write(self.store, replace(made, task="certify", measurement=None, findings={"certificate": found}))
+        self.write(
+            self.store,
+            replace(made, task="certify", measurement=None, findings={"certificate": found}),
+        )
 
     def failure(self) -> None:
         made = self.attempt([1] * 40, blocks=1, framework="openvino", session="failed")
-        failure = Failure(cause="unsupported", reason="OpenVINO does not train.", output="<script>alert(1)</script>")
-        self.ids["failed"] = self.write(self.store, replace(made, measurement=None, failure=failure))
+        failure = Failure(
+            cause="unsupported",
+            reason="OpenVINO does not train.",
+            output="<script>alert(1)</script>",
+        )
+        self.ids["failed"] = self.write(
+            self.store, replace(made, measurement=None, failure=failure)
+        )
 
     def machine(self) -> None:
-        roof = {"flops_per_second": 4e9, "median_flops_per_second": 3e9, "shape": [512, 512, 512], "n": 9}
+        roof = {
+            "flops_per_second": 4e9,
+            "median_flops_per_second": 3e9,
+            "shape": [512, 512, 512],
+            "n": 9,
+        }
         found = {"machine": {"fingerprint": "abc123", "cpu": "A processor"}, "software": {}}
         copy = {"bytes_per_second": 2e9, "median_bytes_per_second": 1.5e9, "shape": [1024], "n": 9}
         found["roofs"] = {"cpu": {"framework": "pytorch", "roofs": {"fp32": roof, "copy": copy}}}
@@ -163,10 +205,19 @@ class Filled:
         path.write_text(json.dumps(found))
 
     def foreign(self) -> None:
-        common = {"source": "lambda", "original": "ab" * 32, "file": "lambda.csv", "started": "2026-01-01T00:00:00"}
+        common = {
+            "source": "lambda",
+            "original": "ab" * 32,
+            "file": "lambda.csv",
+            "started": "2026-01-01T00:00:00",
+        }
         dimensions = {"model": "bert-base", "framework": "tensorflow", "devices": 8}
         run = ForeignRun(
-            **common, place="row 7", dimensions=dimensions, metrics={"throughput": 1e6}, quarantine="19.6× on 8 GPUs"
+            **common,
+            place="row 7",
+            dimensions=dimensions,
+            metrics={"throughput": 1e6},
+            quarantine="19.6× on 8 GPUs",
         )
         self.ids["foreign"] = run.id
         with Imports(self.store.path) as imports:
@@ -207,7 +258,14 @@ SEEN = {
 def made_rank(number: int) -> RankSamples:
     """Of 50 steps, those of a later rank a fifth longer."""
     stamps = [step * (1_000_000 + 200_000 * number) for step in range(51)]
-    seen = {"device_ns": None, "idle_ns": (0,) * 10, "cpu_ns": 1, "queue_ns": 0, "cut": 20, "steady": True}
+    seen = {
+        "device_ns": None,
+        "idle_ns": (0,) * 10,
+        "cpu_ns": 1,
+        "queue_ns": 0,
+        "cut": 20,
+        "steady": True,
+    }
     return RankSamples(rank=number, node=f"node{number}", stamps=stamps, **seen)
 
 
@@ -216,18 +274,31 @@ class Looked(Filled):
     two ranks."""
 
     def __init__(
-        self, path: Path, attempt_of: Callable[..., Attempt], times_of: Callable[..., Any], write: Any
+        self,
+        path: Path,
+        attempt_of: Callable[..., Attempt],
+        times_of: Callable[..., Any],
+        write: Any,
     ) -> None:
-        self.store, self.attempt_of, self.times_of, self.write = FolderStore(path), attempt_of, times_of, write
+        self.store, self.attempt_of, self.times_of, self.write = (
+            FolderStore(path),
+            attempt_of,
+            times_of,
+            write,
+        )
         self.ids, self.seed, self.steps = {}, 0, 50
         board = {"sm_clock_mhz": 1980.0, "power_w": 512.5, "temperature_c": 55.0}
-        self.record("looked", 1.0e6, phase="training", gpu=board, network=WORK, findings={"monitor": SEEN})
+        self.record(
+            "looked", 1.0e6, phase="training", gpu=board, network=WORK, findings={"monitor": SEEN}
+        )
         self.record("plain", 1.0e6, phase="training", batch_size=64)
         shared = {"devices": 2, "exchange": "allreduce", "ranks": (made_rank(0), made_rank(1))}
         self.record("ranks", 1.2e6, phase="training", **shared)
         made = self.attempt([1] * 40, blocks=1, phase="training", network=WORK)
         found = {**INSIDE, "operators": {**INSIDE["operators"], "trace": self.trace()}}
-        self.write(self.store, replace(made, task="profile", measurement=None, findings={"profile": found}))
+        self.write(
+            self.store, replace(made, task="profile", measurement=None, findings={"profile": found})
+        )
         self.machine()
 
     def trace(self) -> dict[str, Any]:
@@ -236,8 +307,21 @@ class Looked(Filled):
             {"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "main"}}
         ]
         for step in range(10):
-            for name, start, length in (("step", 0, 900), ("aten::conv2d", 50, 600), ("aten::mkldnn", 100, 500)):
-                events.append({"ph": "X", "name": name, "ts": 1000 * step + start, "dur": length, "pid": 1, "tid": 1})
+            for name, start, length in (
+                ("step", 0, 900),
+                ("aten::conv2d", 50, 600),
+                ("aten::mkldnn", 100, 500),
+            ):
+                events.append(
+                    {
+                        "ph": "X",
+                        "name": name,
+                        "ts": 1000 * step + start,
+                        "dur": length,
+                        "pid": 1,
+                        "tid": 1,
+                    }
+                )
         packed = gzip.compress(json.dumps({"traceEvents": events}).encode())
         return {"sha256": Blobs(self.store.path).put(packed), "bytes": len(packed), "events": 30}
 
@@ -286,9 +370,15 @@ def opener(chromium: Any, address: str) -> Iterator[Callable[..., Any]]:
         context = chromium.new_context(**{"viewport": {"width": 1200, "height": 900}, **settings})
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda said: troubles.append(said.text) if said.type in ("error", "warning") else None)
+        page.on(
+            "console",
+            lambda said: troubles.append(said.text) if said.type in ("error", "warning") else None,
+        )
         page.on("pageerror", lambda problem: troubles.append(str(problem)))
-        page.on("request", lambda sent: troubles.append(sent.url) if not _own(sent.url, address) else None)
+        page.on(
+            "request",
+            lambda sent: troubles.append(sent.url) if not _own(sent.url, address) else None,
+        )
         page.goto(address + path)
         return page
 
@@ -324,7 +414,9 @@ def open_filled(chromium: Any, filled_address: str) -> Iterator[Callable[..., An
 @pytest.fixture
 def barriers() -> Callable[[Any], list[Any]]:
     """What axe-core finds in a page."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is not installed")
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-core is not installed"
+    )
     return lambda page: axe.Axe().run(page).response["violations"]
 
 
@@ -336,7 +428,9 @@ IMAGES = Path(__file__).parents[2] / "docs" / "images"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--screenshots", action="store_true", help="write the pictures of the docs anew")
+    parser.addoption(
+        "--screenshots", action="store_true", help="write the pictures of the docs anew"
+    )
 
 
 @pytest.fixture
@@ -350,9 +444,9 @@ def picture(request: pytest.FixtureRequest) -> Callable[[Any, str], Path]:
 
             path.parent.mkdir(exist_ok=True)
             page.screenshot(path=path)
-            Image.open(path).convert("RGB").quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(
-                path, optimize=True
-            )
+            Image.open(path).convert("RGB").quantize(
+                256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE
+            ).save(path, optimize=True)
         return path
 
     return take

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytest.importorskip("fastapi", reason="the guide is not installed: pip install '.[guide]'")
 
-from steptime.guide.pages import campaigns
-from steptime.guide.source import Source
+from steptime.index.source import Source
 from steptime.store.folder import FolderStore
+from steptime.web.pages import campaigns
 
 Opener = Callable[..., Any]
 FAILURE = {"case": "batch size 50", "cause": "timed_out", "reason": "<b>Too long.</b>"}
@@ -40,19 +40,33 @@ def told() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def open_campaigns(
-    chromium: Any, serve: Any, opening: Any, told: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    chromium: Any,
+    serve: Any,
+    opening: Any,
+    told: list[dict[str, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Opener]:
     monkeypatch.setattr(campaigns, "LIVE_SECONDS", 0.2)
-    with serve(Source(FolderStore(tmp_path)), lambda: told) as address, opening(chromium, address) as open_view:
+    with (
+        serve(Source(FolderStore(tmp_path)), lambda: told) as address,
+        opening(chromium, address) as open_view,
+    ):
         yield open_view
 
 
 def test_a_campaign_tells_counts_causes_and_the_time_left(open_campaigns: Opener) -> None:
     page = open_campaigns("/campaigns")
     text = page.inner_text("section:first-of-type")
-    assert "17 of 24 processes done; about 40 s left, as fast as the last 17 results came in." in text
+    assert (
+        "17 of 24 processes done; about 40 s left, as fast as the last 17 results came in." in text
+    )
     rows = page.locator("section:first-of-type tbody tr").all_inner_texts()
-    assert [" ".join(row.split()) for row in rows] == ["k80 2 2 7 1", "p100 0 2 10 0", "all 2 4 17 1"]
+    assert [" ".join(row.split()) for row in rows] == [
+        "k80 2 2 7 1",
+        "p100 0 2 10 0",
+        "all 2 4 17 1",
+    ]
     page.click("summary")
     assert "batch size 50: timed out. <b>Too long.</b>" in page.inner_text("details li")
 
@@ -70,7 +84,10 @@ def test_it_follows_without_a_reload_and_what_was_opened_stays_open(
 
 def test_a_slurm_that_is_silent_is_told_with_what_is_known(open_campaigns: Opener) -> None:
     text = open_campaigns("/campaigns").inner_text("section:last-of-type")
-    assert "3 of 9 processes done; of the rest nothing is known." in text and "squeue did not answer." in text
+    assert (
+        "3 of 9 processes done; of the rest nothing is known." in text
+        and "squeue did not answer." in text
+    )
 
 
 def test_without_javascript_it_is_all_there(open_campaigns: Opener) -> None:
@@ -88,5 +105,7 @@ def test_no_barrier_is_found(open_campaigns: Opener, barriers: Any, scheme: str)
 
 
 def test_a_program_gets_the_same(open_campaigns: Opener) -> None:
-    answer = open_campaigns("/campaigns").evaluate("fetch('/api/v1/campaigns').then((answer) => answer.json())")
+    answer = open_campaigns("/campaigns").evaluate(
+        "fetch('/api/v1/campaigns').then((answer) => answer.json())"
+    )
     assert answer == {"campaigns": [RUNNING, SILENT]}

@@ -22,13 +22,18 @@ FRAMEWORKS = address("framework=pytorch", "framework=jax")
 def test_only_configurations_that_both_have_are_compared(open_filled: Opener) -> None:
     page = open_filled(FRAMEWORKS)
     assert page.locator("#ratios tbody tr").count() == 2
-    assert "2 configurations are in both; 1 only in A and 0 only in B" in page.inner_text(".coverage")
+    assert "2 configurations are in both; 1 only in A and 0 only in B" in page.inner_text(
+        ".coverage"
+    )
 
 
 def test_each_ratio_has_its_interval(open_filled: Opener) -> None:
     page = open_filled(FRAMEWORKS)
     for row in page.locator("#ratios tbody tr").all():
-        ratio, interval = row.locator("td").nth(3).inner_text(), row.locator("td").nth(4).inner_text()
+        ratio, interval = (
+            row.locator("td").nth(3).inner_text(),
+            row.locator("td").nth(4).inner_text(),
+        )
         low, high = map(float, interval.split(" … "))
         assert low < float(ratio) < high
 
@@ -65,7 +70,9 @@ def test_two_runs_are_named_by_the_ends_of_their_ids(open_filled: Opener, filled
 
 def test_different_work_is_no_race(open_filled: Opener) -> None:
     page = open_filled(address("framework=jax", "model=bert-base&plausible=no"))
-    assert "No configuration is in both" in page.inner_text("main") or "Different work" in page.inner_text("main")
+    assert "No configuration is in both" in page.inner_text(
+        "main"
+    ) or "Different work" in page.inner_text("main")
 
 
 def test_without_javascript_the_form_asks(open_filled: Opener) -> None:

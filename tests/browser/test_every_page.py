@@ -18,7 +18,9 @@ PAGES = [
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_phone_in_the_dark_meets_no_barrier(open_filled: Opener, filled: Any, barriers: Any, path: str) -> None:
+def test_a_phone_in_the_dark_meets_no_barrier(
+    open_filled: Opener, filled: Any, barriers: Any, path: str
+) -> None:
     start, _, name = path.rpartition("/")
     path = f"/run/{filled.ids[name.lower()]}" if start == "/run" else path
     page = open_filled(path, color_scheme="dark", **PHONE)
@@ -47,5 +49,9 @@ def test_what_is_refused_is_told_without_a_barrier(
 def test_every_word_is_explained(open_filled: Opener) -> None:
     page = open_filled("/")
     page.click("footer a")
-    assert "throughput_per_device" in page.inner_text("#metrics") and "interconnect" in page.inner_text("#dimensions")
-    assert "POST /api/v1/runs" in page.inner_text("#addresses") and "median" in page.inner_text("#grammar")
+    assert "throughput_per_device" in page.inner_text(
+        "#metrics"
+    ) and "interconnect" in page.inner_text("#dimensions")
+    assert "POST /api/v1/runs" in page.inner_text("#addresses") and "median" in page.inner_text(
+        "#grammar"
+    )

@@ -13,7 +13,7 @@ import pytest
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
-from steptime.guide.drawing import drawn as as_picture  # noqa: E402
+from steptime.charts.draw import drawn as as_picture  # noqa: E402
 
 Opener = Callable[..., Any]
 CHART = "#chart svg"
@@ -33,7 +33,9 @@ def test_the_chart_is_drawn(open_page: Opener) -> None:
     assert page.locator(f"{CHART} .mark-symbol path").count() >= points(page)
 
 
-def test_a_facet_narrows_and_its_count_is_what_it_leaves(open_page: Opener, rows: list[dict[str, Any]]) -> None:
+def test_a_facet_narrows_and_its_count_is_what_it_leaves(
+    open_page: Opener, rows: list[dict[str, Any]]
+) -> None:
     page = open_page("/")
     page.get_by_label("training").check()
     page.wait_for_url("**phase=training*")
@@ -41,9 +43,13 @@ def test_a_facet_narrows_and_its_count_is_what_it_leaves(open_page: Opener, rows
     assert runs(page) == sum(row["phase"] == "training" for row in rows)
 
 
-def test_the_other_values_of_a_chosen_facet_keep_their_counts(open_page: Opener, rows: list[dict[str, Any]]) -> None:
+def test_the_other_values_of_a_chosen_facet_keep_their_counts(
+    open_page: Opener, rows: list[dict[str, Any]]
+) -> None:
     page = open_page("/?phase=training")
-    label = page.locator("label", has=page.locator("input[name=phase][value=inference]")).inner_text()
+    label = page.locator(
+        "label", has=page.locator("input[name=phase][value=inference]")
+    ).inner_text()
     assert label.split()[-1] == str(sum(row["phase"] == "inference" for row in rows))
 
 
@@ -68,14 +74,22 @@ def test_back_and_forward_restore_the_view(open_page: Opener) -> None:
 
 
 def test_a_copied_address_shows_the_same_to_others(open_page: Opener) -> None:
-    page = open_page("/?by=framework&split=phase&precision=int8&precision=bf16&log=y&agg=median&err=iqr")
+    page = open_page(
+        "/?by=framework&split=phase&precision=int8&precision=bf16&log=y&agg=median&err=iqr"
+    )
     other = open_page(page.url.removeprefix(page.evaluate("location.origin")))
     assert page.inner_text("table") == other.inner_text("table")
 
 
 def test_every_control_changes_the_address(open_page: Opener) -> None:
     page = open_page("/")
-    for name, value in (("y", "step_time"), ("x", "precision"), ("split", "phase"), ("agg", "mean"), ("log", "y")):
+    for name, value in (
+        ("y", "step_time"),
+        ("x", "precision"),
+        ("split", "phase"),
+        ("agg", "mean"),
+        ("log", "y"),
+    ):
         page.select_option(f"select[name={name}]", value)
         page.wait_for_url(f"**{name}={value}*")
 
@@ -84,7 +98,9 @@ def test_the_notice_names_what_a_point_mixes_and_fix_and_split_end_it(open_page:
     page = open_page("/?framework=jax&precision=fp32&phase=training")
     assert "Replica batch (3 values" in page.inner_text(".notice")
     page.click(".notice a:text('fix')")
-    assert "Replica batch" not in (page.inner_text(".notice") if page.locator(".notice").count() else "")
+    assert "Replica batch" not in (
+        page.inner_text(".notice") if page.locator(".notice").count() else ""
+    )
     page = open_page("/?framework=jax&precision=fp32&phase=training")
     page.click(".notice a:text('split')")
     assert "split=replica_batch" in page.url
@@ -92,7 +108,9 @@ def test_the_notice_names_what_a_point_mixes_and_fix_and_split_end_it(open_page:
 
 def test_the_table_is_the_charts_data(open_page: Opener) -> None:
     page = open_page("/?by=framework")
-    drawn = json.loads(page.inner_text("#spec") or page.evaluate("document.getElementById('spec').textContent"))
+    drawn = json.loads(
+        page.inner_text("#spec") or page.evaluate("document.getElementById('spec').textContent")
+    )
     assert page.locator("tbody tr").count() == len(drawn["data"]["values"]) == points(page)
 
 
@@ -134,14 +152,23 @@ def test_without_javascript_the_form_asks_and_the_table_answers(open_page: Opene
 
 def test_text_of_others_is_shown_and_never_executed(open_page: Opener) -> None:
     page = open_page("/?by=framework")
-    assert page.get_by_role("checkbox", name="<b>bold</b>").count() == 1 and page.locator("main b").count() == 0
+    assert (
+        page.get_by_role("checkbox", name="<b>bold</b>").count() == 1
+        and page.locator("main b").count() == 0
+    )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1200, 380])
 def test_no_barrier_is_found(open_page: Opener, scheme: str, width: int) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is not installed")
-    page = open_page("/?by=framework&phase=training", color_scheme=scheme, viewport={"width": width, "height": 800})
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-core is not installed"
+    )
+    page = open_page(
+        "/?by=framework&phase=training",
+        color_scheme=scheme,
+        viewport={"width": width, "height": 800},
+    )
     page.wait_for_selector(CHART)
     assert axe.Axe().run(page).response["violations"] == []
 
@@ -179,7 +206,10 @@ def test_t_in_a_field_is_a_letter(open_page: Opener) -> None:
     page = open_page("/")
     page.focus("#rel")
     page.keyboard.press("t")
-    assert page.input_value("#rel") == "t" and page.evaluate("document.documentElement.dataset.theme") is None
+    assert (
+        page.input_value("#rel") == "t"
+        and page.evaluate("document.documentElement.dataset.theme") is None
+    )
 
 
 def test_a_named_series_is_added_and_removed(open_page: Opener) -> None:
@@ -187,7 +217,10 @@ def test_a_named_series_is_added_and_removed(open_page: Opener) -> None:
     page.fill("#series", "slow|precision=fp32")
     page.keyboard.press("Tab")
     page.wait_for_selector("a.series >> nth=1")
-    assert page.locator("tbody td:text-is('fast')").count() and page.locator("tbody td:text-is('slow')").count()
+    assert (
+        page.locator("tbody td:text-is('fast')").count()
+        and page.locator("tbody td:text-is('slow')").count()
+    )
     page.click("a.series:has-text('fast')")
     assert page.locator("a.series").all_inner_texts() == ["series slow ×"]
 
@@ -209,7 +242,9 @@ def test_people_are_told_the_known_words(chromium: Any, address: str) -> None:
     page.close()
 
 
-def test_a_number_in_the_address_ticks_its_box(open_page: Opener, rows: list[dict[str, Any]]) -> None:
+def test_a_number_in_the_address_ticks_its_box(
+    open_page: Opener, rows: list[dict[str, Any]]
+) -> None:
     page = open_page("/?replica_batch=64")
     boxes = page.locator("input[name=replica_batch][type=checkbox]")
     assert sorted(box.get_attribute("value") for box in boxes.all()) == ["1", "64", "8"]
@@ -222,7 +257,14 @@ def test_a_click_keeps_every_word_of_the_question(open_page: Opener) -> None:
     page = open_page(f"/?{words}")
     page.locator("input[name=phase][value=training]").check()
     page.wait_for_url("**phase=training*")
-    for word in ("by=precision", "since=2025", "until=2027-01-01", "%21model=none", "agg=mean", "rel=mode%3Aeager"):
+    for word in (
+        "by=precision",
+        "since=2025",
+        "until=2027-01-01",
+        "%21model=none",
+        "agg=mean",
+        "rel=mode%3Aeager",
+    ):
         assert word in page.url
 
 
@@ -286,4 +328,7 @@ def test_in_the_dark_a_chart_has_light_letters_on_the_pages_own_ground(open_page
     page.wait_for_selector(CHART)
     colour = page.eval_on_selector(f"{CHART} text", "text => getComputedStyle(text).fill")
     assert min(int(part) for part in re.findall(r"\d+", colour)) > 200
-    assert page.eval_on_selector(".chart", "chart => getComputedStyle(chart).backgroundColor") == "rgba(0, 0, 0, 0)"
+    assert (
+        page.eval_on_selector(".chart", "chart => getComputedStyle(chart).backgroundColor")
+        == "rgba(0, 0, 0, 0)"
+    )

@@ -27,7 +27,9 @@ def test_the_change_is_marked_in_the_chart(open_filled: Opener) -> None:
 
 def test_several_histories_in_one_view_are_told(open_filled: Opener) -> None:
     page = open_filled("/history?source=steptime")
-    assert "several histories at once; they differ in framework, replica batch" in page.inner_text(".notice")
+    assert "several histories at once; they differ in framework, replica batch" in page.inner_text(
+        ".notice"
+    )
 
 
 def test_a_run_is_one_click_away_and_back(open_filled: Opener) -> None:

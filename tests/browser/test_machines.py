@@ -13,7 +13,9 @@ Opener = Callable[..., Any]
 
 def test_a_machine_tells_its_roofs(open_filled: Opener) -> None:
     page = open_filled("/machines")
-    assert page.inner_text("h2") == "A processor" and "4 GFLOP/s" in page.inner_text("tr:has-text('fp32')")
+    assert page.inner_text("h2") == "A processor" and "4 GFLOP/s" in page.inner_text(
+        "tr:has-text('fp32')"
+    )
 
 
 def test_without_a_machine_the_command_is_named(open_page: Opener) -> None:

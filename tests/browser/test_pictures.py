@@ -46,7 +46,9 @@ def test_the_docs_show_stored_runs(open_filled: Opener, picture: Any, name: str)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_docs_show_the_inside_of_a_run(open_looked: Opener, looked: Any, picture: Any, scheme: str) -> None:
+def test_the_docs_show_the_inside_of_a_run(
+    open_looked: Opener, looked: Any, picture: Any, scheme: str
+) -> None:
     page = open_looked(f"/run/{looked.ids['looked']}", color_scheme=scheme, **sized(1100, 1330))
     page.click("#show-timeline")
     page.wait_for_selector("#timeline canvas[data-spans]")

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+axe = pytest.importorskip(
+    "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+)
 
-from steptime.guide.desk import Desk  # noqa: E402
-from steptime.guide.report import as_html, made  # noqa: E402
-from steptime.guide.source import Source  # noqa: E402
+from steptime.index.source import Source  # noqa: E402
+from steptime.report.report import as_html, made  # noqa: E402
+from steptime.web.context import Desk  # noqa: E402
 
 Opener = Callable[..., Any]
 PHONE = {"viewport": {"width": 390, "height": 800}}
@@ -36,7 +38,10 @@ def opened(chromium: Any, file: Path) -> Any:
         contexts.append(chromium.new_context(offline=True, java_script_enabled=True, **settings))
         page = contexts[-1].new_page()
         page.on("console", lambda said: troubles.append(said.text))
-        page.on("request", lambda sent: troubles.append(sent.url) if not sent.url.startswith("file://") else None)
+        page.on(
+            "request",
+            lambda sent: troubles.append(sent.url) if not sent.url.startswith("file://") else None,
+        )
         page.goto(file.as_uri())
         return page
 
@@ -63,7 +68,9 @@ def test_foreign_text_stays_text(opened: Opener) -> None:
     assert page.locator("main script").count() == 0
 
 
-@pytest.mark.parametrize("settings", [{}, {"color_scheme": "dark"}, PHONE], ids=["light", "dark", "phone"])
+@pytest.mark.parametrize(
+    "settings", [{}, {"color_scheme": "dark"}, PHONE], ids=["light", "dark", "phone"]
+)
 def test_nothing_stands_in_the_way_of_any_reader(opened: Opener, settings: dict[str, Any]) -> None:
     page = opened(**settings)
     found = axe.Axe().run(page)
@@ -82,4 +89,6 @@ def test_the_button_shows_exactly_this_view(open_filled: Opener) -> None:
     page.get_by_role("link", name="Report").click()
     page.wait_for_selector("figure svg")
     assert page.locator("figure").count() == 1
-    assert "steptime report 'by=framework&phase=inference&replica_batch=1'" in page.inner_text("main")
+    assert "steptime report 'by=framework&phase=inference&replica_batch=1'" in page.inner_text(
+        "main"
+    )

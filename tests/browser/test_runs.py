@@ -35,7 +35,10 @@ def test_older_runs_are_on_the_next_page(open_page: Opener) -> None:
     page = open_page("/runs")
     first = page.inner_text("tbody tr:first-child td")
     page.click("text=Older runs")
-    assert page.locator("tbody tr").count() == 50 and page.inner_text("tbody tr:first-child td") != first
+    assert (
+        page.locator("tbody tr").count() == 50
+        and page.inner_text("tbody tr:first-child td") != first
+    )
 
 
 def test_two_ticked_runs_are_compared_without_javascript(open_filled: Opener) -> None:
@@ -79,7 +82,9 @@ def test_back_leads_from_a_run_to_the_list(open_filled: Opener) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_barrier_is_found(open_filled: Opener, barriers: Callable[[Any], list[Any]], scheme: str) -> None:
+def test_no_barrier_is_found(
+    open_filled: Opener, barriers: Callable[[Any], list[Any]], scheme: str
+) -> None:
     assert barriers(open_filled("/runs?source=steptime", color_scheme=scheme)) == []
 
 

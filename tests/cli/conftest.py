@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from steptime import exchange
-from steptime.exchange import Original
+from steptime import formats
+from steptime.formats import Original
 from steptime.store.imports import Imports
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -27,7 +27,9 @@ def steptime(tmp_path: Path) -> Command:
     """Runs in an empty folder, so that `results` is this test's own."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {name: value for name, value in os.environ.items() if name != "STEPTIME_STORE"}
+        environment = {
+            name: value for name, value in os.environ.items() if name != "STEPTIME_STORE"
+        }
         return subprocess.run(
             [sys.executable, "-P", "-m", "steptime", *arguments],
             capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300, check=False,
@@ -43,7 +45,7 @@ def keep(tmp_path: Path) -> Callable[[str, str], None]:
     def take(name: str, text: str) -> None:
         original = Original(name, text.encode(), name)
         with Imports(tmp_path / "results") as imports:
-            imports.keep(original.sha256, original.data, exchange.read(original).runs)
+            imports.keep(original.sha256, original.data, formats.read(original).runs)
 
     return take
 

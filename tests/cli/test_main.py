@@ -29,7 +29,9 @@ def raising(problem: BaseException) -> Callable[..., None]:
     return spoken(command)
 
 
-@pytest.mark.parametrize(("problem", "code"), [(SteptimeError("No such thing."), 1), (KeyboardInterrupt(), 130)])
+@pytest.mark.parametrize(
+    ("problem", "code"), [(SteptimeError("No such thing."), 1), (KeyboardInterrupt(), 130)]
+)
 def test_what_a_user_causes_ends_with_its_exit_code(problem: BaseException, code: int) -> None:
     with pytest.raises(typer.Exit) as ended:
         raising(problem)()
@@ -100,7 +102,10 @@ def test_a_reader_that_stops_reading_is_no_error(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with subprocess.Popen(
-        [sys.executable, "-m", "steptime", "show", "resnet50"], stdout=writing, stderr=subprocess.PIPE, cwd=tmp_path
+        [sys.executable, "-m", "steptime", "show", "resnet50"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
     ) as process:
         os.close(writing)
         assert process.communicate()[1] == b""
@@ -117,7 +122,11 @@ def test_the_store_can_be_named_before_the_command(steptime: Command, tmp_path: 
 def test_an_output_that_is_full_is_an_error_without_a_traceback(tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "steptime", "list"], stdout=full, stderr=subprocess.PIPE, cwd=tmp_path, check=False
+            [sys.executable, "-m", "steptime", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            check=False,
         )
     assert done.returncode == 1
     assert done.stderr == b"error: The output can not be written: No space left on device.\n"
@@ -137,7 +146,14 @@ def test_what_measures_promises_to_continue_after_an_interrupt() -> None:
 
 @pytest.mark.live
 def test_a_termination_is_an_interrupt(tmp_path: Path) -> None:
-    settings = ("--set", "framework=numpy", "--set", "precision=fp64", "--set", "protocol.least_seconds=60")
+    settings = (
+        "--set",
+        "framework=numpy",
+        "--set",
+        "precision=fp64",
+        "--set",
+        "protocol.least_seconds=60",
+    )
     words = ("--store", "results", "run", "--workload", "mnist-mlp", *settings)
     with subprocess.Popen(
         [sys.executable, "-m", "steptime", *words], stderr=subprocess.PIPE, cwd=tmp_path, text=True
@@ -149,4 +165,6 @@ def test_a_termination_is_an_interrupt(tmp_path: Path) -> None:
         assert process.communicate()[1] == AFTER_INTERRUPT["run"] + "\n"
     assert process.returncode == 130
     assert {path.suffix for path in tmp_path.glob("results/journal/*/*/*/*")} == {".jsonl"}
-    assert FolderStore(tmp_path / "results").attempts()[-1].failure == Failure(cause="cancelled", reason="Interrupted.")
+    assert FolderStore(tmp_path / "results").attempts()[-1].failure == Failure(
+        cause="cancelled", reason="Interrupted."
+    )

@@ -32,7 +32,9 @@ def test_ids_stay_whole_on_a_narrow_terminal(
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "60")
-    output.table(["id", "session", *"abcdef"], [["0a1b2c3d", "4e5f6a7b", *["several words here"] * 6]])
+    output.table(
+        ["id", "session", *"abcdef"], [["0a1b2c3d", "4e5f6a7b", *["several words here"] * 6]]
+    )
     lines = capsys.readouterr().out.splitlines()
     assert any("0a1b2c3d" in line and "4e5f6a7b" in line for line in lines)
     assert all(len(line) <= 60 for line in lines[2:])

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from steptime import shelf
+from steptime import plugins
 from steptime.core.case import Case
 from steptime.core.ranks import here
 from steptime.data.synthetic import synthetic_batch
@@ -34,7 +34,9 @@ def main(framework: str, mode: str, exchange: str, ranks: int, out: str) -> None
     part = slice(own.rank * case.batch_size, (own.rank + 1) * case.batch_size)
     batch = {name: values[part] for name, values in synthetic_batch(network, BATCH, 0).items()}
     weights = dict(initial_weights(network, 0))
-    program = shelf.load("frameworks", framework).lower(Work(network, weights, batch, momentum(0.1, 0.9)), case)
+    program = plugins.load("frameworks", framework).lower(
+        Work(network, weights, batch, momentum(0.1, 0.9)), case
+    )
     for _ in range(STEPS):
         program.step()
     program.wait()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steptime import shelf
+from steptime import plugins
 from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
@@ -18,12 +18,16 @@ pytestmark = [pytest.mark.live, pytest.mark.usefixtures("misbehaving", "no_orpha
 
 
 # A queue has no executor: who hands jobs to it does not wait for them (tests/executors/slurm).
-WAITING = [name for name in shelf.names("executors") if hasattr(shelf.load("executors", name), "Executor")]
+WAITING = [
+    name
+    for name in plugins.names("executors")
+    if hasattr(plugins.load("executors", name), "Executor")
+]
 
 
 @pytest.fixture(params=WAITING)
 def executor(request: pytest.FixtureRequest) -> Any:
-    return shelf.load("executors", request.param).Executor()
+    return plugins.load("executors", request.param).Executor()
 
 
 @pytest.fixture
@@ -36,11 +40,18 @@ def test_a_job_becomes_the_attempt_of_its_id(executor: Any, job: Job, tmp_path: 
     store = FolderStore(tmp_path / "results")
     attempt = executor.run(job, store)
     assert attempt.measurement is not None and attempt.environment
-    assert (attempt.id, attempt.process, attempt.case, attempt.pair) == (job.id, 3, job.case, "duel")
+    assert (attempt.id, attempt.process, attempt.case, attempt.pair) == (
+        job.id,
+        3,
+        job.case,
+        "duel",
+    )
     assert store.attempts() == [attempt]
 
 
-def test_a_resident_measures_a_block_in_each_turn_and_no_other(executor: Any, job: Job, tmp_path: Path) -> None:
+def test_a_resident_measures_a_block_in_each_turn_and_no_other(
+    executor: Any, job: Job, tmp_path: Path
+) -> None:
     resident = executor.resident(job, FolderStore(tmp_path / "results"))
     assert resident.alive and resident.turn() and resident.turn()
     measurement = resident.stop().measurement

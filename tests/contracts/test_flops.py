@@ -21,7 +21,9 @@ def counted(graph: Graph) -> tuple[int, int]:
     with torch.device("meta"):
         module = lower_graph(graph).to("meta")
         tokens = graph.input.vocabulary > 0
-        values = torch.zeros((1, *graph.input.shape), dtype=torch.int64 if tokens else torch.float32)
+        values = torch.zeros(
+            (1, *graph.input.shape), dtype=torch.int64 if tokens else torch.float32
+        )
         target = torch.zeros(graph[graph.output].shape[:-1] or (1,), dtype=torch.int64)
     with FlopCounterMode(display=False) as counter:
         output = module(values)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steptime import shelf
+from steptime import plugins
 from steptime.core.case import CHOICES, Case
 from steptime.core.errors import NotInstalled, SteptimeError, Unsupported
 from steptime.data.synthetic import synthetic_batch
 from steptime.frameworks import numpy as reference
 from steptime.graph import Net, Optimizer, Tensor, Work, adam, adamw, momentum, sgd
-from steptime.graph.kinds import KINDS
+from steptime.graph.ops import KINDS
 from steptime.graph.optimizer import BY_NAME
 from steptime.graph.weights import initial_weights, load, save
 
@@ -48,7 +48,11 @@ def joined(net: Net) -> Tensor:
     """Branches of images, cut apart and joined, with a normalisation strong enough that its constants count."""
     x = net.lrn(net.conv(net.input(2, 7, 6), 6, 3), 5, alpha=2.0, beta=0.6, k=1.5)
     shortcut = net.pad_channels(net.average_pool(x, 1, stride=2), 1, 2)
-    x = net.concat(net.relu(net.conv(x, 4, 3, stride=2, padding=1)), shortcut, net.max_pool(x, 3, stride=2, padding=1))
+    x = net.concat(
+        net.relu(net.conv(x, 4, 3, stride=2, padding=1)),
+        shortcut,
+        net.max_pool(x, 3, stride=2, padding=1),
+    )
     return net.dense(net.slice(net.flatten(x), 3, 100), 3)
 
 
@@ -59,9 +63,16 @@ def attention(net: Net) -> Tensor:
     x = net.positions(net.scale(table, 8**0.5), learned=False)
     x = net.layer_norm(net.add(x, net.attention(x, x, x, heads=2)))
     x = net.gelu(net.dense(x, 8))
-    y = net.layer_norm(net.positions(net.tied_embedding(net.slice(tokens, 5, 9), table)), epsilon=1e-3)
+    y = net.layer_norm(
+        net.positions(net.tied_embedding(net.slice(tokens, 5, 9), table)), epsilon=1e-3
+    )
     together = net.dense(y, 24)
-    y = net.add(y, net.attention(*(net.slice(together, at, at + 8) for at in (0, 8, 16)), heads=4, causal=True))
+    y = net.add(
+        y,
+        net.attention(
+            *(net.slice(together, at, at + 8) for at in (0, 8, 16)), heads=4, causal=True
+        ),
+    )
     y = net.concat(y, net.attention(y, x, x, heads=1, scale=1.0), axis=-1)
     return net.tied_dense(net.dense(net.gelu(net.dense(y, 12), tanh=True), 8, bias=False), table)
 
@@ -109,16 +120,21 @@ class Candidate:
     def assert_close(self, found: Any, expected: Any, what: str = "") -> None:
         scale = max(float(np.abs(expected).max()), 1e-3)
         tolerance = TOLERANCE[self.precision]
-        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * scale, err_msg=what)
+        np.testing.assert_allclose(
+            found, expected, rtol=tolerance, atol=tolerance * scale, err_msg=what
+        )
 
 
-@pytest.fixture(params=shelf.names("frameworks"))
+@pytest.fixture(params=plugins.names("frameworks"))
 def framework(request: pytest.FixtureRequest) -> Candidate:
     """In the first phase and mode and at the best precision that it has."""
     name = request.param
     try:
-        module = shelf.load("frameworks", name)
-        every = [Candidate(name, module, *choice) for choice in product(CHOICES["phase"], CHOICES["mode"], TOLERANCE)]
+        module = plugins.load("frameworks", name)
+        every = [
+            Candidate(name, module, *choice)
+            for choice in product(CHOICES["phase"], CHOICES["mode"], TOLERANCE)
+        ]
         return next(candidate for candidate in every if not module.unsupported(candidate.case()))
     except (ImportError, NotInstalled) as problem:
         pytest.skip(f"{name} is not installed: {problem}")
@@ -134,19 +150,21 @@ def precise(framework: Candidate, request: pytest.FixtureRequest) -> Candidate:
     return candidate
 
 
-@pytest.mark.parametrize("name", shelf.names("frameworks"))
+@pytest.mark.parametrize("name", plugins.names("frameworks"))
 def test_a_framework_has_the_contracts_functions(name: str) -> None:
-    module = shelf.load("frameworks", name)  # must work even where the framework itself is absent
+    module = plugins.load("frameworks", name)  # must work even where the framework itself is absent
     assert "install" in module.INSTALL
     for function in ("versions", "unsupported", "lower", "is_out_of_memory"):
         assert callable(getattr(module, function))
 
 
-@pytest.mark.parametrize("name", shelf.names("frameworks"))
+@pytest.mark.parametrize("name", plugins.names("frameworks"))
 def test_a_framework_names_its_modes(name: str) -> None:
-    modes = shelf.load("frameworks", name).MODES
+    modes = plugins.load("frameworks", name).MODES
     assert modes and set(modes) <= set(CHOICES["mode"])
-    assert shelf.constant("frameworks", name, "MODES") == str(modes)  # to be read without importing anything
+    assert plugins.constant("frameworks", name, "MODES") == str(
+        modes
+    )  # to be read without importing anything
 
 
 def test_the_first_mode_can_infer(framework: Candidate) -> None:
@@ -161,7 +179,9 @@ def test_a_framework_tells_its_versions(framework: Candidate) -> None:
 
 
 @pytest.mark.parametrize("setting", [{"mode": "cudagraph"}, {"device": "cuda:99"}])
-def test_what_can_not_be_is_a_reason_and_not_a_crash(framework: Candidate, setting: dict[str, str]) -> None:
+def test_what_can_not_be_is_a_reason_and_not_a_crash(
+    framework: Candidate, setting: dict[str, str]
+) -> None:
     reason = framework.module.unsupported(framework.case(**setting))
     assert reason and (next(iter(setting.values())) in reason or "CUDA" in reason)
     with pytest.raises(Unsupported):
@@ -186,7 +206,9 @@ def test_only_a_lack_of_memory_is_one(framework: Candidate) -> None:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_training_lowers_the_loss(framework: Candidate, name: str) -> None:
-    program = framework.lower(work(name, adam(0.01)), phase="training", mode=framework.module.MODES[0])
+    program = framework.lower(
+        work(name, adam(0.01)), phase="training", mode=framework.module.MODES[0]
+    )
     before, _ = program.gradients(work(name).batch)
     for _ in range(40):
         program.step()
@@ -218,7 +240,9 @@ def test_a_program_answers_what_the_engine_asks(framework: Candidate) -> None:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_weights_go_out_and_in_through_a_file(framework: Candidate, name: str, tmp_path: Any) -> None:
+def test_weights_go_out_and_in_through_a_file(
+    framework: Candidate, name: str, tmp_path: Any
+) -> None:
     task = work(name)
     first, second = framework.lower(task), framework.lower(task)
     first.step()
@@ -233,7 +257,9 @@ def test_weights_that_do_not_fit_are_refused(framework: Candidate) -> None:
     with pytest.raises(SteptimeError, match=r"dense1\.bias"):
         program.load({**program.weights(), "dense1.bias": np.zeros(3)})
     with pytest.raises(SteptimeError, match=r"dense1\.bias"):
-        program.load({name: array for name, array in program.weights().items() if name != "dense1.bias"})
+        program.load(
+            {name: array for name, array in program.weights().items() if name != "dense1.bias"}
+        )
 
 
 def expected(task: Work, **settings: Any) -> Any:
@@ -303,13 +329,17 @@ def test_a_lent_weight_moves_by_the_sum_of_what_its_users_ask(framework: Candida
         program.step()
         right.step()
     program.wait()
-    framework.assert_close(program.weights()["embedding1.weight"], right.weights()["embedding1.weight"])
+    framework.assert_close(
+        program.weights()["embedding1.weight"], right.weights()["embedding1.weight"]
+    )
 
 
 def test_steps_after_a_feed_use_its_batch(framework: Candidate) -> None:
     task = work("plain")
     other = synthetic_batch(task.graph, 4, 1)
-    fed, plain = (framework.lower(one, phase="training") for one in (task, replace(task, batch=other)))
+    fed, plain = (
+        framework.lower(one, phase="training") for one in (task, replace(task, batch=other))
+    )
     fed.step(), plain.load(fed.weights())
     compiled = fed.compilations()
     fed.feed(other)
@@ -341,7 +371,15 @@ def test_dropout_is_drawn_anew_in_every_step(framework: Candidate, phase: str) -
     program = framework.lower(work("image", sgd(0.0)), phase=phase)
     losses = [program.step() for _ in range(6)]
     program.wait()
-    assert len({float(np.asarray(loss.detach() if hasattr(loss, "detach") else loss)) for loss in losses}) > 1
+    assert (
+        len(
+            {
+                float(np.asarray(loss.detach() if hasattr(loss, "detach") else loss))
+                for loss in losses
+            }
+        )
+        > 1
+    )
 
 
 def test_a_batch_copied_from_the_host_gives_the_same(framework: Candidate) -> None:

@@ -62,7 +62,10 @@ def network(request: pytest.FixtureRequest) -> Network:
 
 def test_a_network_says_what_it_is_and_where_it_comes_from(network: Network) -> None:
     assert network.title and network.source
-    assert next(iter(network.units_per_sample)) == network.unit and min(network.units_per_sample.values()) > 0
+    assert (
+        next(iter(network.units_per_sample)) == network.unit
+        and min(network.units_per_sample.values()) > 0
+    )
 
 
 def test_a_network_builds_and_costs_something(network: Network) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steptime import shelf
+from steptime import plugins
 from steptime.core.case import ALL_REDUCE, Case
 from steptime.core.errors import NotInstalled
-from steptime.engine import gang
+from steptime.ranks import launcher
 
 SCRIPT = Path(__file__).with_name("one_rank.py")
 
@@ -20,8 +20,14 @@ SCRIPT = Path(__file__).with_name("one_rank.py")
 def two_ranks(framework: str, exchange: str) -> Case:
     """In the framework's first mode, or why it can not."""
     try:
-        folder = shelf.load("frameworks", framework)
-        case = Case(workload="small", framework=framework, mode=folder.MODES[0], devices=2, exchange=exchange)
+        folder = plugins.load("frameworks", framework)
+        case = Case(
+            workload="small",
+            framework=framework,
+            mode=folder.MODES[0],
+            devices=2,
+            exchange=exchange,
+        )
         reason = folder.unsupported(case)
     except (ImportError, NotInstalled) as problem:
         reason = str(problem)
@@ -32,20 +38,32 @@ def after_steps(case: Case, ranks: int, folder: Path) -> list[dict[str, Any]]:
     """The weights of each rank, and how many bytes it exchanged."""
     out = folder / f"of-{ranks}"
     started = case if ranks > 1 else Case(workload=case.workload)
-    command = [sys.executable, str(SCRIPT), case.framework, case.mode, started.exchange, str(ranks), str(out)]
-    assert gang.start(command, started, folder / "journal.jsonl") is None
+    command = [
+        sys.executable,
+        str(SCRIPT),
+        case.framework,
+        case.mode,
+        started.exchange,
+        str(ranks),
+        str(out),
+    ]
+    assert launcher.start(command, started, folder / "journal.jsonl") is None
     return [dict(np.load(f"{out}.{rank}.npz")) for rank in range(ranks)]
 
 
 @pytest.mark.live
 @pytest.mark.parametrize("exchange", ALL_REDUCE)
-@pytest.mark.parametrize("framework", shelf.names("frameworks"))
-def test_two_ranks_do_the_step_of_one_process_with_both_batches(framework: str, exchange: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("framework", plugins.names("frameworks"))
+def test_two_ranks_do_the_step_of_one_process_with_both_batches(
+    framework: str, exchange: str, tmp_path: Path
+) -> None:
     case = two_ranks(framework, exchange)
     [alone], shared = after_steps(case, 1, tmp_path), after_steps(case, 2, tmp_path)
     assert alone.pop("moved_bytes") == alone.pop("tiny_bytes") == 0
     assert all(1 <= rank.pop("tiny_bytes") <= 8 for rank in shared)  # one number
-    assert [rank.pop("moved_bytes") for rank in shared] == [sum(values.nbytes for values in alone.values())] * 2
+    assert [rank.pop("moved_bytes") for rank in shared] == [
+        sum(values.nbytes for values in alone.values())
+    ] * 2
     for name, values in alone.items():
         assert np.array_equal(shared[0][name], shared[1][name])
         np.testing.assert_allclose(shared[0][name], values, rtol=1e-4, atol=1e-6)

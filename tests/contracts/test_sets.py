@@ -7,12 +7,12 @@ from types import ModuleType
 
 import pytest
 
-from steptime import networks, shelf
+from steptime import networks, plugins
 
 
-@pytest.fixture(params=shelf.names("data.sets"))
+@pytest.fixture(params=plugins.names("data.sets"))
 def found(request: pytest.FixtureRequest) -> ModuleType:
-    module = shelf.load("data.sets", request.param)
+    module = plugins.load("data.sets", request.param)
     assert module.SET.name == request.param
     return module
 
@@ -33,4 +33,4 @@ def test_a_set_describes_itself_for_the_record(found: ModuleType) -> None:
 
 def test_networks_name_sets_of_the_shelf() -> None:
     named = {network.data for network in networks.catalogue().values()} - {""}
-    assert named and named <= set(shelf.names("data.sets"))
+    assert named and named <= set(plugins.names("data.sets"))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steptime import shelf
+from steptime import plugins
 from steptime.core.case import Case
 from steptime.core.errors import NotInstalled
 from steptime.data.sets import Samples
@@ -38,7 +38,9 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setenv("STEPTIME_DATA", str(shared.resolve()))
         train, test = (supervised.samples(CASE, word) for word in ("train", "test"))
     course = Course(framework.lower(supervised.build(CASE), CASE), CASE, 1, None)
-    assert course.epoch(0, part(train, 12_000), part(test, IMAGES), "accuracy")["test"]["value"] > 0.85
+    assert (
+        course.epoch(0, part(train, 12_000), part(test, IMAGES), "accuracy")["test"]["value"] > 0.85
+    )
     save(path, course.program.weights())
     return path
 
@@ -53,11 +55,15 @@ def images(real_data: Path) -> Samples:
     return part(supervised.samples(CASE, "test"), IMAGES)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Inductor's, about other parts of PyTorch
-@pytest.mark.parametrize("name", shelf.names("frameworks"))
-def test_every_framework_predicts_the_same_classes(name: str, weights: Path, images: Samples) -> None:
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning"
+)  # Inductor's, about other parts of PyTorch
+@pytest.mark.parametrize("name", plugins.names("frameworks"))
+def test_every_framework_predicts_the_same_classes(
+    name: str, weights: Path, images: Samples
+) -> None:
     try:
-        framework = shelf.load("frameworks", name)
+        framework = plugins.load("frameworks", name)
     except (ImportError, NotInstalled) as problem:
         pytest.skip(f"{name} is not installed: {problem}")
     own = replace(CASE, framework=name, phase="inference", batch_size=BATCH, weights=str(weights))
@@ -66,7 +72,11 @@ def test_every_framework_predicts_the_same_classes(name: str, weights: Path, ima
     exact_case = replace(own, framework="numpy", precision="fp64")
     exact = outputs(reference, exact_case, images)
     low, high = np.sort(exact, axis=1)[:, -2:].T
-    clear = high - low > 1e-4 * np.abs(exact).max()  # nearer than fp32 can tell, either class is right
+    clear = (
+        high - low > 1e-4 * np.abs(exact).max()
+    )  # nearer than fp32 can tell, either class is right
     assert clear.mean() > 0.999
     for case in cases or [exact_case]:
-        assert (outputs(framework, case, images).argmax(1) == exact.argmax(1))[clear].all(), case.label
+        assert (outputs(framework, case, images).argmax(1) == exact.argmax(1))[clear].all(), (
+            case.label
+        )

@@ -6,14 +6,14 @@ from types import ModuleType
 
 import pytest
 
-from steptime import shelf, workloads
+from steptime import plugins, workloads
 from steptime.core.case import Case
 from steptime.core.errors import UnknownWord
 
 
-@pytest.fixture(params=shelf.names("workloads"))
+@pytest.fixture(params=plugins.names("workloads"))
 def kind(request: pytest.FixtureRequest) -> ModuleType:
-    return shelf.load("workloads", request.param)
+    return plugins.load("workloads", request.param)
 
 
 def test_a_kind_knows_what_it_names(kind: ModuleType) -> None:
@@ -25,11 +25,18 @@ def test_a_workload_is_described_for_the_record(kind: ModuleType) -> None:
     for name in kind.names():
         told = kind.describe(Case(workload=name, batch_size=3))
         assert told["fingerprint"] and told["flops_per_step"] > 0
-        assert next(iter(told["units_per_step"])) == told["unit"] and min(told["units_per_step"].values()) > 0
+        assert (
+            next(iter(told["units_per_step"])) == told["unit"]
+            and min(told["units_per_step"].values()) > 0
+        )
 
 
 def test_a_name_belongs_to_one_kind_alone() -> None:
-    names = [name for kind in shelf.names("workloads") for name in shelf.load("workloads", kind).names()]
+    names = [
+        name
+        for kind in plugins.names("workloads")
+        for name in plugins.load("workloads", kind).names()
+    ]
     assert len(names) == len(set(names))
 
 

@@ -10,8 +10,14 @@ from steptime.core.case import CHOICES
 
 
 def complete(**changed: Any) -> dict[str, Any]:
-    numbers = {name: 1.0 for name in (*COUNTS, *ERRORS)} | {"samples": 8, "positions": 8, "broken_positions": 0}
-    return {"accuracy": {"reference": "fp32", "data": "synthetic", "task": None, **numbers, **changed}}
+    numbers = {name: 1.0 for name in (*COUNTS, *ERRORS)} | {
+        "samples": 8,
+        "positions": 8,
+        "broken_positions": 0,
+    }
+    return {
+        "accuracy": {"reference": "fp32", "data": "synthetic", "task": None, **numbers, **changed}
+    }
 
 
 def test_all_but_two_precisions_owe_their_price() -> None:

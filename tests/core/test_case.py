@@ -11,7 +11,11 @@ from steptime.core.errors import SteptimeError, UnknownWord
 def test_equal_settings_have_equal_keys_and_any_other_setting_has_another() -> None:
     case = Case(workload="lenet5")
     assert case.key == Case.from_dict(case.to_dict()).key
-    others = [Case(workload="lenet5", batch_size=33), Case(workload="lenet5", trial=1), Case(workload="deepmnist")]
+    others = [
+        Case(workload="lenet5", batch_size=33),
+        Case(workload="lenet5", trial=1),
+        Case(workload="deepmnist"),
+    ]
     assert len({case.key, *(other.key for other in others)}) == 4
 
 
@@ -32,7 +36,9 @@ def test_a_device_is_the_cpu_or_a_numbered_gpu(device: str) -> None:
         Case(workload="lenet5", device=device)
 
 
-@pytest.mark.parametrize(("name", "value"), [("batch_size", 0), ("batch_size", 1.5), ("threads", -1), ("seed", True)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("batch_size", 0), ("batch_size", 1.5), ("threads", -1), ("seed", True)]
+)
 def test_counts_are_whole_and_not_below_their_least(name: str, value: object) -> None:
     with pytest.raises(SteptimeError, match=f"{name} must be a whole number"):
         Case.from_dict({"workload": "lenet5", name: value})
@@ -49,7 +55,9 @@ def test_ranks_are_spread_evenly_over_nodes_or_not_at_all() -> None:
         Case(workload="lenet5", devices=3, exchange="independent", nodes=2)
 
 
-@pytest.mark.parametrize(("settings", "threads"), [({}, 8), ({"devices": 2, "exchange": "allreduce"}, 4)])
+@pytest.mark.parametrize(
+    ("settings", "threads"), [({}, 8), ({"devices": 2, "exchange": "allreduce"}, 4)]
+)
 def test_the_ranks_of_a_node_share_its_cpus(settings: dict[str, Any], threads: int) -> None:
     assert Case(workload="lenet5", **settings).threads_of(8) == threads
     assert Case(workload="lenet5", threads=3, **settings).threads_of(8) == 3
@@ -60,7 +68,9 @@ def test_more_ranks_than_cpus_have_a_thread_each() -> None:
 
 
 def test_the_label_tells_how_many_share_a_step() -> None:
-    assert Case(workload="lenet5", devices=2, exchange="allreduce").label.endswith("batch 32 2 × allreduce")
+    assert Case(workload="lenet5", devices=2, exchange="allreduce").label.endswith(
+        "batch 32 2 × allreduce"
+    )
 
 
 def test_the_label_names_every_setting_that_is_not_as_usual() -> None:

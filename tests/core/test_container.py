@@ -7,7 +7,7 @@ import pytest
 from steptime.core.case import Case
 from steptime.core.container import Container
 from steptime.core.errors import SteptimeError
-from steptime.core.machine_file import parse
+from steptime.plan.machine_file import parse
 
 BOX = '[launches.box]\ncontainer = "podman"\nimage = "ubuntu"'
 
@@ -17,7 +17,10 @@ def test_a_framework_and_a_launch_may_live_in_one() -> None:
     found = parse(text, "machine.toml", ["pytorch"])
     sif, box = Container("apptainer", "torch.sif", options=("--nv",)), Container("podman", "ubuntu")
     assert found.commands == {"pytorch": sif} and found.launches == {"box": box}
-    assert found.way(Case(workload="lenet5")) == sif and found.way(Case(workload="lenet5", launch="box")) == box
+    assert (
+        found.way(Case(workload="lenet5")) == sif
+        and found.way(Case(workload="lenet5", launch="box")) == box
+    )
     assert found.to_dict()["launches"]["box"] == {
         "kind": "podman",
         "image": "ubuntu",
@@ -27,15 +30,21 @@ def test_a_framework_and_a_launch_may_live_in_one() -> None:
 
 
 def test_a_launch_may_be_an_interpreter_or_a_command() -> None:
-    found = parse('[launches.a]\npython = "p"\n[launches.b]\nlaunch = ["q", "r"]', "machine.toml", [])
+    found = parse(
+        '[launches.a]\npython = "p"\n[launches.b]\nlaunch = ["q", "r"]', "machine.toml", []
+    )
     assert found.launches == {"a": ("p",), "b": ("q", "r")}
 
 
 def test_what_a_case_asks_for_and_nobody_names_is_told() -> None:
     found = parse(BOX, "machine.toml", [])
     assert found.lacks(Case(workload="lenet5", launch="box")) == ""
-    assert "[launches] of the machine file has no 'bx', found box" in found.lacks(Case(workload="lenet5", launch="bx"))
-    assert "[tiers] of the machine file has no 'tape', found none" in found.lacks(Case(workload="x", staging="tape"))
+    assert "[launches] of the machine file has no 'bx', found box" in found.lacks(
+        Case(workload="lenet5", launch="bx")
+    )
+    assert "[tiers] of the machine file has no 'tape', found none" in found.lacks(
+        Case(workload="x", staging="tape")
+    )
 
 
 def test_a_container_holds_one_node() -> None:
@@ -46,9 +55,15 @@ def test_a_container_holds_one_node() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[launches.box]\ncontainer = "podmn"\nimage = "x"', "line 2: No container 'podmn'. Did you mean 'podman'"),
+        (
+            '[launches.box]\ncontainer = "podmn"\nimage = "x"',
+            "line 2: No container 'podmn'. Did you mean 'podman'",
+        ),
         ('[launches.box]\ncontainer = "podman"', r"line 2: \[launches.box\] needs an image"),
-        ('[launches.box]\ncontainer = "podman"\nimage = 3', "line 3: image must be a text in quotes, found 3"),
+        (
+            '[launches.box]\ncontainer = "podman"\nimage = 3',
+            "line 3: image must be a text in quotes, found 3",
+        ),
         (
             '[launches.box]\ncontainer = "podman"\nimge = "x"',
             r"line 3: No key of \[launches.box\] 'imge'. Did you mean",

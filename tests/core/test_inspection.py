@@ -14,8 +14,15 @@ def name(event: dict[str, Any]) -> str:
 
 
 def test_what_lies_inside_a_span_does_not_count_for_it() -> None:
-    events = [span("outer", 0, 100), span("inner", 10, 30), span("core", 15, 5), span("inner", 50, 20)]
-    found = {one.name: (one.calls, round(1e6 * one.seconds)) for one in self_operators(events, name)}
+    events = [
+        span("outer", 0, 100),
+        span("inner", 10, 30),
+        span("core", 15, 5),
+        span("inner", 50, 20),
+    ]
+    found = {
+        one.name: (one.calls, round(1e6 * one.seconds)) for one in self_operators(events, name)
+    }
     assert found == {"outer": (1, 50), "inner": (2, 45), "core": (1, 5)}
 
 
@@ -26,5 +33,7 @@ def test_threads_do_not_hold_each_others_spans() -> None:
 
 def test_a_span_without_a_name_counts_for_the_one_around_it() -> None:
     events = [span("a", 0, 100), span("unknown", 10, 50), span("b", 20, 10)]
-    found = self_operators(events, lambda event: "" if event["name"] == "unknown" else event["name"])
+    found = self_operators(
+        events, lambda event: "" if event["name"] == "unknown" else event["name"]
+    )
     assert {one.name: round(1e6 * one.seconds) for one in found} == {"a": 90, "b": 10}

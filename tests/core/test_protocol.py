@@ -16,7 +16,9 @@ def test_a_profile_survives_being_written_and_changes_nothing_of_its_own(name: s
 
 
 def test_a_changed_number_travels_and_what_the_session_learns_does_not() -> None:
-    assert replace(profile("gold"), target=0.005, steps=100, warmup_start=3).changed() == {"target": 0.005}
+    assert replace(profile("gold"), target=0.005, steps=100, warmup_start=3).changed() == {
+        "target": 0.005
+    }
 
 
 def test_an_unknown_profile_is_answered_with_the_nearest() -> None:
@@ -26,7 +28,13 @@ def test_an_unknown_profile_is_answered_with_the_nearest() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("look_alpha", 5), ("target", float("nan")), ("block_seconds", -1), ("batch", 0), ("processes_least", -1)],
+    [
+        ("look_alpha", 5),
+        ("target", float("nan")),
+        ("block_seconds", -1),
+        ("batch", 0),
+        ("processes_least", -1),
+    ],
 )
 def test_a_number_out_of_its_range_is_refused_by_name(name: str, value: float) -> None:
     with pytest.raises(SteptimeError, match=f"protocol.{name} must be"):

@@ -5,8 +5,18 @@ import pytest
 from steptime.core.errors import SteptimeError
 from steptime.core.ranks import Ranks, here
 
-TORCHRUN = {"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "MASTER_ADDR": "node7", "MASTER_PORT": "4000"}
-MPIRUN = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}
+TORCHRUN = {
+    "RANK": "1",
+    "WORLD_SIZE": "4",
+    "LOCAL_RANK": "1",
+    "MASTER_ADDR": "node7",
+    "MASTER_PORT": "4000",
+}
+MPIRUN = {
+    "OMPI_COMM_WORLD_RANK": "3",
+    "OMPI_COMM_WORLD_SIZE": "4",
+    "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+}
 SRUN = {"SLURM_PROCID": "2", "SLURM_NTASKS": "4", "SLURM_LOCALID": "0", "SLURM_STEP_ID": "0"}
 
 
@@ -19,7 +29,9 @@ def test_torchrun_tells_where_to_meet() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "expected"), [(MPIRUN, Ranks(3, 4, 1)), (SRUN, Ranks(2, 4, 0))], ids=["mpirun", "srun"]
+    ("variables", "expected"),
+    [(MPIRUN, Ranks(3, 4, 1)), (SRUN, Ranks(2, 4, 0))],
+    ids=["mpirun", "srun"],
 )
 def test_other_starters_have_other_words(variables: dict[str, str], expected: Ranks) -> None:
     assert here(variables) == expected
@@ -27,7 +39,10 @@ def test_other_starters_have_other_words(variables: dict[str, str], expected: Ra
 
 def test_ranks_of_srun_meet_where_it_was_called() -> None:
     assert here({**SRUN, "SLURM_LAUNCH_NODE_IPADDR": "10.0.0.7"}).address == "10.0.0.7"
-    assert here({**SRUN, "SLURM_LAUNCH_NODE_IPADDR": "10.0.0.7", "MASTER_ADDR": "node7"}).address == "node7"
+    assert (
+        here({**SRUN, "SLURM_LAUNCH_NODE_IPADDR": "10.0.0.7", "MASTER_ADDR": "node7"}).address
+        == "node7"
+    )
 
 
 def test_the_script_of_a_job_with_several_tasks_is_none_of_them() -> None:

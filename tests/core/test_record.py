@@ -7,7 +7,13 @@ from steptime.core.measurement import Measurement
 from steptime.core.protocol import profile
 from steptime.core.record import Attempt, Failure, Record
 
-SHAPE: dict[str, Any] = {"stamps": (0, 5), "device_ns": None, "blocks": (), "clock": {}, "starts": {}}
+SHAPE: dict[str, Any] = {
+    "stamps": (0, 5),
+    "device_ns": None,
+    "blocks": (),
+    "clock": {},
+    "starts": {},
+}
 MEASUREMENT = Measurement(group=1, cut=0, steady=True, **SHAPE)
 
 
@@ -16,7 +22,9 @@ def attempt(process: int, accuracy: dict[str, Any] | None, **outcome: Any) -> At
     identity = {"id": str(process), "session": "s", "plan": "p", "started": "", "process": process}
     findings = {} if accuracy is None else {"accuracy": accuracy}
     case = Case(workload="lenet5", precision="bf16")
-    return Attempt(case=case, protocol=profile("quick"), findings=findings, **words, **identity, **outcome)
+    return Attempt(
+        case=case, protocol=profile("quick"), findings=findings, **words, **identity, **outcome
+    )
 
 
 def test_the_first_process_that_measured_tells_the_price() -> None:
@@ -26,7 +34,9 @@ def test_the_first_process_that_measured_tells_the_price() -> None:
 
 
 def test_processes_that_disagree_are_noticed() -> None:
-    record = Record(attempts=tuple(attempt(n, {"samples": n}, measurement=MEASUREMENT) for n in (1, 2)))
+    record = Record(
+        attempts=tuple(attempt(n, {"samples": n}, measurement=MEASUREMENT) for n in (1, 2))
+    )
     assert record.accuracy == {"samples": 1} and record.accuracy_differs
 
 

@@ -23,7 +23,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def samples() -> Samples:
     values = np.arange(70, dtype=np.uint8).reshape(10, 7)
-    return Samples(values[:, ::-1], np.arange(10, dtype=np.uint8), lambda rows: rows / np.float32(2))
+    return Samples(
+        values[:, ::-1], np.arange(10, dtype=np.uint8), lambda rows: rows / np.float32(2)
+    )
 
 
 def real(size: int = 3, **settings: Any) -> Case:
@@ -50,8 +52,16 @@ def test_what_was_read_from_where_is_told(samples: Samples, folder: Path) -> Non
     with unpacked(samples, real(prefetch=2)) as ingest:
         list(islice(ingest.batches(), 4))
         told = ingest.told()
-    assert (told["samples"], told["bytes"], told["bytes_per_step"], told["batches_read"]) == (10, 80, 24, 4)
-    assert told["page_cache"]["asked"] == "warm" and told["page_cache"]["found"] in ("warm", "not told")
+    assert (told["samples"], told["bytes"], told["bytes_per_step"], told["batches_read"]) == (
+        10,
+        80,
+        24,
+        4,
+    )
+    assert told["page_cache"]["asked"] == "warm" and told["page_cache"]["found"] in (
+        "warm",
+        "not told",
+    )
     assert told["on"]["kind"] and told["prefetch"] == 2 and list(folder.iterdir()) == []
 
 
@@ -67,7 +77,10 @@ def test_a_cold_cache_is_what_was_found_and_not_what_was_asked_for(
 
 
 def test_a_batch_that_the_set_can_not_fill_is_refused(samples: Samples) -> None:
-    with pytest.raises(SteptimeError, match="A batch of 11 is more than the 10 samples"), unpacked(samples, real(11)):
+    with (
+        pytest.raises(SteptimeError, match="A batch of 11 is more than the 10 samples"),
+        unpacked(samples, real(11)),
+    ):
         pass
 
 
@@ -78,7 +91,12 @@ def test_a_file_that_is_cut_short_meanwhile_is_told(samples: Samples) -> None:
             next(ingest.batches())
 
 
-def test_a_folder_that_can_not_be_written_asks_for_a_tier(samples: Samples, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_can_not_be_written_asks_for_a_tier(
+    samples: Samples, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("STEPTIME_DATA", "/proc/self")
-    with pytest.raises(SteptimeError, match="Name a tier of the machine file with staging"), unpacked(samples, real()):
+    with (
+        pytest.raises(SteptimeError, match="Name a tier of the machine file with staging"),
+        unpacked(samples, real()),
+    ):
         pass

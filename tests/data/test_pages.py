@@ -57,7 +57,9 @@ def test_nothing_has_no_share(tmp_path: Path) -> None:
     assert pages.resident_share([]) is None
 
 
-@pytest.mark.parametrize("share, word", [(0.0, "cold"), (0.5, "partly"), (1.0, "warm"), (None, "not told")])
+@pytest.mark.parametrize(
+    "share, word", [(0.0, "cold"), (0.5, "partly"), (1.0, "warm"), (None, "not told")]
+)
 def test_a_share_has_a_word(share: float | None, word: str) -> None:
     assert pages.word(share) == word
 

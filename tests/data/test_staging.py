@@ -23,11 +23,16 @@ def test_inside_the_set_is_read_from_the_tier_and_gone_afterwards(
     with staged(mnist.SET, "$LOCAL", "me") as told:
         inside = folder()
         assert inside.parent == tmp_path and len(list(inside.iterdir())) == told["files"] == 4
-        assert told["bytes"] == sum(path.stat().st_size for path in inside.iterdir()) and told["seconds"] > 0
+        assert (
+            told["bytes"] == sum(path.stat().st_size for path in inside.iterdir())
+            and told["seconds"] > 0
+        )
     assert folder() == tiny_mnist and not inside.exists()
 
 
-def test_a_set_in_another_form_is_staged_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_set_in_another_form_is_staged_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "cifar-10").mkdir()
     (tmp_path / "tier").mkdir()
     for name in (*cifar10.MOSAICS, "readme.txt"):
@@ -46,7 +51,9 @@ def test_a_tier_that_is_not_here_is_told(tiny_mnist: Path, tmp_path: Path) -> No
     ):
         pass
     with (
-        pytest.raises(SteptimeError, match="none of the machine file is no folder here that can be written"),
+        pytest.raises(
+            SteptimeError, match="none of the machine file is no folder here that can be written"
+        ),
         staged(mnist.SET, str(tmp_path / "none"), "me"),
     ):
         pass
@@ -64,7 +71,9 @@ def test_a_tier_without_room_is_told_and_nothing_stays_there(tmp_path: Path) -> 
     assert not list(tmp_path.glob("steptime-data-*"))
 
 
-def test_a_set_that_is_not_here_can_not_be_staged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_set_that_is_not_here_can_not_be_staged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("STEPTIME_DATA", str(tmp_path / "none"))
     with pytest.raises(NoSet), staged(mnist.SET, str(tmp_path), "me"):
         pass
@@ -98,14 +107,18 @@ def somebody(tier: Path) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
 
         def start() -> subprocess.Popen[bytes]:
             line = [sys.executable, "-c", STAGING, str(tier)]
-            found = stack.enter_context(subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+            found = stack.enter_context(
+                subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            )
             assert found.stdout is not None and found.stdout.readline() == b"ready\n"
             return found
 
         yield start
 
 
-def test_what_a_killed_process_left_goes_when_the_next_one_stages(tier: Path, somebody: Any) -> None:
+def test_what_a_killed_process_left_goes_when_the_next_one_stages(
+    tier: Path, somebody: Any
+) -> None:
     killed, living = somebody(), somebody()
     killed.kill()
     killed.wait()
@@ -126,7 +139,9 @@ def test_a_later_process_with_the_number_of_a_dead_one_does_not_keep_its_copy(ti
     assert [path.name for path in tier.iterdir()] == [own]
 
 
-@pytest.mark.parametrize("name", ["steptime-data-x-0123456789ab.1-1-1-abc", "steptime-data-x-abc", "steptime-data"])
+@pytest.mark.parametrize(
+    "name", ["steptime-data-x-0123456789ab.1-1-1-abc", "steptime-data-x-abc", "steptime-data"]
+)
 def test_what_can_not_be_judged_from_here_stays(tier: Path, name: str) -> None:
     """Of another host or boot, of a container, or of nobody that says so."""
     (tier / name).mkdir()

@@ -15,12 +15,21 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def mount(root: Path, point: str, kind: str, device: str = "0:99", source: str = "none", options: str = "rw") -> None:
+def mount(
+    root: Path,
+    point: str,
+    kind: str,
+    device: str = "0:99",
+    source: str = "none",
+    options: str = "rw",
+) -> None:
     with (root / "proc/self/mountinfo").open("a") as file:
         file.write(f"22 1 {device} / {point} rw,relatime shared:1 - {kind} {source} {options}\n")
 
 
-def block(root: Path, number: str, name: str, rotational: int | None = 0, *, below: str = "") -> Path:
+def block(
+    root: Path, number: str, name: str, rotational: int | None = 0, *, below: str = ""
+) -> Path:
     folder = root / "sys/block" / below / name
     (folder / "queue").mkdir(parents=True)
     if rotational is not None:
@@ -31,7 +40,8 @@ def block(root: Path, number: str, name: str, rotational: int | None = 0, *, bel
 
 
 @pytest.mark.parametrize(
-    "kind, word", [("tmpfs", "dram"), ("nfs4", "network"), ("lustre", "network"), ("fuse.sshfs", "network")]
+    "kind, word",
+    [("tmpfs", "dram"), ("nfs4", "network"), ("lustre", "network"), ("fuse.sshfs", "network")],
 )
 def test_some_file_systems_say_it_all(root: Path, kind: str, word: str) -> None:
     mount(root, "/", "ext4", "8:1")
@@ -40,9 +50,12 @@ def test_some_file_systems_say_it_all(root: Path, kind: str, word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name, rotational, word", [("sda", 1, "disk"), ("sdb", 0, "ssd"), ("nvme0n1", 0, "nvme"), ("sdc", None, "unknown")]
+    "name, rotational, word",
+    [("sda", 1, "disk"), ("sdb", 0, "ssd"), ("nvme0n1", 0, "nvme"), ("sdc", None, "unknown")],
 )
-def test_a_partition_is_what_its_disk_is(root: Path, name: str, rotational: int | None, word: str) -> None:
+def test_a_partition_is_what_its_disk_is(
+    root: Path, name: str, rotational: int | None, word: str
+) -> None:
     block(root, "8:0", name, rotational)
     block(root, "8:1", f"{name}1", None, below=name).joinpath("partition").write_text("1")
     mount(root, "/data", "xfs", "8:1")
@@ -65,7 +78,12 @@ def test_a_loop_is_what_its_file_lies_on(root: Path) -> None:
     (root / "sys/block/loop0/loop/backing_file").write_text("/images/one.img\n")
     mount(root, "/", "ext4", "8:0")
     mount(root, "/data", "squashfs", "7:0")
-    assert describe("/data", root) == {"kind": "disk", "device": "sda", "rotational": True, "file_system": "squashfs"}
+    assert describe("/data", root) == {
+        "kind": "disk",
+        "device": "sda",
+        "rotational": True,
+        "file_system": "squashfs",
+    }
 
 
 def test_an_invented_device_number_is_looked_up_by_name(root: Path) -> None:
@@ -96,7 +114,10 @@ def test_the_deepest_and_last_mount_counts_and_names_are_whole(root: Path) -> No
     mount(root, "/data", "ext4")
     mount(root, "/data", "tmpfs")
     mount(root, "/my\\040data", "nfs")
-    assert describe("/data", root)["kind"] == "dram" and describe("/my data/x", root)["kind"] == "network"
+    assert (
+        describe("/data", root)["kind"] == "dram"
+        and describe("/my data/x", root)["kind"] == "network"
+    )
     assert describe("/database", root)["file_system"] == "ext4"
 
 

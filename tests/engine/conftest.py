@@ -56,7 +56,13 @@ class FakeResult:
 class FakeDevice:
     """A program whose step takes `dispatch_ns` of the host and `work(number)` ns of the device's queue."""
 
-    def __init__(self, work: Callable[[int], int] | int, *, dispatch_ns: int = 1_000, event_cost_ns: int = 100):
+    def __init__(
+        self,
+        work: Callable[[int], int] | int,
+        *,
+        dispatch_ns: int = 1_000,
+        event_cost_ns: int = 100,
+    ):
         self.clock = FakeClock()
         self.work = work if callable(work) else lambda number: work
         self.dispatch_ns, self.event_cost_ns = dispatch_ns, event_cost_ns
@@ -170,7 +176,9 @@ def spin(nanoseconds: int) -> Callable[[], bytes]:
 @pytest.fixture
 def fakes() -> SimpleNamespace:
     """The parts above, by name: test folders are no packages."""
-    return SimpleNamespace(Device=FakeDevice, Host=HostProgram, Nvml=FakeNvml, Clock=FakeClock, spin=spin)
+    return SimpleNamespace(
+        Device=FakeDevice, Host=HostProgram, Nvml=FakeNvml, Clock=FakeClock, spin=spin
+    )
 
 
 @pytest.fixture

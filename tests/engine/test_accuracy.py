@@ -14,7 +14,11 @@ EXACT = np.array([[1.0, 2.0, 3.0], [4.0, 0.0, -4.0]], np.float32)
 
 def test_equal_outputs_cost_nothing() -> None:
     found = compared([EXACT], [EXACT])
-    assert (found["largest_logit_error"], found["kl_divergence"], found["top1_agreement"]) == (0, 0, 1)
+    assert (found["largest_logit_error"], found["kl_divergence"], found["top1_agreement"]) == (
+        0,
+        0,
+        1,
+    )
     assert (found["samples"], found["positions"], found["broken_positions"]) == (2, 2, 0)
 
 
@@ -61,13 +65,22 @@ def broken(places: Any) -> dict[str, Any]:
 
 def test_a_position_that_is_not_finite_disagrees_and_tells_no_error() -> None:
     found = broken((0, 1))
-    assert (found["broken_positions"], found["top1_agreement"], found["largest_logit_error"]) == (1, 0.5, 0)
+    assert (found["broken_positions"], found["top1_agreement"], found["largest_logit_error"]) == (
+        1,
+        0.5,
+        0,
+    )
 
 
 def test_outputs_that_are_all_broken_are_still_a_price() -> None:
     found = broken((slice(None), 0))
     assert found["broken_positions"] == 2 and found["kl_divergence"] is None
-    assert lacking("fp16", {"accuracy": {**found, "reference": "fp32", "data": "synthetic", "task": None}}) == ""
+    assert (
+        lacking(
+            "fp16", {"accuracy": {**found, "reference": "fp32", "data": "synthetic", "task": None}}
+        )
+        == ""
+    )
 
 
 def test_a_reference_that_is_not_finite_is_none() -> None:

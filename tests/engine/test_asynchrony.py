@@ -8,7 +8,12 @@ from steptime.engine.asynchrony import agreement, force, forced_share, violates
 
 @pytest.mark.parametrize(
     ("difference_ns", "block_ns", "wrong"),
-    [(49_000, 1_000_000, False), (51_000, 1_000_000, True), (400_000, 50_000_000, False), (600_000, 50_000_000, True)],
+    [
+        (49_000, 1_000_000, False),
+        (51_000, 1_000_000, True),
+        (400_000, 50_000_000, False),
+        (600_000, 50_000_000, True),
+    ],
 )
 def test_the_bound_is_one_percent_or_fifty_microseconds(difference_ns, block_ns, wrong):
     assert violates(difference_ns, block_ns) is wrong

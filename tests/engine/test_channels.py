@@ -5,7 +5,14 @@ import mmap
 
 import pytest
 
-from steptime.engine.channels import Channels, cpu_ticks, difference, memory_kills, steal_share, swap_ins
+from steptime.engine.channels import (
+    Channels,
+    cpu_ticks,
+    difference,
+    memory_kills,
+    steal_share,
+    swap_ins,
+)
 
 
 @pytest.fixture
@@ -52,7 +59,10 @@ def test_swapping_is_looked_for_only_after_a_major_fault(root):
 
 
 def test_touching_new_memory_shows_as_faults():
-    with Channels() as channels, mmap.mmap(-1, 1 << 24) as memory:  # never seen before, unlike an allocator's
+    with (
+        Channels() as channels,
+        mmap.mmap(-1, 1 << 24) as memory,
+    ):  # never seen before, unlike an allocator's
         memory.madvise(mmap.MADV_NOHUGEPAGE)
         before = channels.read()
         memory[:: mmap.PAGESIZE] = bytes(len(memory) // mmap.PAGESIZE)

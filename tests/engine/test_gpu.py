@@ -11,7 +11,12 @@ def test_a_reading_holds_what_the_board_answers(fakes):
     nvml = fakes.Nvml()
     nvml.reasons = 0x40
     reading = gpu.find("cuda:0", nvml).read()
-    assert reading == {"sm_clock_mhz": 1500.0, "power_w": 250.0, "temperature_c": 61.0, "reasons": 64.0}
+    assert reading == {
+        "sm_clock_mhz": 1500.0,
+        "power_w": 250.0,
+        "temperature_c": 61.0,
+        "reasons": 64.0,
+    }
 
 
 def test_a_dear_reading_is_done_only_once_in_a_thousand_times_its_cost(fakes):
@@ -30,7 +35,9 @@ def test_without_nvml_or_on_the_cpu_there_is_no_board(fakes):
     assert gpu.find("cpu", fakes.Nvml()) is None
 
 
-@pytest.mark.parametrize(("visible", "handle"), [("", 1), ("1,0", 0), ("GPU-a,GPU-b", "GPU-b"), ("0", 1)])
+@pytest.mark.parametrize(
+    ("visible", "handle"), [("", 1), ("1,0", 0), ("GPU-a,GPU-b", "GPU-b"), ("0", 1)]
+)
 def test_the_process_counts_only_the_boards_that_it_may_see(fakes, monkeypatch, visible, handle):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert gpu.find("cuda:1", fakes.Nvml())._handle == handle
@@ -39,8 +46,16 @@ def test_the_process_counts_only_the_boards_that_it_may_see(fakes, monkeypatch, 
 def test_the_inventory_names_every_board_with_units(fakes):
     first, second = gpu.inventory(fakes.Nvml())
     assert first == second
-    assert (first["name"], first["memory_bytes"], first["power_limit_w"]) == ("Board", 1 << 30, 700.0)
-    assert (first["driver"], first["sm_clock_most_mhz"], first["memory_clock_most_mhz"]) == ("600.1", 1980, 3201)
+    assert (first["name"], first["memory_bytes"], first["power_limit_w"]) == (
+        "Board",
+        1 << 30,
+        700.0,
+    )
+    assert (first["driver"], first["sm_clock_most_mhz"], first["memory_clock_most_mhz"]) == (
+        "600.1",
+        1980,
+        3201,
+    )
 
 
 def test_this_process_is_not_another(fakes):

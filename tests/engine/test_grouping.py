@@ -6,7 +6,9 @@ from steptime.core.protocol import Protocol
 from steptime.engine.grouping import event_cost_ns, group_size, least_device_ns, least_host_ns
 
 
-@pytest.mark.parametrize(("step_ns", "group"), [(20_000, 1), (19_999, 2), (10_000, 2), (64, 512), (1e9, 1)])
+@pytest.mark.parametrize(
+    ("step_ns", "group"), [(20_000, 1), (19_999, 2), (10_000, 2), (64, 512), (1e9, 1)]
+)
 def test_the_group_is_the_smallest_power_of_two_that_is_long_enough(step_ns, group):
     assert group_size(step_ns, 20_000) == group
 

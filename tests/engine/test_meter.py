@@ -41,12 +41,18 @@ def test_the_pilots_steps_are_measured_and_no_fewer(fakes, measured, cpu, protoc
 
 
 def test_short_steps_are_grouped_and_the_steps_still_counted(fakes, measured, cpu, protocol):
-    result = measured(fakes.Host(3_000), cpu, replace(protocol, warmup_seconds=0.1, least_seconds=0.1))
+    result = measured(
+        fakes.Host(3_000), cpu, replace(protocol, warmup_seconds=0.1, least_seconds=0.1)
+    )
     assert result.group == 8 and kept_mean(result) == pytest.approx(3_000, rel=0.01)
 
 
-def test_without_grouping_a_short_step_shows_as_too_short_for_the_clock(fakes, measured, cpu, protocol):
-    fine = replace(protocol, group_host_seconds=0.0, group_clock_costs=0, warmup_seconds=0.1, least_seconds=0.1)
+def test_without_grouping_a_short_step_shows_as_too_short_for_the_clock(
+    fakes, measured, cpu, protocol
+):
+    fine = replace(
+        protocol, group_host_seconds=0.0, group_clock_costs=0, warmup_seconds=0.1, least_seconds=0.1
+    )
     result = measured(fakes.Host(5_000), cpu, fine)
     assert result.group == 1 and np.median(result.kept_ns) < 200 * result.clock["cost_ns"]
 
@@ -58,7 +64,11 @@ def test_the_first_step_is_told_apart(fakes, measured, cpu, protocol):
 
 
 def test_a_step_that_never_settles_has_no_steady_state(fakes, measured, cpu, protocol):
-    result = measured(fakes.Host(lambda number: MS + 200 * number), cpu, replace(protocol, warmup_most_seconds=5.0))
+    result = measured(
+        fakes.Host(lambda number: MS + 200 * number),
+        cpu,
+        replace(protocol, warmup_most_seconds=5.0),
+    )
     assert not result.steady and result.cut == len(result.samples_ns) // 2
     assert sum(result.samples_ns) / 1e9 >= 5.0
 
@@ -106,13 +116,17 @@ def test_a_queue_is_not_drained_after_every_slow_step(fakes, measured, cuda, pro
 
 def test_waiting_for_every_step_costs_what_the_ratio_says(fakes, measured, cuda, protocol):
     stream = measured(fakes.Device(MS, dispatch_ns=500_000), cuda, protocol)
-    latency = measured(fakes.Device(MS, dispatch_ns=500_000), replace(cuda, timing="latency"), protocol)
+    latency = measured(
+        fakes.Device(MS, dispatch_ns=500_000), replace(cuda, timing="latency"), protocol
+    )
     assert latency.device_ns is None and kept_mean(latency) == pytest.approx(1.5 * MS, rel=0.01)
     assert stream.checks["latency_ratio"] == pytest.approx(1.5, rel=0.02)
     assert latency.checks["latency_ratio"] == pytest.approx(1.5, rel=0.02)
 
 
-def test_a_host_that_is_slower_than_its_device_shows_in_the_dispatch(fakes, measured, cuda, protocol):
+def test_a_host_that_is_slower_than_its_device_shows_in_the_dispatch(
+    fakes, measured, cuda, protocol
+):
     result = measured(fakes.Device(100_000, dispatch_ns=3 * MS), cuda, protocol)
     assert result.checks["dispatch_share"] > 0.95
     assert all(block.dispatch_ns > 0.95 * block.host_ns for block in result.blocks)
@@ -121,15 +135,21 @@ def test_a_host_that_is_slower_than_its_device_shows_in_the_dispatch(fakes, meas
 def test_a_device_that_is_never_waited_for_does_not_close(fakes, measured, cuda, protocol):
     device = fakes.Device(3 * MS, dispatch_ns=10_000)
     device.waits = False
-    result = measured(device, cuda, replace(protocol, warmup_seconds=0.05, least_seconds=0.05, budget_seconds=2.0))
+    result = measured(
+        device, cuda, replace(protocol, warmup_seconds=0.05, least_seconds=0.05, budget_seconds=2.0)
+    )
     assert result.checks["closure_violations"] > 0.9
 
 
-def test_a_step_that_returns_before_its_work_is_done_has_a_long_drain(fakes, measured, cpu, protocol):
+def test_a_step_that_returns_before_its_work_is_done_has_a_long_drain(
+    fakes, measured, cpu, protocol
+):
     device = fakes.Device(MS)
     device.timer = None
     result = measured(device, cpu, protocol)
-    assert result.checks["drain_share_violations"] == 1.0 and result.checks["drain_share_median"] > 0.5
+    assert (
+        result.checks["drain_share_violations"] == 1.0 and result.checks["drain_share_median"] > 0.5
+    )
 
 
 def test_a_wait_that_does_nothing_is_found_by_asking_for_the_result(fakes, measured, cpu, protocol):
@@ -216,7 +236,14 @@ def test_what_the_program_says_of_itself_is_kept(fakes, measured, cpu, protocol)
     result = measured(fakes.Host(MS), cpu, protocol)
     assert result.memory == {"peak_bytes": 7} and result.facts["threads"] == 1
     assert result.facts["absent_channels"] == [] or "run queue" in result.facts["absent_channels"]
-    assert set(result.clock) == {"cost_ns", "resolution_ns", "monotone", "stamp_ns", "source", "drift"}
+    assert set(result.clock) == {
+        "cost_ns",
+        "resolution_ns",
+        "monotone",
+        "stamp_ns",
+        "source",
+        "drift",
+    }
 
 
 def test_a_measurement_survives_being_stored(fakes, measured, cuda, protocol):
@@ -234,17 +261,22 @@ def run_as_rank(program, case, protocol, agree):
 
 @pytest.mark.parametrize("kind", ["Host", "Device"])
 @pytest.mark.parametrize("slower", [1.1, 3.0, 0.01])
-def test_every_rank_runs_the_steps_that_the_first_decides_on(fakes, cpu, cuda, protocol, kind, slower):
+def test_every_rank_runs_the_steps_that_the_first_decides_on(
+    fakes, cpu, cuda, protocol, kind, slower
+):
     """The second rank hears what the first agreed to; by its own clock it would have decided otherwise."""
     said, case = [], cpu if kind == "Host" else cuda
     first, second = (
-        getattr(fakes, kind)(lambda n, work=work: work * (3 if n < 20 else 1)) for work in (MS, int(slower * MS))
+        getattr(fakes, kind)(lambda n, work=work: work * (3 if n < 20 else 1))
+        for work in (MS, int(slower * MS))
     )
     leading = run_as_rank(first, case, protocol, lambda value: said.append(value) or value)
     answers = iter(said)
     following = run_as_rank(second, case, protocol, lambda value: next(answers))
     assert first.steps == second.steps and next(answers, "none left") == "none left"
-    assert [block.samples for block in leading.blocks] == [block.samples for block in following.blocks]
+    assert [block.samples for block in leading.blocks] == [
+        block.samples for block in following.blocks
+    ]
 
 
 def test_to_agree_is_no_part_of_a_step(fakes, cpu, protocol):
@@ -255,4 +287,7 @@ def test_to_agree_is_no_part_of_a_step(fakes, cpu, protocol):
         return value
 
     result = run_as_rank(program, cpu, protocol, agree)
-    assert max(result.samples_ns) < 1.01 * MS and max(block.idle_ns for block in result.blocks) > 7 * MS
+    assert (
+        max(result.samples_ns) < 1.01 * MS
+        and max(block.idle_ns for block in result.blocks) > 7 * MS
+    )

@@ -32,13 +32,20 @@ def recording():
 
 @pytest.fixture
 def on_host(recording):
-    return lambda program: recording(program, host_loop(program.step, program.clock, 1), program.clock)
+    return lambda program: recording(
+        program, host_loop(program.step, program.clock, 1), program.clock
+    )
 
 
 @pytest.fixture
 def on_device(recording):
     def start(program, gpu=None):
-        return recording(program, stream_loop(program.step, program.clock, 1, program.timer.record), program.clock, gpu)
+        return recording(
+            program,
+            stream_loop(program.step, program.clock, 1, program.timer.record),
+            program.clock,
+            gpu,
+        )
 
     return start
 
@@ -127,15 +134,23 @@ def touch_new_memory():
 
 
 def test_memory_that_is_new_in_every_step_shows_as_faults(recording):
-    program = type("Program", (), {"timer": None, "compilations": lambda self: 0, "wait": lambda self: None})()
-    recorder = recording(program, host_loop(touch_new_memory, time.perf_counter_ns, 1), time.perf_counter_ns)
+    program = type(
+        "Program", (), {"timer": None, "compilations": lambda self: 0, "wait": lambda self: None}
+    )()
+    recorder = recording(
+        program, host_loop(touch_new_memory, time.perf_counter_ns, 1), time.perf_counter_ns
+    )
     assert as_block(recorder.block(10)).faults / 10 >= (1 << 22) / mmap.PAGESIZE
 
 
 @pytest.mark.live
 def test_a_busy_neighbour_on_the_same_core_shows_as_run_queue_delay(fakes, recording):
-    program = type("Program", (), {"timer": None, "compilations": lambda self: 0, "wait": lambda self: None})()
-    recorder = recording(program, host_loop(fakes.spin(1_000_000), time.perf_counter_ns, 1), time.perf_counter_ns)
+    program = type(
+        "Program", (), {"timer": None, "compilations": lambda self: 0, "wait": lambda self: None}
+    )()
+    recorder = recording(
+        program, host_loop(fakes.spin(1_000_000), time.perf_counter_ns, 1), time.perf_counter_ns
+    )
     if "run queue" in recorder.channels.absent:
         pytest.skip("this kernel does not tell the run-queue delay")
     allowed = os.sched_getaffinity(0)

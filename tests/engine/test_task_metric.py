@@ -30,7 +30,9 @@ def test_mcnemars_test_is_exact() -> None:
     assert mcnemar(4000, 4000) == 1
 
 
-@pytest.mark.parametrize(("freedom", "expected"), [(5, 2.5706), (10, 2.2281), (30, 2.0423), (1000, 1.9623)])
+@pytest.mark.parametrize(
+    ("freedom", "expected"), [(5, 2.5706), (10, 2.2281), (30, 2.0423), (1000, 1.9623)]
+)
 def test_students_quantile_is_the_tabled_one(freedom: int, expected: float) -> None:
     assert student_95(freedom) == pytest.approx(expected, rel=1e-3)
 
@@ -65,7 +67,11 @@ def test_the_change_of_perplexity_is_known_better_than_either() -> None:
 
 def test_a_broken_sequence_leaves_no_perplexity() -> None:
     found = perplexity(np.ones(3), np.array([1.0, np.nan, 1.0]))
-    assert found["before"] == pytest.approx(math.e) and found["after"] is None and found["change_interval"] is None
+    assert (
+        found["before"] == pytest.approx(math.e)
+        and found["after"] is None
+        and found["change_interval"] is None
+    )
 
 
 def test_one_sequence_has_no_interval() -> None:

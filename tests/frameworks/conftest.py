@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steptime import shelf
+from steptime import plugins
 from steptime.core.case import Case
 from steptime.data.synthetic import synthetic_batch
 from steptime.graph import Graph, Net, Optimizer, Tensor, Work, sgd
@@ -34,7 +34,11 @@ def pooled(net: Net) -> Tensor:
 def joined(net: Net) -> Tensor:
     """What counts channels or axes: they lie elsewhere when channels are last."""
     x = net.lrn(net.conv(net.input(2, 6, 5), 3, 3), 3, alpha=2.0)
-    x = net.concat(net.pad_channels(x, 1, 2), net.gelu(x), net.slice(net.layer_norm(net.concat(x, x, axis=-1)), 1, 4))
+    x = net.concat(
+        net.pad_channels(x, 1, 2),
+        net.gelu(x),
+        net.slice(net.layer_norm(net.concat(x, x, axis=-1)), 1, 4),
+    )
     return net.dense(net.flatten(net.concat(x, net.scale(x, 0.5), axis=1)), 4)
 
 
@@ -49,7 +53,9 @@ def sequence(net: Net) -> Tensor:
 
 def attentive(net: Net) -> Tensor:
     x = net.dense(net.input(5, 8), 8)
-    return net.layer_norm(net.gelu(net.gelu(net.attention(x, x, x, heads=2, causal=True)), tanh=True))
+    return net.layer_norm(
+        net.gelu(net.gelu(net.attention(x, x, x, heads=2, causal=True)), tanh=True)
+    )
 
 
 def perceptron(net: Net) -> Tensor:
@@ -59,7 +65,10 @@ def perceptron(net: Net) -> Tensor:
 @pytest.fixture
 def networks() -> dict[str, Write]:
     """A folder may add its own."""
-    return {write.__name__: write for write in (residual, pooled, joined, images, sequence, attentive, perceptron)}
+    return {
+        write.__name__: write
+        for write in (residual, pooled, joined, images, sequence, attentive, perceptron)
+    }
 
 
 @pytest.fixture
@@ -75,7 +84,12 @@ def graph_of(networks: dict[str, Write]) -> Callable[[str], Graph]:
 def work_of(graph_of: Callable[[str], Graph]) -> Callable[..., Work]:
     def build(name: str, optimizer: Optimizer | None = None) -> Work:
         graph = graph_of(name)
-        return Work(graph, dict(initial_weights(graph, 0)), synthetic_batch(graph, 4, 0), optimizer or sgd(0.1))
+        return Work(
+            graph,
+            dict(initial_weights(graph, 0)),
+            synthetic_batch(graph, 4, 0),
+            optimizer or sgd(0.1),
+        )
 
     return build
 
@@ -86,6 +100,6 @@ def lower(own: dict[str, str], work_of: Callable[..., Work]) -> Callable[..., An
 
     def build(name: str, optimizer: Optimizer | None = None, **settings: Any) -> Any:
         case = Case(workload=name, batch_size=4, **{**own, **settings})
-        return shelf.load("frameworks", case.framework).lower(work_of(name, optimizer), case)
+        return plugins.load("frameworks", case.framework).lower(work_of(name, optimizer), case)
 
     return build

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steptime import shelf
+from steptime import plugins
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
 from steptime.data.synthetic import synthetic_batch
@@ -26,18 +26,30 @@ class Reader:
     work: Work
 
     def lower(self, precision: str = "int8", **changes: Any) -> Any:
-        own: dict[str, Any] = {"phase": "inference", "mode": "graph", "batch_size": 4, "precision": precision}
+        own: dict[str, Any] = {
+            "phase": "inference",
+            "mode": "graph",
+            "batch_size": 4,
+            "precision": precision,
+        }
         work = replace(self.work, **changes)
-        return shelf.load("frameworks", self.name).lower(work, Case(workload="images", framework=self.name, **own))
+        return plugins.load("frameworks", self.name).lower(
+            work, Case(workload="images", framework=self.name, **own)
+        )
 
 
 @pytest.fixture(params=QUANTISERS)
 def reader(request: pytest.FixtureRequest, work_of: Callable[[str], Work]) -> Reader:
-    for module in {"onnxruntime": ("onnx", "onnxruntime"), "openvino": ("openvino", "nncf")}[request.param]:
+    for module in {"onnxruntime": ("onnx", "onnxruntime"), "openvino": ("openvino", "nncf")}[
+        request.param
+    ]:
         if find_spec(module) is None:
             pytest.skip(f"{module} is not installed")
     work = work_of("images")
-    return Reader(request.param, replace(work, calibration=tuple(synthetic_batch(work.graph, 4, k) for k in (1, 2, 3))))
+    return Reader(
+        request.param,
+        replace(work, calibration=tuple(synthetic_batch(work.graph, 4, k) for k in (1, 2, 3))),
+    )
 
 
 @pytest.fixture
@@ -75,8 +87,12 @@ def test_facts_tell_how_it_was_quantised(program: Any) -> None:
     assert facts["preparation_seconds"] > 0 and "per channel" in facts["quantisation"]
 
 
-def test_a_batch_of_another_size_goes_through_the_same_program(reader: Reader, program: Any) -> None:
-    batch = {name: np.concatenate([values, values[:2]]) for name, values in reader.work.batch.items()}
+def test_a_batch_of_another_size_goes_through_the_same_program(
+    reader: Reader, program: Any
+) -> None:
+    batch = {
+        name: np.concatenate([values, values[:2]]) for name, values in reader.work.batch.items()
+    }
     whole, part = program.predict(batch), program.predict(reader.work.batch)
     np.testing.assert_array_equal(whole[:4], part)
     np.testing.assert_array_equal(whole[4:], part[:2])
@@ -94,7 +110,9 @@ def test_other_weights_are_quantised_anew(reader: Reader, program: Any) -> None:
     assert not np.allclose(program.predict(reader.work.batch), before, rtol=0.1)
 
 
-def test_recurrent_networks_are_refused_with_a_reason(reader: Reader, work_of: Callable[[str], Work]) -> None:
+def test_recurrent_networks_are_refused_with_a_reason(
+    reader: Reader, work_of: Callable[[str], Work]
+) -> None:
     words = work_of("sequence")
     with pytest.raises(Unsupported, match=f"{QUANTISERS[reader.name]} can not quantise its lstm"):
         reader.lower(graph=words.graph, weights=words.weights, batch=words.batch)

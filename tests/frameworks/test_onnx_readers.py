@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steptime import shelf
+from steptime import plugins
 from steptime.core.errors import NotInstalled, Unsupported
 
 
 @pytest.fixture(params=["onnxruntime", "openvino"])
 def own(request: pytest.FixtureRequest) -> dict[str, str]:
     try:
-        shelf.load("frameworks", request.param).versions()
+        plugins.load("frameworks", request.param).versions()
     except NotInstalled as problem:
         pytest.skip(str(problem))
     return {"framework": request.param, "phase": "inference", "mode": "graph"}
@@ -33,13 +33,17 @@ def values(output: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", ["images", "sequence"])
-def test_steps_from_device_and_host_give_what_predict_tells(lower: Any, work_of: Any, name: str) -> None:
+def test_steps_from_device_and_host_give_what_predict_tells(
+    lower: Any, work_of: Any, name: str
+) -> None:
     near, far = lower(name), lower(name, data="host")
     np.testing.assert_array_equal(values(near.step()), values(far.step()))
     np.testing.assert_array_equal(values(far.step()), near.predict(work_of(name).batch))
 
 
-def test_steps_after_a_feed_use_its_batch_and_compile_nothing(lower: Any, work_of: Any, data: str) -> None:
+def test_steps_after_a_feed_use_its_batch_and_compile_nothing(
+    lower: Any, work_of: Any, data: str
+) -> None:
     program, batch = lower("images", data=data), {"input": 2 * work_of("images").batch["input"]}
     before, compilations = values(program.step()), program.compilations()
     program.feed(batch)

@@ -60,9 +60,17 @@ def test_an_embedding_reads_the_rows_it_needs_and_no_more() -> None:
 
 def test_of_a_lender_only_the_weight_is_read() -> None:
     graph = build(translation)
-    assert graph["tied_dense1"].reads == ("attention1",) and graph["attention1"].reads == graph["attention1"].inputs
-    assert graph.layer_bytes(graph["tied_dense1"], batch=2, item=1) == 2 * 4 * 4 + 10 * 4 + 2 * 4 * 10
-    assert graph.layer_bytes(graph["tied_embedding1"], batch=2, item=1) == 2 * 4 + 2 * 4 * 4 + 2 * 4 * 4
+    assert (
+        graph["tied_dense1"].reads == ("attention1",)
+        and graph["attention1"].reads == graph["attention1"].inputs
+    )
+    assert (
+        graph.layer_bytes(graph["tied_dense1"], batch=2, item=1) == 2 * 4 * 4 + 10 * 4 + 2 * 4 * 10
+    )
+    assert (
+        graph.layer_bytes(graph["tied_embedding1"], batch=2, item=1)
+        == 2 * 4 + 2 * 4 * 4 + 2 * 4 * 4
+    )
 
 
 sizes = st.integers(1, 5)
@@ -71,7 +79,9 @@ sizes = st.integers(1, 5)
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_convolution_costs_equal_a_count_over_its_outputs(data: st.DataObject) -> None:
-    groups, channels, filters = (data.draw(st.integers(1, 2), label) for label in ("groups", "channels", "filters"))
+    groups, channels, filters = (
+        data.draw(st.integers(1, 2), label) for label in ("groups", "channels", "filters")
+    )
     height, width, stride, dilation = (data.draw(st.integers(1, 3)) for _ in range(4))
     kernel = data.draw(st.tuples(st.integers(1, 2), st.integers(1, 3)))
     height, width = height + (kernel[0] - 1) * dilation, width + (kernel[1] - 1) * dilation
@@ -97,13 +107,20 @@ def test_convolution_costs_equal_a_count_over_its_outputs(data: st.DataObject) -
 @given(shape=st.lists(sizes, min_size=1, max_size=3), units=sizes)
 def test_dense_costs_equal_a_count_over_its_outputs(shape: list[int], units: int) -> None:
     graph = build(lambda net: net.dense(net.input(*shape), units))
-    count = sum(2 * shape[-1] for _ in product(*(range(size) for size in graph[graph.output].shape)))
+    count = sum(
+        2 * shape[-1] for _ in product(*(range(size) for size in graph[graph.output].shape))
+    )
     assert (graph.forward_flops, graph.backward_flops) == (count, count)
 
 
 @settings(max_examples=40, deadline=None)
-@given(kind=st.sampled_from([("rnn", 1), ("gru", 3), ("lstm", 4)]), shape=st.tuples(sizes, sizes, sizes, st.booleans()))
-def test_recurrent_costs_equal_a_count_over_time(kind: tuple[str, int], shape: tuple[int, int, int, bool]) -> None:
+@given(
+    kind=st.sampled_from([("rnn", 1), ("gru", 3), ("lstm", 4)]),
+    shape=st.tuples(sizes, sizes, sizes, st.booleans()),
+)
+def test_recurrent_costs_equal_a_count_over_time(
+    kind: tuple[str, int], shape: tuple[int, int, int, bool]
+) -> None:
     steps, features, units, first = shape
 
     def write(net: Net) -> Tensor:
@@ -115,7 +132,9 @@ def test_recurrent_costs_equal_a_count_over_time(kind: tuple[str, int], shape: t
     for step, _gate, _unit in product(range(steps), range(kind[1]), range(units)):
         forward += 2 * features + 2 * units
         backward += 2 * features + 2 * units  # of the weights
-        backward += 2 * units if step > 0 else 0  # to the state before; the very first is a constant
+        backward += (
+            2 * units if step > 0 else 0
+        )  # to the state before; the very first is a constant
         backward += 0 if first else 2 * features
     assert graph.layer_flops(graph["memory"]) == (forward, backward)
 
@@ -123,7 +142,9 @@ def test_recurrent_costs_equal_a_count_over_time(kind: tuple[str, int], shape: t
 @settings(max_examples=20, deadline=None)
 @given(size=st.integers(2, 6))
 def test_layers_without_products_cost_nothing(size: int) -> None:
-    graph = build(lambda net: net.global_average_pool(net.max_pool(net.tanh(net.input(2, size, size)), 2)))
+    graph = build(
+        lambda net: net.global_average_pool(net.max_pool(net.tanh(net.input(2, size, size)), 2))
+    )
     assert (graph.forward_flops, graph.backward_flops, graph.trainable_parameters) == (0, 0, 0)
 
 
@@ -131,7 +152,8 @@ def shuffled(graph: Graph, random: Any) -> Graph:
     """The same network as another author would write it: other names, independent branches in another order, the sides
     of additions swapped."""
     names = {
-        layer.name: f"layer_{number}" for number, layer in enumerate(random.sample(graph.layers, len(graph.layers)))
+        layer.name: f"layer_{number}"
+        for number, layer in enumerate(random.sample(graph.layers, len(graph.layers)))
     }
     waiting, done, entries = list(graph.to_dict()["layers"]), set(), []
     while waiting:
@@ -155,7 +177,9 @@ def test_names_and_order_do_not_change_the_fingerprint(random: Any) -> None:
 
 def test_initial_weights_do_not_change_the_fingerprint() -> None:
     law = Initial("constant", 0.5)
-    plain, other = (build(lambda net, law=law: net.dense(net.input(4), 3, initial=law)) for law in (None, law))
+    plain, other = (
+        build(lambda net, law=law: net.dense(net.input(4), 3, initial=law)) for law in (None, law)
+    )
     assert plain.fingerprint == other.fingerprint
 
 
@@ -220,7 +244,9 @@ def test_who_shares_a_layer_changes_the_fingerprint() -> None:
         def inner(net: Net) -> Tensor:
             x = net.input(4)
             twins = [net.dense(x, 3), net.dense(x, 3)]
-            return net.add(net.add(net.relu(twins[0]), net.tanh(twins[1])), net.sigmoid(twins[pick]))
+            return net.add(
+                net.add(net.relu(twins[0]), net.tanh(twins[1])), net.sigmoid(twins[pick])
+            )
 
         return inner
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steptime.core.errors import WrongGraph
-from steptime.graph import Net, Tensor, kinds
+from steptime.graph import Net, Tensor, ops
 
 
 def test_layers_are_numbered_by_kind() -> None:
@@ -21,19 +21,26 @@ def test_layers_are_numbered_by_kind() -> None:
 def test_a_shape_mismatch_names_the_layer_and_both_shapes() -> None:
     net = Net("tiny")
     x = net.input(4)
-    with pytest.raises(WrongGraph, match=r"tiny: layer 'add1' \(add\) after 'input' \(4,\) and 'dense1' \(3,\)"):
+    with pytest.raises(
+        WrongGraph, match=r"tiny: layer 'add1' \(add\) after 'input' \(4,\) and 'dense1' \(3,\)"
+    ):
         net.add(x, net.dense(x, 3))
 
 
 def test_a_convolution_over_a_vector_says_what_it_needs() -> None:
     net = Net("tiny")
-    with pytest.raises(WrongGraph, match=r"layer 'conv1' .* needs an image \(channels, height, width\), got .*\(4,\)"):
+    with pytest.raises(
+        WrongGraph,
+        match=r"layer 'conv1' .* needs an image \(channels, height, width\), got .*\(4,\)",
+    ):
         net.conv(net.input(4), 8, 3)
 
 
 def test_a_window_larger_than_the_image_is_refused() -> None:
     net = Net("tiny")
-    with pytest.raises(WrongGraph, match=r"'max_pool1' .* window of 5 is larger than the padded input 4"):
+    with pytest.raises(
+        WrongGraph, match=r"'max_pool1' .* window of 5 is larger than the padded input 4"
+    ):
         net.max_pool(net.input(1, 4, 4), 5)
 
 
@@ -49,7 +56,10 @@ def test_channels_that_do_not_split_into_groups_are_refused() -> None:
         ({"kernel": 2, "stride": (0, 1)}, "stride of at least 1"),
         ({"kernel": 2, "padding": 2}, "wholly in its padding"),
         ({"kernel": 3, "padding": -1}, "padding of at least 0"),
-        ({"kernel": 2, "padding": "sane"}, "after 'input' .* must be a number or 'same', found 'sane'"),
+        (
+            {"kernel": 2, "padding": "sane"},
+            "after 'input' .* must be a number or 'same', found 'sane'",
+        ),
     ],
 )
 def test_impossible_windows_are_refused(settings: dict[str, object], sentence: str) -> None:
@@ -103,7 +113,9 @@ def test_a_name_that_is_no_word_of_a_program_is_refused() -> None:
 
 def test_an_input_that_is_no_layer_is_refused() -> None:
     net = Net("tiny")
-    with pytest.raises(WrongGraph, match="'dense1' must come from a layer of this network, found 784"):
+    with pytest.raises(
+        WrongGraph, match="'dense1' must come from a layer of this network, found 784"
+    ):
         net.dense(784, 10)  # type: ignore[arg-type]
 
 
@@ -115,7 +127,7 @@ def test_a_layer_of_another_network_is_refused() -> None:
 def test_a_kind_with_too_few_inputs_is_refused() -> None:
     net = Net("tiny")
     with pytest.raises(WrongGraph, match="takes 2 inputs, found 1"):
-        net.layer(kinds.Add(), net.input(4))
+        net.layer(ops.Add(), net.input(4))
 
 
 def test_a_layer_that_leads_nowhere_is_refused() -> None:
@@ -129,26 +141,49 @@ def test_a_layer_that_leads_nowhere_is_refused() -> None:
 def test_a_network_without_an_output_is_refused() -> None:
     net = Net("tiny")
     net.input(4)
-    with pytest.raises(WrongGraph, match="the output must come from a layer of this network, found None"):
+    with pytest.raises(
+        WrongGraph, match="the output must come from a layer of this network, found None"
+    ):
         net.graph(None)  # type: ignore[arg-type]
 
 
 REFUSED: dict[str, tuple[Callable[[Net], Tensor], str]] = {
-    "an even window of channels": (lambda net: net.lrn(net.input(4, 2, 2), 4), "'lrn1' .* needs an odd size, found 4"),
-    "fewer channels": (lambda net: net.pad_channels(net.input(4, 2, 2), -1, 0), "counts of at least 0, found -1 and 0"),
-    "a cut beyond the end": (lambda net: net.slice(net.input(4), 2, 5), "can not cut 2 to 5 out of 4"),
+    "an even window of channels": (
+        lambda net: net.lrn(net.input(4, 2, 2), 4),
+        "'lrn1' .* needs an odd size, found 4",
+    ),
+    "fewer channels": (
+        lambda net: net.pad_channels(net.input(4, 2, 2), -1, 0),
+        "counts of at least 0, found -1 and 0",
+    ),
+    "a cut beyond the end": (
+        lambda net: net.slice(net.input(4), 2, 5),
+        "can not cut 2 to 5 out of 4",
+    ),
     "parts of two heights": (
         lambda net: net.concat(x := net.input(4, 3, 2), net.max_pool(x, 2)),
         r"differ in axis 0 alone, got \(4, 3, 2\), \(4, 1, 1\)",
     ),
-    "an axis too many": (lambda net: net.concat(x := net.input(4), x, axis=1), r"no axis 1 in the shape \(4,\)"),
-    "odd places": (lambda net: net.positions(net.input(5, 3), learned=False), "an even number of features"),
+    "an axis too many": (
+        lambda net: net.concat(x := net.input(4), x, axis=1),
+        r"no axis 1 in the shape \(4,\)",
+    ),
+    "odd places": (
+        lambda net: net.positions(net.input(5, 3), learned=False),
+        "an even number of features",
+    ),
     "heads that do not fit": (
         lambda net: net.attention(x := net.input(5, 6), x, x, heads=4),
         "can not split 6 features into 4 heads",
     ),
-    "an image in time": (lambda net: net.gru(net.input(4, 2, 2), 3), r"needs a sequence \(time, features\)"),
-    "a vector in time": (lambda net: net.rnn(net.input(4), 3), r"needs a sequence \(time, features\)"),
+    "an image in time": (
+        lambda net: net.gru(net.input(4, 2, 2), 3),
+        r"needs a sequence \(time, features\)",
+    ),
+    "a vector in time": (
+        lambda net: net.rnn(net.input(4), 3),
+        r"needs a sequence \(time, features\)",
+    ),
     "a lender without rows": (
         lambda net: net.tied_dense(x := net.dense(net.input(5, 4), 4), x),
         r"needs an embedding with a weight of \(1, 4\) to borrow from, found dense \(4, 4\)",
@@ -195,7 +230,11 @@ def test_a_lent_weight_is_counted_once_and_bears_its_lenders_name() -> None:
     table = net.embedding(net.slice(tokens, 0, 3), 9, 5)
     graph = net.graph(net.tied_dense(net.tied_embedding(net.slice(tokens, 3, 7), table), table))
     assert graph.trainable_parameters == 45
-    assert list(graph["tied_dense1"].weights) == list(graph["tied_embedding1"].weights) == ["embedding1.weight"]
+    assert (
+        list(graph["tied_dense1"].weights)
+        == list(graph["tied_embedding1"].weights)
+        == ["embedding1.weight"]
+    )
 
 
 sizes = st.integers(1, 40)
@@ -203,20 +242,32 @@ sizes = st.integers(1, 40)
 
 @settings(max_examples=100, deadline=None)
 @given(size=sizes, kernel=st.integers(1, 9), stride=st.integers(1, 5), dilation=st.integers(1, 3))
-def test_same_padding_gives_one_output_per_stride(size: int, kernel: int, stride: int, dilation: int) -> None:
+def test_same_padding_gives_one_output_per_stride(
+    size: int, kernel: int, stride: int, dilation: int
+) -> None:
     net = Net("tiny")
-    x = net.conv(net.input(1, size, size), 1, kernel, stride=stride, dilation=dilation, padding="same")
+    x = net.conv(
+        net.input(1, size, size), 1, kernel, stride=stride, dilation=dilation, padding="same"
+    )
     kind = net.graph(x)["conv1"].kind
-    assert isinstance(kind, kinds.Conv)
+    assert isinstance(kind, ops.Conv)
     (before, after), _ = kind.padding
     reach = (kernel - 1) * dilation + 1
     assert x.shape[1] == -(-size // stride)
     assert after - before in (0, 1)  # the odd cell goes behind
-    assert before + after == max((x.shape[1] - 1) * stride + reach - size, 0)  # and not a cell more than needed
+    assert before + after == max(
+        (x.shape[1] - 1) * stride + reach - size, 0
+    )  # and not a cell more than needed
 
 
 @settings(max_examples=100, deadline=None)
-@given(size=sizes, kernel=st.integers(1, 7), stride=st.integers(1, 5), ceil=st.booleans(), data=st.data())
+@given(
+    size=sizes,
+    kernel=st.integers(1, 7),
+    stride=st.integers(1, 5),
+    ceil=st.booleans(),
+    data=st.data(),
+)
 def test_pooling_counts_the_windows_that_start_inside(
     size: int, kernel: int, stride: int, ceil: bool, data: st.DataObject
 ) -> None:
@@ -224,7 +275,9 @@ def test_pooling_counts_the_windows_that_start_inside(
     kernel = min(kernel, size + 2 * padding)
     padding = min(padding, kernel - 1)
     net = Net("tiny")
-    x = net.average_pool(net.input(1, size, size), kernel, stride=stride, padding=padding, ceil=ceil)
+    x = net.average_pool(
+        net.input(1, size, size), kernel, stride=stride, padding=padding, ceil=ceil
+    )
     starts = range(-padding, size, stride)  # where rounding up may begin a window
     whole = [start for start in starts if start + kernel <= size + padding]
     partly = [start for start in starts if start < size + padding - kernel + stride]

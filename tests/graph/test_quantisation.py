@@ -27,8 +27,12 @@ def test_recurrent_layers_and_networks_without_products_can_not() -> None:
     assert "no convolution" in str(not_quantisable(work(plain.relu(plain.input(3)), plain), "X"))
 
 
-@pytest.mark.parametrize(("flags", "expected"), [("avx2 fma", True), ("avx512_vnni", False), ("avx_vnni", False)])
-def test_weights_keep_to_seven_bits_without_exact_products(tmp_path: Path, flags: str, expected: bool) -> None:
+@pytest.mark.parametrize(
+    ("flags", "expected"), [("avx2 fma", True), ("avx512_vnni", False), ("avx_vnni", False)]
+)
+def test_weights_keep_to_seven_bits_without_exact_products(
+    tmp_path: Path, flags: str, expected: bool
+) -> None:
     (tmp_path / "cpuinfo").write_text(f"flags : sse2 {flags}\n")
     assert reduced_range(tmp_path / "cpuinfo") is expected
 

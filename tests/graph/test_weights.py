@@ -39,7 +39,9 @@ def test_a_truncated_normal_is_cut_at_two_deviations() -> None:
 
 
 def test_a_constant_is_that_everywhere() -> None:
-    assert (initial_weights(tiny(initial=Initial("constant", 0.25)), 0)["dense1.weight"] == 0.25).all()
+    assert (
+        initial_weights(tiny(initial=Initial("constant", 0.25)), 0)["dense1.weight"] == 0.25
+    ).all()
 
 
 def test_fixed_places_need_no_seed() -> None:
@@ -50,27 +52,37 @@ def test_fixed_places_need_no_seed() -> None:
 
 
 def test_weights_survive_a_file(tmp_path: Path) -> None:
-    weights = {name: array.T.copy().T for name, array in initial_weights(tiny(), 0).items()}  # not in row order
+    weights = {
+        name: array.T.copy().T for name, array in initial_weights(tiny(), 0).items()
+    }  # not in row order
     save(tmp_path / "tiny.safetensors", weights)
     read = load(tmp_path / "tiny.safetensors", tiny())
-    assert list(read) == sorted(weights) and all(np.array_equal(read[name], weights[name]) for name in weights)
+    assert list(read) == sorted(weights) and all(
+        np.array_equal(read[name], weights[name]) for name in weights
+    )
 
 
 def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
     save(tmp_path / "tiny.safetensors", dict(initial_weights(tiny(), 0)))
-    with pytest.raises(SteptimeError, match=r"tiny needs 'dense1.weight' of shape \(4, 400\), found \(3, 400\)"):
+    with pytest.raises(
+        SteptimeError, match=r"tiny needs 'dense1.weight' of shape \(4, 400\), found \(3, 400\)"
+    ):
         load(tmp_path / "tiny.safetensors", tiny(4))
 
 
 def test_an_absent_weight_is_named(tmp_path: Path) -> None:
     save(tmp_path / "tiny.safetensors", {"dense1.bias": np.zeros(3)})
-    with pytest.raises(SteptimeError, match=r"needs the weight 'dense1.weight' of shape \(3, 400\); it is absent"):
+    with pytest.raises(
+        SteptimeError, match=r"needs the weight 'dense1.weight' of shape \(3, 400\); it is absent"
+    ):
         load(tmp_path / "tiny.safetensors", tiny())
 
 
 def test_a_weight_too_many_is_named(tmp_path: Path) -> None:
     save(tmp_path / "tiny.safetensors", {**initial_weights(tiny(), 0), "dense1.bais": np.zeros(3)})
-    with pytest.raises(SteptimeError, match=r"No weight of tiny 'dense1.bais'. Did you mean 'dense1.bias'"):
+    with pytest.raises(
+        SteptimeError, match=r"No weight of tiny 'dense1.bais'. Did you mean 'dense1.bias'"
+    ):
         load(tmp_path / "tiny.safetensors", tiny())
 
 
@@ -102,7 +114,9 @@ def test_a_disk_that_is_full_leaves_the_old_file_and_no_other(tmp_path: Path) ->
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "save(sys.argv[1], {'a': numpy.zeros(4000)})"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False
+    )
     assert "can not be written" in done.stderr and "File too large" in done.stderr
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 

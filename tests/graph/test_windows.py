@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from steptime.core.errors import WrongGraph
 from steptime.graph import Layer, Net
-from steptime.graph.kinds import AveragePool
+from steptime.graph.ops import AveragePool
 from steptime.graph.windows import cells, covering_pads, exact_pads
 
 SMALL = st.integers(1, 4)
@@ -50,11 +50,15 @@ def test_windows_of_any_kind_are_counted_cell_by_cell(
         assume(False)
     for axis in (0, 1):
         before, behind = covering_pads(layer)[axis]
-        assert (size[axis] + before + behind - kernel[axis]) // stride[axis] + 1 == layer.shape[1 + axis]
+        assert (size[axis] + before + behind - kernel[axis]) // stride[axis] + 1 == layer.shape[
+            1 + axis
+        ]
 
     def seen(axis: int, place: int) -> int:
         start = place * stride[axis] - padding[axis][0]
         return len([at for at in range(start, start + kernel[axis]) if 0 <= at < size[axis]])
 
     rows, columns = layer.shape[1:]
-    assert cells(layer) == [[seen(0, row) * seen(1, column) for column in range(columns)] for row in range(rows)]
+    assert cells(layer) == [
+        [seen(0, row) * seen(1, column) for column in range(columns)] for row in range(rows)
+    ]

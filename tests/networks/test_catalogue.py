@@ -40,15 +40,21 @@ def test_a_file_that_can_not_be_read_says_why(tmp_path: Path) -> None:
         networks.load(f"{tmp_path}/own.py:mine")
 
 
-@pytest.mark.parametrize("text", ["raise SystemExit(0)", OWN.replace("return", "raise SystemExit(0)\n    return")])
+@pytest.mark.parametrize(
+    "text", ["raise SystemExit(0)", OWN.replace("return", "raise SystemExit(0)\n    return")]
+)
 def test_a_file_that_wants_to_end_the_command_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(text)
     with pytest.raises(SteptimeError, match=r"own.py can not be read: SystemExit: 0"):
         networks.load(f"{tmp_path}/own.py:mine")
 
 
-def test_what_a_file_prints_is_no_part_of_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "own.py").write_text(OWN.replace("    return", "    print('building')\n    return") + "print('read')\n")
+def test_what_a_file_prints_is_no_part_of_the_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own.py").write_text(
+        OWN.replace("    return", "    print('building')\n    return") + "print('read')\n"
+    )
     networks.load(f"{tmp_path}/own.py:mine")
     assert capsys.readouterr() == ("", "read\nbuilding\n")
 

@@ -115,7 +115,9 @@ class SelfishProgram(Program):
         super().__init__(act)
         self.place = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
-            self.place.bind(f"\0steptime selfish {os.environ['STEPTIME_PARENT']}")  # free again when the process ends
+            self.place.bind(
+                f"\0steptime selfish {os.environ['STEPTIME_PARENT']}"
+            )  # free again when the process ends
         except OSError as problem:
             raise RuntimeError("device: out of memory") from problem
 

@@ -28,7 +28,13 @@ from steptime.store.journal import Journal, uuid7
 @pytest.fixture
 def make_job() -> Callable[..., Job]:
     def make(**settings: object) -> Job:
-        values = {"id": uuid7(), "session": "s1", "plan": "p1", "process": 0, "case": Case(workload="mnist-mlp")}
+        values = {
+            "id": uuid7(),
+            "session": "s1",
+            "plan": "p1",
+            "process": 0,
+            "case": Case(workload="mnist-mlp"),
+        }
         return Job(**{**values, "protocol": Protocol(), **settings})  # type: ignore[arg-type]
 
     return make
@@ -37,13 +43,21 @@ def make_job() -> Callable[..., Job]:
 @pytest.fixture
 def measurement() -> Measurement:
     def block(samples: int) -> Block:
-        counts = {"cpu_ns": 7, "faults": 1, "major_faults": 0, "switches": 2, "involuntary_switches": 0}
+        counts = {
+            "cpu_ns": 7,
+            "faults": 1,
+            "major_faults": 0,
+            "switches": 2,
+            "involuntary_switches": 0,
+        }
         return Block(samples=samples, host_ns=30, dispatch_ns=20, **counts)
 
     def rank(number: int, offset_ns: int) -> RankSamples:
         times = {"stamps": (90, 105, 121, 130, 149), "device_ns": (9, 14, 5, 18), "idle_ns": (0, 3)}
         seen = {"cpu_ns": 7, "queue_ns": None, "cut": 1, "steady": True, "threads": 2}
-        return RankSamples(rank=number, node="n0", **times, **seen, offset_ns=(offset_ns, -5), offset_error_ns=4)
+        return RankSamples(
+            rank=number, node="n0", **times, **seen, offset_ns=(offset_ns, -5), offset_error_ns=4
+        )
 
     return Measurement(
         group=1,
@@ -62,7 +76,11 @@ def measurement() -> Measurement:
 @pytest.fixture
 def price() -> dict[str, Any]:
     """What a low precision owes, whole."""
-    found = {name: 0.5 for name in (*COUNTS, *ERRORS)} | {"samples": 8, "positions": 8, "broken_positions": 0}
+    found = {name: 0.5 for name in (*COUNTS, *ERRORS)} | {
+        "samples": 8,
+        "positions": 8,
+        "broken_positions": 0,
+    }
     return {**found, "reference": "fp32, numpy eager", "data": "synthetic", "task": None}
 
 
@@ -79,7 +97,9 @@ def keep(store: FolderStore, measurement: Measurement) -> Callable[[Job], Path]:
         path = store.journal(job.id)
         with Journal(path) as journal:
             journal.begin(job)
-            journal.context(machine={"cpu": "x"}, software={"python": "3"}, network={"fingerprint": "f"})
+            journal.context(
+                machine={"cpu": "x"}, software={"python": "3"}, network={"fingerprint": "f"}
+            )
             journal.measured(measurement)
         return path
 
@@ -87,7 +107,9 @@ def keep(store: FolderStore, measurement: Measurement) -> Callable[[Job], Path]:
 
 
 @pytest.fixture
-def outcomes(store: FolderStore, make_job: Callable[..., Job], keep: Callable[[Job], Path]) -> FolderStore:
+def outcomes(
+    store: FolderStore, make_job: Callable[..., Job], keep: Callable[[Job], Path]
+) -> FolderStore:
     """A store with one of each that can end: measured, found something, failed."""
     keep(make_job())
     job = make_job(task="certify")
@@ -113,13 +135,27 @@ def server() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="steptime-pg-", dir=memory if roomy else None))
     somebody = _drop_root(folder)
 
-    make = ["initdb", "-D", "data", "-U", "test", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-instructions"]
+    make = [
+        "initdb",
+        "-D",
+        "data",
+        "-U",
+        "test",
+        "-A",
+        "trust",
+        "-E",
+        "UTF8",
+        "--no-sync",
+        "--no-instructions",
+    ]
     subprocess.run(make, cwd=folder, check=True, stdout=subprocess.DEVNULL, **somebody)
     quick = "fsync=off\nsynchronous_commit=off\nfull_page_writes=off\nshared_buffers=32MB\n"
     with (folder / "data" / "postgresql.conf").open("a") as file:
         file.write(f"listen_addresses=''\nunix_socket_directories='{folder}'\n{quick}")
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(["postgres", "-D", "data"], cwd=folder, stdout=log, stderr=log, **somebody)
+        process = subprocess.Popen(
+            ["postgres", "-D", "data"], cwd=folder, stdout=log, stderr=log, **somebody
+        )
     _wait_for(folder, process)
     yield folder
     process.send_signal(signal.SIGQUIT)  # at once: nobody needs these data any more
@@ -156,7 +192,9 @@ def database(server: Path) -> Iterator[str]:
     import psycopg
 
     name = f"test_{uuid7().replace('-', '')}"
-    with psycopg.connect(host=str(server), user="test", dbname="postgres", autocommit=True) as connection:
+    with psycopg.connect(
+        host=str(server), user="test", dbname="postgres", autocommit=True
+    ) as connection:
         connection.execute(f"CREATE DATABASE {name}")
         yield f"postgresql://test@/{name}?host={server}"
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

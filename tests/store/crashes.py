@@ -33,14 +33,28 @@ dice = random.Random(7)
 
 
 def measurement() -> Measurement:
-    constant = {"group": 1, "device_ns": None, "cut": 1, "steady": True, "clock": {"cost_ns": 50}, "starts": {}}
+    constant = {
+        "group": 1,
+        "device_ns": None,
+        "cut": 1,
+        "steady": True,
+        "clock": {"cost_ns": 50},
+        "starts": {},
+    }
     return Measurement(stamps=(100, 110, 125, 131, 150), blocks=(BLOCK,), **constant)
 
 
 def write(store: FolderStore, acks: int) -> None:
     """For ever. An attempt counts as acknowledged when `measured` has returned."""
     while True:
-        job = Job(id=uuid7(), session="s", plan="p", process=0, case=Case(workload="mnist-mlp"), protocol=Protocol())
+        job = Job(
+            id=uuid7(),
+            session="s",
+            plan="p",
+            process=0,
+            case=Case(workload="mnist-mlp"),
+            protocol=Protocol(),
+        )
         with Journal(store.journal(job.id)) as journal:
             journal.begin(job)
             journal.measured(measurement())
@@ -106,4 +120,6 @@ def compact_until(store: FolderStore, call: int) -> None:
 
 if __name__ == "__main__":
     what, folder, number = sys.argv[1:]
-    {"write": writers, "compact": compactors, "stop": stopped}[what](FolderStore(Path(folder)), int(number))
+    {"write": writers, "compact": compactors, "stop": stopped}[what](
+        FolderStore(Path(folder)), int(number)
+    )

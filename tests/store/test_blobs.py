@@ -17,7 +17,9 @@ def blobs(tmp_path: Path) -> Blobs:
     return Blobs(tmp_path)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(content=st.binary(max_size=100))
 def test_what_was_put_is_got_under_its_hash(blobs: Blobs, content: bytes) -> None:
     name = blobs.put(content)

@@ -24,27 +24,41 @@ def import_one(store: FolderStore) -> str:
     data = b"images/sec: 7"
     name = sha256(data).hexdigest()
     with Imports(store.path) as imports:
-        imports.keep(name, data, [ForeignRun(source="dlbs", original=name, file="a.log", place="line 1")])
+        imports.keep(
+            name, data, [ForeignRun(source="dlbs", original=name, file="a.log", place="line 1")]
+        )
     return name
 
 
 def files(store: FolderStore) -> dict[Path, tuple[int, bytes]]:
-    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in store.path.rglob("*") if path.is_file()}
+    return {
+        path: (path.stat().st_mtime_ns, path.read_bytes())
+        for path in store.path.rglob("*")
+        if path.is_file()
+    }
 
 
-def test_everything_is_counted_and_nothing_is_changed(outcomes: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+def test_everything_is_counted_and_nothing_is_changed(
+    outcomes: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
     compact(outcomes)
     keep(make_job())
     import_one(outcomes)
     before = files(outcomes)
     report = check(outcomes)
     assert (report.attempts, report.wrong, report.duplicates) == (4, [], 0)
-    assert report.journals["ended"] == 1 and report.parts == {"files": 1, "attempts": 3, "damaged": 0}
+    assert report.journals["ended"] == 1 and report.parts == {
+        "files": 1,
+        "attempts": 3,
+        "damaged": 0,
+    }
     assert report.blobs == {"files": 1, "bytes": 13, "damaged": 0} and report.imports["rows"] == 1
     assert files(outcomes) == before
 
 
-def test_journals_are_told_apart_by_their_state(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+def test_journals_are_told_apart_by_their_state(
+    store: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
     keep(make_job())
     keep(make_job()).write_text("{}\n")
     killed, running = make_job(), make_job()

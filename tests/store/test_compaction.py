@@ -67,7 +67,9 @@ def test_what_runs_or_has_no_end_is_left(store: FolderStore, keep: Keep, make_jo
     assert [path.stem for path in left(store)] == [killed.id, running.id]
 
 
-def test_one_that_ended_is_left_while_its_writer_lives(store: FolderStore, make_job: MakeJob) -> None:
+def test_one_that_ended_is_left_while_its_writer_lives(
+    store: FolderStore, make_job: MakeJob
+) -> None:
     job = make_job()
     with Journal(store.journal(job.id)) as journal:
         journal.begin(job)
@@ -86,7 +88,9 @@ def test_one_whose_parent_has_not_read_it_yet_is_left_for_a_day(
     assert compact(store).moved == 1
 
 
-def test_a_damaged_journal_is_left_and_told(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+def test_a_damaged_journal_is_left_and_told(
+    store: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
     keep(make_job())
     bad = keep(make_job())
     bad.write_bytes(bad.read_bytes().replace(b"sample", b"s\xffmple"))
@@ -95,7 +99,9 @@ def test_a_damaged_journal_is_left_and_told(store: FolderStore, keep: Keep, make
     assert str(bad) in done.problems[0]
 
 
-def test_a_journal_whose_part_is_there_goes(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+def test_a_journal_whose_part_is_there_goes(
+    store: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
     path = keep(make_job())
     text = path.read_text()
     compact(store)
@@ -104,7 +110,9 @@ def test_a_journal_whose_part_is_there_goes(store: FolderStore, keep: Keep, make
     assert (done.moved, done.finished, done.parts, left(store)) == (0, 1, [], [])
 
 
-def test_another_text_of_the_same_id_is_kept_and_told(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+def test_another_text_of_the_same_id_is_kept_and_told(
+    store: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
     path = keep(make_job())
     text = path.read_text()
     compact(store)
@@ -113,14 +121,18 @@ def test_another_text_of_the_same_id_is_kept_and_told(store: FolderStore, keep: 
     assert left(store) == [path] and "another text of this id" in done.problems[0]
 
 
-def test_two_journals_of_one_id_are_not_two_rows(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+def test_two_journals_of_one_id_are_not_two_rows(
+    store: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
     path = keep(make_job())
     path.with_name(f"{uuid7()}.jsonl").write_text(path.read_text())
     assert compact(store).moved == 2
     assert len(store.attempts()) == 1 and left(store) == []
 
 
-def test_a_damaged_part_does_not_vouch_for_a_journal(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+def test_a_damaged_part_does_not_vouch_for_a_journal(
+    store: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
     path = keep(make_job())
     text = path.read_text()
     compact(store)
@@ -134,7 +146,10 @@ def test_a_damaged_part_does_not_vouch_for_a_journal(store: FolderStore, keep: K
 
 def test_one_at_a_time(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
     keep(make_job())
-    with store.hold("compact"), pytest.raises(SteptimeError, match=r"being compacted in .* by another process"):
+    with (
+        store.hold("compact"),
+        pytest.raises(SteptimeError, match=r"being compacted in .* by another process"),
+    ):
         compact(store)
 
 

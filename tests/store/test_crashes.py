@@ -31,7 +31,9 @@ def measured(store: FolderStore) -> list[Attempt]:
 @pytest.fixture
 def quick() -> Iterator[FolderStore]:
     """In memory where there is some: a kill does not care, and writers get more done before it."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory(
+        dir="/dev/shm" if Path("/dev/shm").is_dir() else None
+    ) as folder:
         yield FolderStore(Path(folder) / "results")
 
 
@@ -49,7 +51,12 @@ def test_a_compactor_may_die_before_any_of_its_calls(
         assert copy.attempts() == before and copy.problems == []
         compact(copy)
         report = check(copy)
-        assert (report.attempts, report.wrong, report.duplicates, report.parts["attempts"]) == (3, [], 0, 3)
+        assert (report.attempts, report.wrong, report.duplicates, report.parts["attempts"]) == (
+            3,
+            [],
+            0,
+            3,
+        )
 
 
 @pytest.mark.live

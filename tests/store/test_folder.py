@@ -40,7 +40,9 @@ def test_attempts_are_grouped_by_session_and_case_in_process_order(
     ]
 
 
-def test_records_are_found_by_either_end_of_an_id_or_session(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+def test_records_are_found_by_either_end_of_an_id_or_session(
+    store: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
     job = make_job(session="0198-abcd")
     keep(job)
     keep(make_job(session="0198-ffff"))
@@ -49,7 +51,9 @@ def test_records_are_found_by_either_end_of_an_id_or_session(store: FolderStore,
     assert len(store.find("0198")) == 2 and store.find("") == []
 
 
-def test_one_unreadable_journal_leaves_the_rest_alone(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+def test_one_unreadable_journal_leaves_the_rest_alone(
+    store: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
     keep(make_job())
     bad = keep(make_job())
     bad.write_text("{}\n")
@@ -65,8 +69,12 @@ def test_what_still_runs_is_not_a_result_yet(store: FolderStore, make_job: MakeJ
     assert [attempt.id for attempt in store.attempts()] == [job.id]
 
 
-@pytest.mark.parametrize("text, words", [('{"format": 2}', "newer steptime"), ("[", "Is this a steptime store")])
-def test_a_store_of_another_kind_is_refused_with_a_sentence(text: str, words: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text, words", [('{"format": 2}', "newer steptime"), ("[", "Is this a steptime store")]
+)
+def test_a_store_of_another_kind_is_refused_with_a_sentence(
+    text: str, words: str, tmp_path: Path
+) -> None:
     (tmp_path / "STORE.json").write_text(text)
     with pytest.raises(SteptimeError, match=words):
         FolderStore(tmp_path)
@@ -80,7 +88,12 @@ def test_a_place_that_can_not_be_written_is_a_sentence(tmp_path: Path, make_job:
 
 def test_a_session_is_continued_by_one_at_a_time(store: FolderStore) -> None:
     words = "another process"
-    with store.hold("s1"), store.hold("s2"), pytest.raises(SteptimeError, match=words), store.hold("s1"):
+    with (
+        store.hold("s1"),
+        store.hold("s2"),
+        pytest.raises(SteptimeError, match=words),
+        store.hold("s1"),
+    ):
         pytest.fail("held twice")
     with store.hold("s1"):
         pass
@@ -95,7 +108,9 @@ def leftovers(store: FolderStore, job: Job, printed: str = "") -> list[Path]:
     return [file for file in (orders, log) if file.exists()]
 
 
-def test_what_a_killed_run_left_beside_its_journal_is_tidied(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+def test_what_a_killed_run_left_beside_its_journal_is_tidied(
+    store: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
     keep(done := make_job())
     left = [*leftovers(store, done, "a warning"), *leftovers(store, make_job())]
     store.tidy("p1")
@@ -108,7 +123,9 @@ def test_what_a_killed_worker_printed_is_evidence(store: FolderStore, make_job: 
     assert (orders.exists(), log.exists()) == (False, True)
 
 
-def test_nobody_tidies_another_plan_or_what_still_runs(store: FolderStore, make_job: MakeJob) -> None:
+def test_nobody_tidies_another_plan_or_what_still_runs(
+    store: FolderStore, make_job: MakeJob
+) -> None:
     other, running = make_job(plan="p2"), make_job()
     left = [*leftovers(store, other), *leftovers(store, running)]
     with Journal(store.journal(running.id)) as journal:
@@ -120,5 +137,7 @@ def test_nobody_tidies_another_plan_or_what_still_runs(store: FolderStore, make_
 @pytest.mark.parametrize("text", ["", "[]", "{}", "not JSON"])
 def test_a_mark_without_a_format_is_told_in_plain_words(tmp_path: Path, text: str) -> None:
     (tmp_path / "STORE.json").write_text(text)
-    with pytest.raises(SteptimeError, match=r'does not say its format, as \{"format": 1\} does\. Is this'):
+    with pytest.raises(
+        SteptimeError, match=r'does not say its format, as \{"format": 1\} does\. Is this'
+    ):
         FolderStore(tmp_path)

@@ -12,20 +12,33 @@ SHA = "ab" + "0" * 62
 
 
 def run(place: str = "line 1", **changes: object) -> ForeignRun:
-    values = {"source": "timm", "original": SHA, "file": "a.csv", "place": place, "metrics": {"throughput": 5.0}}
+    values = {
+        "source": "timm",
+        "original": SHA,
+        "file": "a.csv",
+        "place": place,
+        "metrics": {"throughput": 5.0},
+    }
     return ForeignRun(**{**values, **changes})
 
 
 def listing(path: Path) -> list[tuple[str, int, bytes]]:
-    return sorted((str(f), f.stat().st_mtime_ns, f.read_bytes()) for f in path.rglob("*") if f.is_file())
+    return sorted(
+        (str(f), f.stat().st_mtime_ns, f.read_bytes()) for f in path.rglob("*") if f.is_file()
+    )
 
 
 def test_the_original_and_its_rows_lie_under_their_content(tmp_path: Path) -> None:
     with Imports(tmp_path) as imports:
         assert imports.keep(SHA, b"data", [run(), run("line 2", failure="no", defects=("odd",))])
-    assert (tmp_path / "blobs" / "ab" / SHA).read_bytes() == b"data" and (tmp_path / "STORE.json").exists()
+    assert (tmp_path / "blobs" / "ab" / SHA).read_bytes() == b"data" and (
+        tmp_path / "STORE.json"
+    ).exists()
     found = list(foreign_runs(tmp_path))
-    assert found == [run(), run("line 2", failure="no", defects=("odd",))] and found[1].status == "failed"
+    assert (
+        found == [run(), run("line 2", failure="no", defects=("odd",))]
+        and found[1].status == "failed"
+    )
 
 
 def test_importing_again_changes_nothing(tmp_path: Path) -> None:
@@ -74,7 +87,10 @@ def test_a_newer_store_is_not_written_to(tmp_path: Path) -> None:
 
 def test_a_folder_that_can_not_be_written_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(SteptimeError, match="can not be written"), Imports(tmp_path / "file") as imports:
+    with (
+        pytest.raises(SteptimeError, match="can not be written"),
+        Imports(tmp_path / "file") as imports,
+    ):
         imports.keep(SHA, b"data", [])
 
 

@@ -57,16 +57,27 @@ def test_what_was_measured_is_read_back_equal(
     job = make_job(environment={"PYTHONHASHSEED": "7"}, pair="duel")
     attempt = read(keep(job))
     assert attempt is not None and attempt.measurement == measurement
-    assert (attempt.id, attempt.case, attempt.protocol, attempt.pair) == (job.id, job.case, job.protocol, "duel")
-    assert attempt.environment == {"PYTHONHASHSEED": "7"} and attempt.network == {"fingerprint": "f"}
+    assert (attempt.id, attempt.case, attempt.protocol, attempt.pair) == (
+        job.id,
+        job.case,
+        job.protocol,
+        "duel",
+    )
+    assert attempt.environment == {"PYTHONHASHSEED": "7"} and attempt.network == {
+        "fingerprint": "f"
+    }
 
 
-def test_every_line_is_json_with_its_kind(keep: Callable[[Job], Path], make_job: Callable[..., Job]) -> None:
+def test_every_line_is_json_with_its_kind(
+    keep: Callable[[Job], Path], make_job: Callable[..., Job]
+) -> None:
     kinds = [json.loads(line)["line"] for line in keep(make_job()).read_text().splitlines()]
     assert kinds == ["begin", "context", "sample", "sample", "end"]
 
 
-def test_a_parent_closes_what_its_worker_left_open(tmp_path: Path, make_job: Callable[..., Job]) -> None:
+def test_a_parent_closes_what_its_worker_left_open(
+    tmp_path: Path, make_job: Callable[..., Job]
+) -> None:
     path = tmp_path / "a.jsonl"
     with Journal(path) as journal:
         journal.begin(make_job())
@@ -75,7 +86,9 @@ def test_a_parent_closes_what_its_worker_left_open(tmp_path: Path, make_job: Cal
     assert attempt is not None and attempt.failure == CRASH and attempt.ended
 
 
-@pytest.mark.parametrize("left", [None, "", '{"line":"beg'], ids=["no file", "empty file", "torn line"])
+@pytest.mark.parametrize(
+    "left", [None, "", '{"line":"beg'], ids=["no file", "empty file", "torn line"]
+)
 def test_a_worker_that_died_before_it_began_still_leaves_an_attempt(
     left: str | None, tmp_path: Path, make_job: Callable[..., Job]
 ) -> None:
@@ -87,7 +100,9 @@ def test_a_worker_that_died_before_it_began_still_leaves_an_attempt(
     assert attempt is not None and (attempt.id, attempt.failure) == (job.id, CRASH)
 
 
-def test_a_living_writer_is_seen_and_a_dead_one_too(tmp_path: Path, make_job: Callable[..., Job]) -> None:
+def test_a_living_writer_is_seen_and_a_dead_one_too(
+    tmp_path: Path, make_job: Callable[..., Job]
+) -> None:
     path = tmp_path / "a.jsonl"
     with Journal(path) as journal:
         journal.begin(make_job())
@@ -96,7 +111,10 @@ def test_a_living_writer_is_seen_and_a_dead_one_too(tmp_path: Path, make_job: Ca
 
 
 def test_a_full_disk_is_a_sentence_and_takes_nothing_back(
-    tmp_path: Path, make_job: Callable[..., Job], measurement: Measurement, disk_of: Callable[[int], None]
+    tmp_path: Path,
+    make_job: Callable[..., Job],
+    measurement: Measurement,
+    disk_of: Callable[[int], None],
 ) -> None:
     path = tmp_path / "a.jsonl"
     with Journal(path) as journal:
@@ -108,7 +126,11 @@ def test_a_full_disk_is_a_sentence_and_takes_nothing_back(
         assert path.read_bytes() == begun
         journal.failed(Failure(cause="crashed", reason="The disk is full."))
     attempt = read(path)
-    assert attempt is not None and attempt.failure is not None and attempt.failure.reason == "The disk is full."
+    assert (
+        attempt is not None
+        and attempt.failure is not None
+        and attempt.failure.reason == "The disk is full."
+    )
 
 
 def test_a_disk_without_any_room_is_a_sentence_for_the_parent_too(
@@ -139,4 +161,8 @@ def test_a_low_precision_is_kept_with_its_price(
         journal.begin(make_job(case=Case(workload="mnist-mlp", precision="bf16")))
         journal.measured(measurement, {"accuracy": price})
     attempt = read(path)
-    assert attempt is not None and attempt.measurement == measurement and attempt.findings["accuracy"] == price
+    assert (
+        attempt is not None
+        and attempt.measurement == measurement
+        and attempt.findings["accuracy"] == price
+    )

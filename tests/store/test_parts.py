@@ -30,12 +30,25 @@ THINGS = st.dictionaries(TEXTS, TEXTS | NUMBERS | st.lists(NUMBERS, max_size=3),
 def measurements(draw: st.DrawFn) -> Measurement:
     deltas = draw(st.lists(st.integers(0, 2**50), min_size=1, max_size=20))
     first = draw(st.integers(0, 2**61))
-    device = draw(st.none() | st.lists(st.integers(0, 2**62), min_size=len(deltas), max_size=len(deltas)))
-    counts = dict.fromkeys(("host_ns", "dispatch_ns", "cpu_ns", "faults", "major_faults", "switches"), 2**60)
-    block = Block(samples=len(deltas), involuntary_switches=0, pressure=draw(st.floats(0, 1)), **counts)
+    device = draw(
+        st.none() | st.lists(st.integers(0, 2**62), min_size=len(deltas), max_size=len(deltas))
+    )
+    counts = dict.fromkeys(
+        ("host_ns", "dispatch_ns", "cpu_ns", "faults", "major_faults", "switches"), 2**60
+    )
+    block = Block(
+        samples=len(deltas), involuntary_switches=0, pressure=draw(st.floats(0, 1)), **counts
+    )
     stamps = [first + sum(deltas[:i]) for i in range(len(deltas) + 1)]
     clock, starts = {"drift": draw(st.floats(allow_nan=False))}, {"import": draw(st.floats(0, 1e9))}
-    settings = {"group": 1, "cut": 0, "steady": True, "clock": clock, "starts": starts, "facts": draw(THINGS)}
+    settings = {
+        "group": 1,
+        "cut": 0,
+        "steady": True,
+        "clock": clock,
+        "starts": starts,
+        "facts": draw(THINGS),
+    }
     return Measurement(stamps=stamps, device_ns=device, blocks=(block,), **settings)
 
 
@@ -51,8 +64,14 @@ def write(store: FolderStore, job: Job, outcome: Measurement | Failure | dict[st
             journal.found(outcome)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(outcomes=st.lists(measurements() | THINGS | st.builds(Failure, cause=TEXTS, reason=TEXTS), max_size=4))
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    outcomes=st.lists(
+        measurements() | THINGS | st.builds(Failure, cause=TEXTS, reason=TEXTS), max_size=4
+    )
+)
 def test_a_compacted_store_reads_exactly_as_before(
     outcomes: list[Any], tmp_path: Path, make_job: Callable[..., Job]
 ) -> None:
@@ -106,7 +125,10 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_part_is_told_and_kept_and_the_rest_is_read(
-    damage: Callable[[bytes], bytes], store: FolderStore, keep: Callable[[Job], Path], make_job: Callable[..., Job]
+    damage: Callable[[bytes], bytes],
+    store: FolderStore,
+    keep: Callable[[Job], Path],
+    make_job: Callable[..., Job],
 ) -> None:
     for session in ("s1", "s2"):
         keep(make_job(session=session))
@@ -115,12 +137,19 @@ def test_a_damaged_part_is_told_and_kept_and_the_rest_is_read(
     victim.write_bytes(damaged := damage(victim.read_bytes()))
     fresh = FolderStore(store.path)
     assert len(fresh.attempts()) == 1
-    assert len(fresh.problems) == 1 and str(victim) in fresh.problems[0] and "left as it is" in fresh.problems[0]
+    assert (
+        len(fresh.problems) == 1
+        and str(victim) in fresh.problems[0]
+        and "left as it is" in fresh.problems[0]
+    )
     assert victim.read_bytes() == damaged
 
 
 def test_a_part_of_a_newer_version_says_so(
-    store: FolderStore, keep: Callable[[Job], Path], make_job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+    store: FolderStore,
+    keep: Callable[[Job], Path],
+    make_job: Callable[..., Job],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     keep(make_job())
     compact(store)
@@ -151,7 +180,10 @@ def test_a_folder_may_have_any_name(tmp_path: Path, make_job: Callable[..., Job]
 
 
 def test_without_duckdb_a_store_with_parts_says_what_to_install(
-    store: FolderStore, keep: Callable[[Job], Path], make_job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+    store: FolderStore,
+    keep: Callable[[Job], Path],
+    make_job: Callable[..., Job],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     keep(make_job())
     compact(store)

@@ -11,7 +11,7 @@ from steptime.core.job import Job
 from steptime.store.folder import FolderStore
 from steptime.store.journal import Journal
 from steptime.store.postgres import PostgresStore, is_database, named
-from steptime.store.pushing import push
+from steptime.store.push import push
 
 psycopg = pytest.importorskip("psycopg", reason="needs the extra postgres")
 Keep = Callable[[Job], Path]
@@ -56,19 +56,31 @@ def test_a_database_that_is_not_there_is_a_sentence(server: Path) -> None:
 
 def test_a_database_without_tables_is_an_empty_store(database: str) -> None:
     store = PostgresStore(database)
-    assert (store.attempts(), store.records(), store.foreign_runs(), store.find("0")) == ([], [], [], [])
+    assert (store.attempts(), store.records(), store.foreign_runs(), store.find("0")) == (
+        [],
+        [],
+        [],
+        [],
+    )
 
 
 def test_it_answers_like_the_folder(outcomes: FolderStore, database: str) -> None:
     push(outcomes, database)
     store = PostgresStore(database)
-    assert store.attempts() == outcomes.attempts() and repr(store.attempts()) == repr(outcomes.attempts())
-    assert store.attempts("certify") == outcomes.attempts("certify") and store.records() == outcomes.records()
+    assert store.attempts() == outcomes.attempts() and repr(store.attempts()) == repr(
+        outcomes.attempts()
+    )
+    assert (
+        store.attempts("certify") == outcomes.attempts("certify")
+        and store.records() == outcomes.records()
+    )
     word = outcomes.attempts()[0].id[-8:]
     assert store.find(word) == outcomes.find(word) != []
 
 
-def test_what_was_pushed_later_is_seen(outcomes: FolderStore, database: str, keep: Keep, make_job: MakeJob) -> None:
+def test_what_was_pushed_later_is_seen(
+    outcomes: FolderStore, database: str, keep: Keep, make_job: MakeJob
+) -> None:
     push(outcomes, database)
     store = PostgresStore(database)
     store.attempts()
@@ -77,7 +89,9 @@ def test_what_was_pushed_later_is_seen(outcomes: FolderStore, database: str, kee
     assert store.attempts() == outcomes.attempts()
 
 
-def test_a_row_that_can_not_be_read_is_told_and_the_rest_is_there(outcomes: FolderStore, database: str) -> None:
+def test_a_row_that_can_not_be_read_is_told_and_the_rest_is_there(
+    outcomes: FolderStore, database: str
+) -> None:
     push(outcomes, database)
     first, second = outcomes.attempts()
     with psycopg.connect(database) as connection:
@@ -95,7 +109,9 @@ def test_a_database_of_a_newer_format_is_refused(outcomes: FolderStore, database
             asked()
 
 
-def test_somebody_elses_table_is_a_sentence(store: FolderStore, database: str, make_job: MakeJob) -> None:
+def test_somebody_elses_table_is_a_sentence(
+    store: FolderStore, database: str, make_job: MakeJob
+) -> None:
     with psycopg.connect(database) as connection:
         connection.execute("CREATE TABLE runs (kilometres integer)")
     with pytest.raises(SteptimeError, match="refuses"):
@@ -103,7 +119,10 @@ def test_somebody_elses_table_is_a_sentence(store: FolderStore, database: str, m
 
 
 def test_reading_commands_take_a_database_for_a_store(
-    outcomes: FolderStore, database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    outcomes: FolderStore,
+    database: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     from steptime.cli.main import app
 

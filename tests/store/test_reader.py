@@ -19,7 +19,9 @@ def path(keep: Callable[[Job], Path], make_job: Callable[..., Job]) -> Path:
     return keep(make_job())
 
 
-def test_cut_anywhere_a_journal_reads_and_never_tells_a_wrong_measurement(path: Path, measurement: Measurement) -> None:
+def test_cut_anywhere_a_journal_reads_and_never_tells_a_wrong_measurement(
+    path: Path, measurement: Measurement
+) -> None:
     whole = path.read_bytes()
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
@@ -30,9 +32,13 @@ def test_cut_anywhere_a_journal_reads_and_never_tells_a_wrong_measurement(path: 
         assert problems == []  # a torn end is what every killed writer leaves
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
-def test_damaged_anywhere_a_journal_still_reads_without_error(path: Path, data: st.DataObject) -> None:
+def test_damaged_anywhere_a_journal_still_reads_without_error(
+    path: Path, data: st.DataObject
+) -> None:
     whole = path.read_bytes()
     start = data.draw(st.integers(0, len(whole) - 1))
     stop = data.draw(st.integers(start, len(whole)))
@@ -109,4 +115,7 @@ def test_a_low_precision_without_its_price_is_read_as_a_failure(path: Path) -> N
     path.write_text(path.read_text().replace('"precision":"fp32"', '"precision":"int8"'))
     attempt = read(path)
     assert attempt is not None and attempt.measurement is None and attempt.failure is not None
-    assert (attempt.failure.cause, "int8 needs its accuracy part" in attempt.failure.reason) == ("crashed", True)
+    assert (attempt.failure.cause, "int8 needs its accuracy part" in attempt.failure.reason) == (
+        "crashed",
+        True,
+    )

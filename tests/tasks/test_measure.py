@@ -25,7 +25,15 @@ from steptime.tasks.measure import Compared, perform, with_kernels
 
 @pytest.fixture
 def measurement() -> Measurement:
-    shape = {"stamps": (0, 5), "device_ns": None, "blocks": (), "cut": 0, "steady": True, "clock": {}, "starts": {}}
+    shape = {
+        "stamps": (0, 5),
+        "device_ns": None,
+        "blocks": (),
+        "cut": 0,
+        "steady": True,
+        "clock": {},
+        "starts": {},
+    }
     return Measurement(group=1, facts={"threads": 2}, **shape)  # type: ignore[arg-type]
 
 
@@ -43,7 +51,9 @@ def test_kernels_become_a_fact(measurement: Measurement) -> None:
     assert with_kernels(measurement, Told()).facts == {"threads": 2, "kernels": {"gemm_avx512": 3}}
 
 
-def test_a_program_that_can_not_tell_its_kernels_says_nothing_of_them(measurement: Measurement) -> None:
+def test_a_program_that_can_not_tell_its_kernels_says_nothing_of_them(
+    measurement: Measurement,
+) -> None:
     assert with_kernels(measurement, object()) is measurement
 
 
@@ -72,7 +82,9 @@ class Rounding:
 
     def predict(self, batch: dict[str, Any]) -> Any:
         self.sizes.append(len(batch["input"]))
-        logits = batch["input"].reshape(len(batch["input"]), -1) @ self.weights["dense1.weight"][:10].T
+        logits = (
+            batch["input"].reshape(len(batch["input"]), -1) @ self.weights["dense1.weight"][:10].T
+        )
         return logits if self.case.precision == "fp32" else np.round(logits, 1)
 
     def wait(self) -> None: ...
@@ -96,12 +108,18 @@ def measured(path: Path, short: Protocol, answers: Any = None, **settings: Any) 
 
 
 @pytest.mark.parametrize("phase", ["inference", "training"])
-def test_a_low_precision_is_stored_with_its_price(phase: str, tmp_path: Path, short: Protocol) -> None:
+def test_a_low_precision_is_stored_with_its_price(
+    phase: str, tmp_path: Path, short: Protocol
+) -> None:
     attempt = measured(tmp_path / "a.jsonl", short, precision="bf16", phase=phase)
     assert attempt.failure is None and lacking("bf16", attempt.findings) == ""
     found = attempt.findings["accuracy"]
     assert 0 < found["largest_logit_error"] < 0.051 and found["samples"] == 65
-    assert (found["data"], found["task"], found["task_absent"]) == ("synthetic", None, "the weights are initial ones")
+    assert (found["data"], found["task"], found["task_absent"]) == (
+        "synthetic",
+        None,
+        "the weights are initial ones",
+    )
 
 
 def test_a_partner_of_a_pair_tells_its_price_behind_its_turns(
@@ -122,7 +140,9 @@ def test_full_precision_owes_nothing(tmp_path: Path, short: Protocol) -> None:
 def test_real_data_are_another_batch_in_each_step(
     prefetch: int, tmp_path: Path, short: Protocol, tiny_mnist: Path
 ) -> None:
-    attempt = measured(tmp_path / "a.jsonl", short, data="real", phase="inference", prefetch=prefetch)
+    attempt = measured(
+        tmp_path / "a.jsonl", short, data="real", phase="inference", prefetch=prefetch
+    )
     assert attempt.failure is None and attempt.measurement is not None
     told = attempt.findings["data"]
     steps = attempt.measurement.group * (len(attempt.measurement.stamps) - 1)
@@ -130,31 +150,51 @@ def test_real_data_are_another_batch_in_each_step(
     assert (told["samples"], told["bytes_per_step"], told["prefetch"]) == (60, 5 * 785, prefetch)
 
 
-def test_real_data_of_a_tier_are_read_from_there(tmp_path: Path, short: Protocol, tiny_mnist: Path) -> None:
+def test_real_data_of_a_tier_are_read_from_there(
+    tmp_path: Path, short: Protocol, tiny_mnist: Path
+) -> None:
     case = Case(workload="mnist-mlp", batch_size=5, data="real", staging="fast", page_cache="cold")
     options = {"tier": str(tmp_path)}
-    job = Job(id=uuid7(), session="s", plan="p", process=0, case=case, protocol=short, options=options)
+    job = Job(
+        id=uuid7(), session="s", plan="p", process=0, case=case, protocol=short, options=options
+    )
     with Journal(tmp_path / "a.jsonl") as journal:
         journal.begin(job)
         perform(Setting(job, journal, SimpleNamespace(lower=Rounding), 0.0))  # type: ignore[arg-type]
     attempt = read(tmp_path / "a.jsonl")
     assert attempt is not None and attempt.findings["staging"]["bytes_per_second"] > 0
     assert attempt.findings["data"]["on"] == attempt.findings["staging"]["on"]
-    assert attempt.findings["data"]["page_cache"]["asked"] == "cold" and not list(tmp_path.glob("steptime-*"))
+    assert attempt.findings["data"]["page_cache"]["asked"] == "cold" and not list(
+        tmp_path.glob("steptime-*")
+    )
 
 
 def test_the_price_is_the_same_in_every_process(tmp_path: Path, short: Protocol) -> None:
-    one, two = (measured(tmp_path / name, short, precision="bf16") for name in ("a.jsonl", "b.jsonl"))
+    one, two = (
+        measured(tmp_path / name, short, precision="bf16") for name in ("a.jsonl", "b.jsonl")
+    )
     assert one.findings == two.findings
 
 
-def test_trained_weights_are_judged_on_the_test_set(tmp_path: Path, short: Protocol, tiny_mnist: Path) -> None:
+def test_trained_weights_are_judged_on_the_test_set(
+    tmp_path: Path, short: Protocol, tiny_mnist: Path
+) -> None:
     path = tmp_path / "weights.safetensors"
     save(path, dict(initial_weights(networks.load("mnist-mlp").graph, 7)))
-    attempt = measured(tmp_path / "a.jsonl", short, precision="bf16", weights=str(path), batch_size=10)
+    attempt = measured(
+        tmp_path / "a.jsonl", short, precision="bf16", weights=str(path), batch_size=10
+    )
     found = attempt.findings["accuracy"]
-    assert (found["data"], found["samples"], found["task"]["metric"]) == ("test set", 25, "top-1 accuracy")
-    assert found["task"]["before_interval"][0] <= found["task"]["before"] <= found["task"]["before_interval"][1]
+    assert (found["data"], found["samples"], found["task"]["metric"]) == (
+        "test set",
+        25,
+        "top-1 accuracy",
+    )
+    assert (
+        found["task"]["before_interval"][0]
+        <= found["task"]["before"]
+        <= found["task"]["before_interval"][1]
+    )
 
 
 def test_everything_is_compared_in_batches_of_the_case_s_size() -> None:

@@ -27,7 +27,16 @@ CASE = Case(workload="mnist-mlp", framework="numpy", precision="fp64", batch_siz
 def train(folder: Path, *, epochs: int = 2, case: Case = CASE) -> tuple[dict[str, Any], str]:
     """What the journal says at the end, and what was told meanwhile."""
     options = {"epochs": epochs, "save": str(folder / "trained.safetensors")}
-    job = Job(id="a", session="s", plan="p", process=0, case=case, protocol=Protocol(), task="train", options=options)
+    job = Job(
+        id="a",
+        session="s",
+        plan="p",
+        process=0,
+        case=case,
+        protocol=Protocol(),
+        task="train",
+        options=options,
+    )
     listener = io.StringIO()
     with Journal(folder / "a.jsonl") as journal:
         journal.begin(job)
@@ -37,11 +46,15 @@ def train(folder: Path, *, epochs: int = 2, case: Case = CASE) -> tuple[dict[str
     return attempt.findings["training"], listener.getvalue()
 
 
-def test_a_network_learns_and_its_weights_predict_what_was_told(tiny_mnist: Path, tmp_path: Path) -> None:
+def test_a_network_learns_and_its_weights_predict_what_was_told(
+    tiny_mnist: Path, tmp_path: Path
+) -> None:
     told, _ = train(tmp_path, epochs=8)
     losses = [epoch["loss"] for epoch in told["epochs"]]
     assert len(losses) == 8 and losses[-1] < 0.7 * losses[0]
-    case = Case(workload="mnist-mlp", framework="numpy", precision="fp64", weights=told["weights"]["path"])
+    case = Case(
+        workload="mnist-mlp", framework="numpy", precision="fp64", weights=told["weights"]["path"]
+    )
     program = framework.lower(supervised.build(case), case)
     again = evaluate(program, supervised.samples(case, "test"), 10).to_dict("accuracy")
     assert again["correct"] == told["test"]["correct"] and again["predictions"] == 25
@@ -68,7 +81,9 @@ def test_equal_seeds_give_equal_weights_and_others_do_not(tiny_mnist: Path, tmp_
     found = []
     for number, seed in enumerate((1, 1, 2)):
         (folder := tmp_path / str(number)).mkdir()
-        case = Case(workload="lenet5", framework="numpy", precision="fp64", batch_size=20, seed=seed)
+        case = Case(
+            workload="lenet5", framework="numpy", precision="fp64", batch_size=20, seed=seed
+        )
         found.append(load(train(folder, epochs=1, case=case)[0]["weights"]["path"]))
     assert all(np.array_equal(found[0][name], found[1][name]) for name in found[0])
     assert not np.array_equal(found[0]["dense1.bias"], found[2]["dense1.bias"])
@@ -83,7 +98,10 @@ def test_an_absent_set_leaves_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_batch_larger_than_the_set_is_refused(tiny_mnist: Path, tmp_path: Path) -> None:
     with pytest.raises(SteptimeError, match="A batch of 61 is more than the 60 samples"):
-        train(tmp_path, case=Case(workload="mnist-mlp", framework="numpy", precision="fp64", batch_size=61))
+        train(
+            tmp_path,
+            case=Case(workload="mnist-mlp", framework="numpy", precision="fp64", batch_size=61),
+        )
 
 
 class Diverging:
@@ -98,7 +116,12 @@ class Diverging:
 def test_a_loss_that_is_no_number_ends_the_training() -> None:
     course = Course(Diverging(), CASE, 1, None)
     with pytest.raises(SteptimeError, match="no number any more in step 2 of epoch 1"):
-        course.epoch(0, Samples(np.zeros((40, 1)), np.zeros(40)), Samples(np.zeros((1, 1)), np.zeros(1)), "accuracy")
+        course.epoch(
+            0,
+            Samples(np.zeros((40, 1)), np.zeros(40)),
+            Samples(np.zeros((1, 1)), np.zeros(1)),
+            "accuracy",
+        )
 
 
 def test_every_sample_is_drawn_at_most_once_and_in_another_order_each_time() -> None:

@@ -13,7 +13,9 @@ from steptime.workloads import supervised
 
 
 def test_work_is_the_same_for_the_same_seed_and_another_for_another() -> None:
-    first, again, other = (supervised.build(Case(workload="lenet5", seed=seed)) for seed in (1, 1, 2))
+    first, again, other = (
+        supervised.build(Case(workload="lenet5", seed=seed)) for seed in (1, 1, 2)
+    )
     assert all(np.array_equal(first.weights[name], again.weights[name]) for name in first.weights)
     assert np.array_equal(first.batch["input"], again.batch["input"])
     assert not np.array_equal(first.batch["input"], other.batch["input"])
@@ -21,11 +23,16 @@ def test_work_is_the_same_for_the_same_seed_and_another_for_another() -> None:
 
 def test_the_optimiser_is_the_authors_own_unless_another_is_named() -> None:
     assert supervised.build(Case(workload="resnet50", batch_size=1)).optimizer.kind == "momentum"
-    assert supervised.build(Case(workload="resnet50", batch_size=1, optimizer="adam")).optimizer.kind == "adam"
+    assert (
+        supervised.build(Case(workload="resnet50", batch_size=1, optimizer="adam")).optimizer.kind
+        == "adam"
+    )
 
 
 def test_training_does_more_arithmetic_than_inference() -> None:
-    training, inference = (supervised.describe(Case(workload="lenet5", phase=p)) for p in ("training", "inference"))
+    training, inference = (
+        supervised.describe(Case(workload="lenet5", phase=p)) for p in ("training", "inference")
+    )
     assert training["flops_per_step"] > 2 * inference["flops_per_step"]
 
 
@@ -42,7 +49,9 @@ def trained(tmp_path: Path) -> Path:
 
 
 def test_weights_of_a_file_take_the_place_of_the_initial_ones(trained: Path) -> None:
-    own, given = (supervised.build(Case(workload="lenet5", weights=path)) for path in ("", str(trained)))
+    own, given = (
+        supervised.build(Case(workload="lenet5", weights=path)) for path in ("", str(trained))
+    )
     expected = supervised.build(Case(workload="lenet5", seed=7)).weights
     assert np.array_equal(given.weights["dense1.weight"], expected["dense1.weight"])
     assert not np.array_equal(given.weights["dense1.weight"], own.weights["dense1.weight"])
@@ -60,7 +69,9 @@ def test_weights_of_another_network_are_refused(trained: Path) -> None:
 
 
 def test_absent_weights_are_a_sentence() -> None:
-    with pytest.raises(SteptimeError, match=r"The weights 'none.safetensors' can not be read: No such file"):
+    with pytest.raises(
+        SteptimeError, match=r"The weights 'none.safetensors' can not be read: No such file"
+    ):
         supervised.describe(Case(workload="lenet5", weights="none.safetensors"))
 
 
@@ -70,7 +81,9 @@ def test_the_test_set_comes_in_batches_of_the_case_s_size(tiny_mnist: Path) -> N
     assert [len(batch["input"]) for batch in batches] == [10, 10, 5]
 
 
-def test_there_is_no_test_set_where_the_files_are_absent_or_no_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_no_test_set_where_the_files_are_absent_or_no_set_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("STEPTIME_DATA", "/nowhere")
     assert supervised.test_set(Case(workload="lenet5")) is None
     assert supervised.test_set(Case(workload="resnet50")) is None
@@ -91,7 +104,9 @@ def test_only_int8_is_calibrated_and_never_on_the_step_s_own_batch() -> None:
     case = Case(workload="lenet5", phase="inference", precision="int8", batch_size=8)
     work = supervised.build(case)
     assert sum(len(batch["input"]) for batch in work.calibration) == 256
-    assert not any(np.array_equal(batch["input"], work.batch["input"]) for batch in work.calibration)
+    assert not any(
+        np.array_equal(batch["input"], work.batch["input"]) for batch in work.calibration
+    )
     assert supervised.build(Case(workload="lenet5")).calibration == ()
 
 
@@ -100,7 +115,9 @@ def test_large_networks_are_calibrated_on_fewer_samples() -> None:
     assert [len(batch["input"]) for batch in supervised.calibration(case)] == [8] * 4
 
 
-def test_trained_weights_are_calibrated_on_the_training_set(trained: Path, tiny_mnist: Path) -> None:
+def test_trained_weights_are_calibrated_on_the_training_set(
+    trained: Path, tiny_mnist: Path
+) -> None:
     case = Case(workload="lenet5", precision="int8", batch_size=10, weights=str(trained))
     first = next(iter(supervised.samples(case, "train").batches(10)))
     np.testing.assert_array_equal(supervised.calibration(case)[0]["input"], first["input"])
@@ -110,10 +127,17 @@ def test_every_rank_has_its_own_batch_and_the_same_weights() -> None:
     case = Case(workload="lenet5", exchange="allreduce", devices=2)
     first, second = (supervised.build(case, rank=rank) for rank in (0, 1))
     assert not np.array_equal(first.batch["input"], second.batch["input"])
-    assert all(np.array_equal(values, second.weights[name]) for name, values in first.weights.items())
+    assert all(
+        np.array_equal(values, second.weights[name]) for name, values in first.weights.items()
+    )
 
 
 def test_a_step_counts_what_all_ranks_do() -> None:
-    alone, shared = (supervised.describe(Case(workload="lenet5", devices=4, exchange=e)) for e in ("none", "allreduce"))
+    alone, shared = (
+        supervised.describe(Case(workload="lenet5", devices=4, exchange=e))
+        for e in ("none", "allreduce")
+    )
     assert shared["flops_per_step"] == 4 * alone["flops_per_step"]
-    assert shared["units_per_step"] == {unit: 4 * count for unit, count in alone["units_per_step"].items()}
+    assert shared["units_per_step"] == {
+        unit: 4 * count for unit, count in alone["units_per_step"].items()
+    }

@@ -38,7 +38,9 @@ class ByNode:
     nodes: dict[str, float]  # of each that has both sides: B's time over A's there
     pairs: int  # occasions and configurations with both sides on one node
     alone: int  # readings without a partner on their node: no part of the paired ratio
-    spread: float | None  # the slowest node's time over the fastest's; None: no two did the same work
+    spread: (
+        float | None
+    )  # the slowest node's time over the fastest's; None: no two did the same work
     remarks: tuple[str, ...] = ()
 
     @property
@@ -51,9 +53,14 @@ class ByNode:
 
 def by_node(a: Sequence[Reading], b: Sequence[Reading], same_within: float) -> ByNode:
     """Nodes are the units: what is true of most of them, not of the one that ran most often."""
-    first, second = (_means(side, lambda one: (one.node, one.occasion, one.what)) for side in (a, b))
+    first, second = (
+        _means(side, lambda one: (one.node, one.occasion, one.what)) for side in (a, b)
+    )
     blocks = {key: second[key] - first[key] for key in first if key in second}
-    nodes = {node: float(np.mean([log for key, log in blocks.items() if key[0] == node])) for node, *_ in blocks}
+    nodes = {
+        node: float(np.mean([log for key, log in blocks.items() if key[0] == node]))
+        for node, *_ in blocks
+    }
     partners = sum((one.node, one.occasion, one.what) in blocks for one in (*a, *b))
     return ByNode(
         paired=_paired(np.array(list(nodes.values())), same_within),
@@ -71,10 +78,14 @@ def _paired(logs: Numbers, same_within: float) -> Verdict:
         centre = float(np.mean(logs)) if len(logs) else math.nan
         return Verdict("inconclusive", math.exp(centre), None, None, None)
     if len(logs) >= RANKED_NODES:
-        return _verdict(intervals.signed_rank(logs, ALPHA), intervals.signed_rank_p(logs), same_within)
+        return _verdict(
+            intervals.signed_rank(logs, ALPHA), intervals.signed_rank_p(logs), same_within
+        )
     error = float(np.std(logs, ddof=1)) / len(logs) ** 0.5
     size = abs(float(np.mean(logs))) / error if error else math.inf
-    found = _verdict(intervals.student(logs, ALPHA), 2 * float(stdtr(len(logs) - 1, -size)), same_within)
+    found = _verdict(
+        intervals.student(logs, ALPHA), 2 * float(stdtr(len(logs) - 1, -size)), same_within
+    )
     return found if found.word == "inconclusive" else replace(found, word=f"{LIKELY}{found.word}")
 
 
@@ -83,7 +94,8 @@ def _naive(a: Sequence[Reading], b: Sequence[Reading], same_within: float) -> Ve
     first, second = (_means(side, lambda one: (one.what,)) for side in (a, b))
     middles = {key: (first[key] + second[key]) / 2 for key in first if key in second}
     one, other = (
-        np.array([math.log(it.seconds) - middles[it.what,] for it in side if (it.what,) in middles]) for side in (a, b)
+        np.array([math.log(it.seconds) - middles[it.what,] for it in side if (it.what,) in middles])
+        for side in (a, b)
     )
     if not middles:
         return Verdict("inconclusive", math.nan, None, None, None)
@@ -108,7 +120,9 @@ def _spread(a: Sequence[Reading], b: Sequence[Reading]) -> float | None:
     return None if widest is None else math.exp(widest)
 
 
-def _means(side: Iterable[Reading], key: Callable[[Reading], tuple[Any, ...]]) -> dict[tuple[Any, ...], float]:
+def _means(
+    side: Iterable[Reading], key: Callable[[Reading], tuple[Any, ...]]
+) -> dict[tuple[Any, ...], float]:
     groups: dict[tuple[Any, ...], list[float]] = {}
     for one in side:
         groups.setdefault(key(one), []).append(math.log(one.seconds))
@@ -117,7 +131,11 @@ def _means(side: Iterable[Reading], key: Callable[[Reading], tuple[Any, ...]]) -
 
 def _remarks(nodes: int) -> tuple[str, ...]:
     if nodes < LEAST_NODES:
-        return (f"nodes with both sides: {nodes}, and {LEAST_NODES} are the least that can tell how much nodes differ",)
+        return (
+            f"nodes with both sides: {nodes}, and {LEAST_NODES} are the least that can tell how much nodes differ",
+        )
     if nodes < RANKED_NODES:
-        return (f"only {nodes} nodes: the interval takes their differences to follow a normal law (Student)",)
+        return (
+            f"only {nodes} nodes: the interval takes their differences to follow a normal law (Student)",
+        )
     return ()

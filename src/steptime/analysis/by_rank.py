@@ -40,13 +40,19 @@ def by_rank(record: Record) -> ByRank | None:
     """Of the processes that the result counts. None: the steps were one rank's."""
     everyone = processes(record.attempts)
     aside = set_aside(everyone)
-    parts = [part for part in everyone if part.attempt.id not in aside and len(part.measurement.ranks) > 1]
+    parts = [
+        part
+        for part in everyone
+        if part.attempt.id not in aside and len(part.measurement.ranks) > 1
+    ]
     if not parts:
         return None
     last = np.concatenate([last_to_end(part.measurement) for part in parts])
     alone = _exchange(parts)
     count = len(parts[-1].measurement.ranks)
-    ranks = [_rank(parts, rank, float(np.mean(last == rank)), alone.get(rank)) for rank in range(count)]
+    ranks = [
+        _rank(parts, rank, float(np.mean(last == rank)), alone.get(rank)) for rank in range(count)
+    ]
     return ByRank(tuple(ranks), float(np.mean(last == NOBODY)))
 
 
@@ -56,7 +62,9 @@ def last_to_end(measurement: Measurement) -> NDArray[np.intp]:
     ends = np.array([_ends(rank, edges)[measurement.cut :] for rank in measurement.ranks])
     ascending = np.sort(ends, axis=0)
     error_ns = sum(sorted(rank.offset_error_ns for rank in measurement.ranks)[-2:])
-    found: NDArray[np.intp] = np.where(ascending[-1] - ascending[-2] > error_ns, ends.argmax(axis=0), NOBODY)
+    found: NDArray[np.intp] = np.where(
+        ascending[-1] - ascending[-2] > error_ns, ends.argmax(axis=0), NOBODY
+    )
     return found
 
 
@@ -70,14 +78,18 @@ def _ends(rank: RankSamples, edges: Sequence[int]) -> Times:
     return found
 
 
-def _rank(parts: Sequence[Process], rank: int, slowest_share: float, exchange_seconds: float | None) -> Rank:
+def _rank(
+    parts: Sequence[Process], rank: int, slowest_share: float, exchange_seconds: float | None
+) -> Rank:
     seen = [part.measurement.ranks[rank] for part in parts]
     cpu = "cpu" if parts[-1].attempt.case.device == "cpu" else ""
     return Rank(
         rank=rank,
         node=", ".join(dict.fromkeys(one.node for one in seen)),
         device=", ".join(dict.fromkeys(one.device or cpu for one in seen)),
-        typical_time_seconds=typical_time([_own(part, one) for part, one in zip(parts, seen, strict=True)]),
+        typical_time_seconds=typical_time(
+            [_own(part, one) for part, one in zip(parts, seen, strict=True)]
+        ),
         slowest_share=slowest_share,
         exchange_seconds=exchange_seconds,
     )

@@ -37,7 +37,9 @@ class Certificate:
     @property
     def worst(self) -> dict[str, Any]:
         """The item nearest to its bound, or farthest beyond it."""
-        return max(self.items, key=lambda item: float("inf") if item["share"] is None else item["share"])
+        return max(
+            self.items, key=lambda item: float("inf") if item["share"] is None else item["share"]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "case": self.case.to_dict(), "items": list(self.items)}
@@ -115,7 +117,12 @@ def uncertified(a: Attempt, b: Attempt, known: Sequence[Certificate]) -> str | N
 def _command(*cases: Case) -> str:
     flags = [
         f" --{name} {word}"
-        for name, default in (("framework", ""), ("mode", "eager"), ("precision", "fp32"), ("device", "cpu"))
+        for name, default in (
+            ("framework", ""),
+            ("mode", "eager"),
+            ("precision", "fp32"),
+            ("device", "cpu"),
+        )
         if (found := dict.fromkeys(getattr(case, name) for case in cases)) != {default: None}
         for word in found
     ]
@@ -130,5 +137,15 @@ def remark(a: Attempt, b: Attempt, known: Sequence[Certificate]) -> str:
 def _described(attempt: Attempt) -> str:
     case = attempt.case
     version = attempt.software.get(case.framework, "")
-    words = [case.framework, version, case.mode, case.precision, case.layout if case.layout != "nchw" else ""]
-    return " ".join(word for word in [*words, "on", device_kind(attempt) or case.device, "for", case.phase] if word)
+    words = [
+        case.framework,
+        version,
+        case.mode,
+        case.precision,
+        case.layout if case.layout != "nchw" else "",
+    ]
+    return " ".join(
+        word
+        for word in [*words, "on", device_kind(attempt) or case.device, "for", case.phase]
+        if word
+    )

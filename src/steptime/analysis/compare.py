@@ -12,8 +12,8 @@ import numpy as np
 from steptime.analysis import intervals
 from steptime.analysis.certificates import Certificate, remark, uncertified
 from steptime.analysis.flags import invalid
+from steptime.analysis.flags.machine import contended
 from steptime.analysis.intervals import NORMAL_95, Interval
-from steptime.analysis.machine_rules import contended
 from steptime.analysis.process import Process, processes
 from steptime.analysis.quantiles import Numbers
 from steptime.analysis.stopping import PILOT, elapsed_seconds, set_aside
@@ -25,7 +25,9 @@ Pair = tuple[Attempt, Attempt]
 SAME_SETTINGS = ("phase", "batch_size", "ranks", "data", "precision", "allocator", "timing")
 STORED_ALPHA = 0.05
 TOO_FEW = "too_few_processes"  # of one side, for any interval: no ratio could decide
-SESSION_SD = 0.03  # how much a machine differs from session to session, where nobody has measured it
+SESSION_SD = (
+    0.03  # how much a machine differs from session to session, where nobody has measured it
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,9 @@ def different_work(a: Attempt, b: Attempt, known: Sequence[Certificate] = ()) ->
         reasons.append(why)
     for attempt in (a, b):
         found = invalid(processes([attempt]))
-        reasons += [f"{attempt.case.label} is invalid: {flag.name}, {flag.evidence}" for flag in found]
+        reasons += [
+            f"{attempt.case.label} is invalid: {flag.name}, {flag.evidence}" for flag in found
+        ]
     return reasons
 
 
@@ -80,7 +84,9 @@ def _setting(attempt: Attempt, name: str) -> Any:
     if name == "fingerprint":
         return attempt.network.get("fingerprint", case.workload)
     if name == "optimizer":
-        return attempt.network.get("optimizer", case.optimizer) if case.phase == "training" else None
+        return (
+            attempt.network.get("optimizer", case.optimizer) if case.phase == "training" else None
+        )
     if name == "threads" and attempt.measurement is not None:
         return attempt.measurement.facts.get("threads", case.threads)
     return getattr(case, name)
@@ -91,7 +97,11 @@ def live(pairs: Sequence[Pair]) -> Comparison:
     protocol, parts = pairs[0][0].protocol, _processes(pairs)
     together = [part for pair in parts for part in pair]
     verdict = judge(np.array([log_ratio(a, b) for a, b in parts]), protocol)
-    by_cpu = judge(np.array([cpu_log_ratio(a, b) for a, b in parts]), protocol) if _single(together) else None
+    by_cpu = (
+        judge(np.array([cpu_log_ratio(a, b) for a, b in parts]), protocol)
+        if _single(together)
+        else None
+    )
     remarks = [f"contended: {busy}"] if (busy := contended(together)) else []
     if found := [flag for side in zip(*parts, strict=True) for flag in invalid(side)]:
         verdict, by_cpu = replace(verdict, word="inconclusive"), None
@@ -117,7 +127,9 @@ def log_ratio(a: Process, b: Process) -> float:
 def _block_log_ratios(a: Process, b: Process) -> Numbers:
     """log(median of B / median of A), the i-th turn of one with the i-th of the other."""
     turns = zip(a.kept_spans, b.kept_spans, strict=False)
-    return np.log([b.median_between(y.first, y.last) / a.median_between(x.first, x.last) for x, y in turns])
+    return np.log(
+        [b.median_between(y.first, y.last) / a.median_between(x.first, x.last) for x, y in turns]
+    )
 
 
 def block_pairs(pairs: Sequence[Pair], protocol: Protocol) -> int:
@@ -128,7 +140,9 @@ def block_pairs(pairs: Sequence[Pair], protocol: Protocol) -> int:
     parts = [(processes([a])[0], processes([b])[0]) for a, b in pairs]
     inside = [_block_log_ratios(a, b) for a, b in parts]
     within = float(np.mean([np.var(ratios, ddof=1) for ratios in inside if len(ratios) > 1]))
-    between = float(np.var([ratios.mean() for ratios in inside], ddof=1)) - within / float(np.mean([*map(len, inside)]))
+    between = float(np.var([ratios.mean() for ratios in inside], ddof=1)) - within / float(
+        np.mean([*map(len, inside)])
+    )
     turn_cost = sum(part.blocks[-1].host_ns for pair in parts for part in pair) / 1e9 / len(parts)
     start_cost = sum(elapsed_seconds(attempt) for pair in pairs for attempt in pair) / len(pairs)
     best = math.sqrt(start_cost / turn_cost * within / between) if between > 0 else math.inf
@@ -136,7 +150,11 @@ def block_pairs(pairs: Sequence[Pair], protocol: Protocol) -> int:
 
 
 def cpu_log_ratio(a: Process, b: Process) -> float:
-    return float(np.median([_log_cpu(y, b) - _log_cpu(x, a) for x, y in zip(a.blocks, b.blocks, strict=False)]))
+    return float(
+        np.median(
+            [_log_cpu(y, b) - _log_cpu(x, a) for x, y in zip(a.blocks, b.blocks, strict=False)]
+        )
+    )
 
 
 def _log_cpu(block: Any, part: Process) -> float:
@@ -149,8 +167,14 @@ def judge(log_ratios: Numbers, protocol: Protocol) -> Verdict:
     p = min(1.0, len(protocol.pair_looks) * intervals.signed_rank_p(log_ratios))
     if interval is None:
         return Verdict("inconclusive", math.exp(intervals.typical(log_ratios)), None, None, p)
-    word = word_of(interval, protocol.same_within) if len(log_ratios) >= protocol.pair_looks[0] else "inconclusive"
-    return Verdict(word, math.exp(interval.centre), math.exp(interval.low), math.exp(interval.high), p)
+    word = (
+        word_of(interval, protocol.same_within)
+        if len(log_ratios) >= protocol.pair_looks[0]
+        else "inconclusive"
+    )
+    return Verdict(
+        word, math.exp(interval.centre), math.exp(interval.low), math.exp(interval.high), p
+    )
 
 
 def word_of(interval: Interval, same_within: float) -> str:
@@ -165,7 +189,9 @@ def word_of(interval: Interval, same_within: float) -> str:
 def wants_more_pairs(pairs: Sequence[Pair]) -> bool:
     if not pairs:
         return True
-    return undecided(np.array([log_ratio(a, b) for a, b in _processes(pairs)]), pairs[0][0].protocol)
+    return undecided(
+        np.array([log_ratio(a, b) for a, b in _processes(pairs)]), pairs[0][0].protocol
+    )
 
 
 def undecided(log_ratios: Numbers, protocol: Protocol) -> bool:
@@ -173,7 +199,11 @@ def undecided(log_ratios: Numbers, protocol: Protocol) -> bool:
     count = len(log_ratios)
     if count >= protocol.pair_looks[-1]:
         return False
-    interval = intervals.signed_rank(log_ratios, protocol.pair_alpha) if count in protocol.pair_looks else None
+    interval = (
+        intervals.signed_rank(log_ratios, protocol.pair_alpha)
+        if count in protocol.pair_looks
+        else None
+    )
     return interval is None or word_of(interval, protocol.same_within) == "inconclusive"
 
 
@@ -183,14 +213,22 @@ def stored(a: Record, b: Record, session_sd: float = SESSION_SD) -> Comparison:
     interval = intervals.mann_whitney(first, second, STORED_ALPHA)
     units, remarks = min(len(first), len(second)), ("not_interleaved",)
     if interval is None:
-        verdict = Verdict("inconclusive", math.exp(intervals.shift(first, second)), None, None, None)
+        verdict = Verdict(
+            "inconclusive", math.exp(intervals.shift(first, second)), None, None, None
+        )
         return Comparison(verdict=verdict, units=units, remarks=(TOO_FEW, *remarks))
     verdict = between_sessions(interval, a.last.protocol.same_within, session_sd)
-    least = 2 * float(intervals.mann_whitney_law(len(first), len(second))[0])  # so few processes can not say more
-    return Comparison(verdict=replace(verdict, p=max(verdict.p or 0.0, least)), units=units, remarks=remarks)
+    least = 2 * float(
+        intervals.mann_whitney_law(len(first), len(second))[0]
+    )  # so few processes can not say more
+    return Comparison(
+        verdict=replace(verdict, p=max(verdict.p or 0.0, least)), units=units, remarks=remarks
+    )
 
 
-def between_sessions(interval: Interval, same_within: float, session_sd: float = SESSION_SD) -> Verdict:
+def between_sessions(
+    interval: Interval, same_within: float, session_sd: float = SESSION_SD
+) -> Verdict:
     """Of log ratios. The chance is a normal law's with the widened interval: below 5 % where that excludes 0."""
     wide = _widened(interval, NORMAL_95 * math.sqrt(2) * session_sd)
     word = word_of(wide, same_within)
@@ -209,5 +247,8 @@ def process_logs(record: Record) -> Numbers:
 
 def _widened(interval: Interval, reach: float) -> Interval:
     """Independent errors add in squares."""
-    down, up = math.hypot(interval.centre - interval.low, reach), math.hypot(interval.high - interval.centre, reach)
+    down, up = (
+        math.hypot(interval.centre - interval.low, reach),
+        math.hypot(interval.high - interval.centre, reach),
+    )
     return Interval(interval.centre, interval.centre - down, interval.centre + up)

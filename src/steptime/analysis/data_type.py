@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steptime.analysis.wording import byte_count
+from steptime.core.format import byte_count
 from steptime.core.record import Record
 
 SYNTHETIC = {"device": "synthetic on device", "host": "synthetic in host memory"}
@@ -37,7 +37,9 @@ def sentence(record: Record) -> str:
     refused = "" if cache["found"] == cache["asked"] else f", though {cache['asked']} was asked for"
     ahead = f", {found['prefetch']} kept ready by a thread" if found["prefetch"] else ""
     size = byte_count(found["bytes_per_step"])
-    return f"{data_type(record)} [{where}], {size} a step{ahead}; page cache {cache['found']}{refused}"
+    return (
+        f"{data_type(record)} [{where}], {size} a step{ahead}; page cache {cache['found']}{refused}"
+    )
 
 
 def staging(record: Record) -> str:

@@ -39,7 +39,9 @@ class Ratio:
         return Ratio(factor * self.value, low, high)
 
 
-Ends = tuple[float, float | None, float | None]  # a positive value, and its interval where it has one
+Ends = tuple[
+    float, float | None, float | None
+]  # a positive value, and its interval where it has one
 
 
 def ratio(above: Ends, below: Ends) -> Ratio:

@@ -17,12 +17,16 @@ MARGIN = 1.15  # cards clock above what their makers print
 HIGHEST_CLOCK_HERTZ = 7e9  # the fastest x86 processor sold reaches 6.2 GHz
 VECTOR_UNITS = 4  # of a core; those of today have two that multiply and two that add
 TILE = 2048  # operations of an AMX unit in a cycle: twice those of the first, 16 x 16 pairs of bf16
-FAST_CONVOLUTION = 4.0  # Winograd's F(4x4, 3x3) needs a quarter of the multiplications (Lavin and Gray, 2016)
+FAST_CONVOLUTION = (
+    4.0  # Winograd's F(4x4, 3x3) needs a quarter of the multiplications (Lavin and Gray, 2016)
+)
 SUPER_LINEAR = 1.25  # larger caches in sum may speed a device up, but not by more
 ACROSS_SERVERS = 1.5  # other hosts and power limits come on top
 BATCH_TOLERANCE = 0.05
 SHARES = ("accuracy", "utilisation")
-OTHER_THAN_SAMPLES = re.compile("quer|token|word|character")  # units of which a sample has several, or none
+OTHER_THAN_SAMPLES = re.compile(
+    "quer|token|word|character"
+)  # units of which a sample has several, or none
 MAY_BE_NEGATIVE = {"loss", "task_loss", "score", "task_metric", "temperature"}
 ONE_QUESTION = (
     "model", "phase", "precision", "device", "framework", "software", "scenario", "suite", "mode", "unit", "submitter",
@@ -94,8 +98,17 @@ DEVICES: tuple[tuple[str, Device], ...] = (
 def device_of(name: str) -> Device | None:
     """The peaks of a device whose name is known here, however it is spelt."""
     text = re.sub(r"[_\s-]+", " ", name.lower())
-    text = re.sub(r"\b(?:\d+x|[rg]tx|nvidia|tesla|geforce|quadro)(?=[a-z0-9])", "", text)  # 8xA100, rtx3090
-    return next((device for pattern, device in DEVICES if re.search(rf"(?<![a-z0-9])(?:{pattern})(?!\d)", text)), None)
+    text = re.sub(
+        r"\b(?:\d+x|[rg]tx|nvidia|tesla|geforce|quadro)(?=[a-z0-9])", "", text
+    )  # 8xA100, rtx3090
+    return next(
+        (
+            device
+            for pattern, device in DEVICES
+            if re.search(rf"(?<![a-z0-9])(?:{pattern})(?!\d)", text)
+        ),
+        None,
+    )
 
 
 def processor(machine: dict[str, Any]) -> Device | None:
@@ -105,12 +118,19 @@ def processor(machine: dict[str, Any]) -> Device | None:
     if "avx" not in flags or not threads:
         return None
     teraflops = threads * HIGHEST_CLOCK_HERTZ / 1e12
-    wide = 2 * VECTOR_UNITS * (512 if "avx512f" in flags else 256)  # bits: a multiplication and an addition of each
-    fp16, int8 = max(wide / 16, TILE * ("amx_bf16" in flags)), max(wide / 8, 2 * TILE * ("amx_int8" in flags))
+    wide = (
+        2 * VECTOR_UNITS * (512 if "avx512f" in flags else 256)
+    )  # bits: a multiplication and an addition of each
+    fp16, int8 = (
+        max(wide / 16, TILE * ("amx_bf16" in flags)),
+        max(wide / 8, 2 * TILE * ("amx_int8" in flags)),
+    )
     return Device(teraflops * wide / 32, teraflops * fp16, teraflops * int8)
 
 
-def implausible(dimensions: dict[str, Any], metrics: dict[str, float], device: Device | None = None) -> str:
+def implausible(
+    dimensions: dict[str, Any], metrics: dict[str, float], device: Device | None = None
+) -> str:
     """Why a result can not be true; nothing where it can. The device is found by its name where it is not given."""
     device = device or device_of(str(dimensions.get("device", "")))
     checks = (_signs, _shares, _batch, partial(_arithmetic, device), partial(_bandwidth, device))
@@ -154,7 +174,9 @@ def _family(server: str) -> str:
 
 def _judged(run: ForeignRun, beyond: str) -> ForeignRun:
     reasons = [*run.defects] if any("no whole number" in defect for defect in run.defects) else []
-    reason = run.quarantine or implausible(run.dimensions, run.metrics) or beyond or "; ".join(reasons)
+    reason = (
+        run.quarantine or implausible(run.dimensions, run.metrics) or beyond or "; ".join(reasons)
+    )
     return replace(run, quarantine=reason) if reason else run
 
 
@@ -169,8 +191,17 @@ def _shares(dimensions: dict[str, Any], metrics: dict[str, float]) -> str:
 
 
 def _batch(dimensions: dict[str, Any], metrics: dict[str, float]) -> str:
-    batch, speed, seconds = dimensions.get("effective_batch"), metrics.get("throughput"), metrics.get("step_time")
-    if not batch or not speed or not seconds or OTHER_THAN_SAMPLES.search(str(dimensions.get("unit", ""))):
+    batch, speed, seconds = (
+        dimensions.get("effective_batch"),
+        metrics.get("throughput"),
+        metrics.get("step_time"),
+    )
+    if (
+        not batch
+        or not speed
+        or not seconds
+        or OTHER_THAN_SAMPLES.search(str(dimensions.get("unit", "")))
+    ):
         return ""
     ratio = speed * seconds / batch
     if abs(ratio - 1) <= BATCH_TOLERANCE + _rounding(speed) + _rounding(seconds):
@@ -185,7 +216,9 @@ def _rounding(value: float) -> float:
     return 0.5 * 10.0**exponent / value if exponent < 0 else 0.0
 
 
-def _arithmetic(device: Device | None, dimensions: dict[str, Any], metrics: dict[str, float]) -> str:
+def _arithmetic(
+    device: Device | None, dimensions: dict[str, Any], metrics: dict[str, float]
+) -> str:
     done = metrics.get("flops")
     peak = device.peak(str(dimensions.get("precision") or "fp32")) if device else None
     if not peak or not done:
@@ -202,4 +235,8 @@ def _bandwidth(device: Device | None, dimensions: dict[str, Any], metrics: dict[
     if not device or not device.bandwidth or not found:
         return ""
     most = device.bandwidth * 1e9 * (dimensions.get("devices") or 1)
-    return "" if found <= MARGIN * most else f"{found / 1e9:.4g} GB/s on what can move {most / 1e9:.4g}"
+    return (
+        ""
+        if found <= MARGIN * most
+        else f"{found / 1e9:.4g} GB/s on what can move {most / 1e9:.4g}"
+    )

@@ -9,7 +9,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from steptime.analysis import quantiles, series
+from steptime.analysis import autocorrelation, quantiles
 from steptime.analysis.quantiles import Numbers
 from steptime.core.measurement import Block, Measurement
 from steptime.core.record import Attempt
@@ -65,7 +65,7 @@ class Process:
 
     @cached_property
     def effective_samples(self) -> float:
-        return series.effective_samples(self.step_seconds)
+        return autocorrelation.effective_samples(self.step_seconds)
 
     @cached_property
     def kept_spans(self) -> tuple[Span, ...]:
@@ -76,7 +76,9 @@ class Process:
     def spans(self) -> tuple[Span, ...]:
         blocks = self.measurement.blocks
         ends = accumulate(block.samples for block in blocks)
-        return tuple(Span(block, end - block.samples, end) for block, end in zip(blocks, ends, strict=True))
+        return tuple(
+            Span(block, end - block.samples, end) for block, end in zip(blocks, ends, strict=True)
+        )
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from steptime.analysis import intervals, statistics
+from steptime.analysis.autocorrelation import lag_one
 from steptime.analysis.flags import OWN_METRIC, Flag, flags, grade
 from steptime.analysis.process import Process, processes
 from steptime.analysis.quantiles import Numbers, deviation
-from steptime.analysis.series import lag_one
 from steptime.analysis.statistics import Percentile, SpeedNumbers
 from steptime.analysis.stopping import elapsed_seconds, set_aside
 from steptime.analysis.throughput import Estimate, Throughput, throughput, units_per_step
-from steptime.analysis.wording import duration
 from steptime.core.errors import SteptimeError
+from steptime.core.format import duration
 from steptime.core.measurement import RankSamples
 from steptime.core.protocol import ROBUST
 from steptime.core.record import Attempt, Record
@@ -38,12 +38,16 @@ class Result:
     protocol: dict[str, Any]
     protocol_changes: dict[str, Any]
     typical_time_seconds: Estimate
-    typical_time_seconds_all_processes: Estimate | None  # with those set aside, where there are such
+    typical_time_seconds_all_processes: (
+        Estimate | None
+    )  # with those set aside, where there are such
     mean_time_seconds: Estimate
     throughput: Throughput  # at the typical time
     mean_throughput: Throughput
     speed_numbers: SpeedNumbers  # aggregate, in the throughput's unit
-    uncertainty_ratio: float | None  # how many times too small the speed uncertainty is as an error of this result
+    uncertainty_ratio: (
+        float | None
+    )  # how many times too small the speed uncertainty is as an error of this result
     units_per_step: dict[str, float]
     percentiles_seconds: tuple[Percentile, ...]
     processes: int
@@ -78,9 +82,15 @@ class Result:
     def headline(self) -> str:
         """One line for people: `12.3 ms ±1.1 % (95 %, 8 processes), grade A`."""
         width = self.typical_time_seconds.half_width
-        sure, claim = (f" ±{100 * width:.2g} %", "95 %") if width is not None else ("", self.typical_time_seconds.claim)
+        sure, claim = (
+            (f" ±{100 * width:.2g} %", "95 %")
+            if width is not None
+            else ("", self.typical_time_seconds.claim)
+        )
         count = "1 process" if self.processes == 1 else f"{self.processes} processes"
-        names = ", ".join(flag.name for flag in self.flags if flag.level != "note" and flag.name not in OWN_METRIC)
+        names = ", ".join(
+            flag.name for flag in self.flags if flag.level != "note" and flag.name not in OWN_METRIC
+        )
         value = duration(self.typical_time_seconds.value)
         return f"{value}{sure} ({claim}, {count}), grade {self.grade}{names and ': ' + names}"
 
@@ -91,7 +101,9 @@ class Result:
 def result(record: Record) -> Result:
     everyone = processes(record.attempts)
     if not everyone:
-        raise SteptimeError(f"{record.case.label} has no measurement ({record.status}); look at its failure instead.")
+        raise SteptimeError(
+            f"{record.case.label} has no measurement ({record.status}); look at its failure instead."
+        )
     aside = set_aside(everyone)
     parts = tuple(part for part in everyone if part.attempt.id not in aside)
     units, devices = units_per_step(parts[-1].attempt), record.case.ranks
@@ -156,7 +168,12 @@ def disturbed(means: Numbers) -> bool:
 
 
 def uncertainty_ratio(speed: Estimate, numbers: SpeedNumbers) -> float | None:
-    if speed.claim == WITHIN or speed.low is None or speed.high is None or numbers.speed_uncertainty == 0:
+    if (
+        speed.claim == WITHIN
+        or speed.low is None
+        or speed.high is None
+        or numbers.speed_uncertainty == 0
+    ):
         return None
     return (speed.high - speed.low) / 2 / intervals.NORMAL_95 / numbers.speed_uncertainty
 
@@ -180,8 +197,12 @@ def _spread(parts: Sequence[Process]) -> dict[str, Any]:
         "samples": sum(len(part.step_seconds) for part in parts),
         "steps": sum(len(part.step_seconds) * part.measurement.group for part in parts),
         "steps_per_sample": max(part.measurement.group for part in parts),
-        "between_process_cv": statistics.relative_spread(np.array([part.typical for part in parts])),
-        "between_process_cv_of_mean": statistics.relative_spread(np.array([part.mean for part in parts])),
+        "between_process_cv": statistics.relative_spread(
+            np.array([part.typical for part in parts])
+        ),
+        "between_process_cv_of_mean": statistics.relative_spread(
+            np.array([part.mean for part in parts])
+        ),
         "within_process_cv": statistics.within_spread(parts),
         "lag_one_autocorrelation": float(np.mean([lag_one(part.step_seconds) for part in parts])),
         "effective_samples": sum(part.effective_samples for part in parts),
@@ -191,7 +212,11 @@ def _spread(parts: Sequence[Process]) -> dict[str, Any]:
 
 
 def _side_channels(parts: Sequence[Process]) -> dict[str, Any]:
-    ratios = [ratio for part in parts if (ratio := part.measurement.checks.get("latency_ratio")) is not None]
+    ratios = [
+        ratio
+        for part in parts
+        if (ratio := part.measurement.checks.get("latency_ratio")) is not None
+    ]
     return {
         "cpu_seconds_per_step": statistics.per_step(parts, "cpu_ns") / 1e9,
         "run_queue_share": statistics.queue_share(parts),
@@ -207,10 +232,15 @@ def _costs(record: Record, parts: Sequence[Process], mean_seconds: float) -> dic
     flops = parts[-1].attempt.network.get("flops_per_step")
     return {
         "start_seconds": {
-            name: float(np.median([s[name] for part in parts if name in (s := part.measurement.starts)]))
+            name: float(
+                np.median([s[name] for part in parts if name in (s := part.measurement.starts)])
+            )
             for name in sorted(starts)
         },
-        "memory_bytes": {name: max(part.measurement.memory.get(name, 0) for part in parts) for name in sorted(memory)},
+        "memory_bytes": {
+            name: max(part.measurement.memory.get(name, 0) for part in parts)
+            for name in sorted(memory)
+        },
         "elapsed_seconds": sum(elapsed_seconds(attempt) for attempt in record.attempts),
         "model_flops_per_second": None if flops is None else flops / mean_seconds,
         "exchange": parts[-1].attempt.findings.get("exchange"),
@@ -238,7 +268,10 @@ def _process(part: Process) -> dict[str, Any]:
 
 def _rank(part: Process, rank: RankSamples) -> dict[str, Any]:
     """By its own clock, warm-up included: what tells a slow rank from the others."""
-    elapsed, steps = rank.stamps[-1] - rank.stamps[0], (len(rank.stamps) - 1) * part.measurement.group
+    elapsed, steps = (
+        rank.stamps[-1] - rank.stamps[0],
+        (len(rank.stamps) - 1) * part.measurement.group,
+    )
     return {
         "rank": rank.rank,
         "node": rank.node,

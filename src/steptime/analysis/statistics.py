@@ -37,7 +37,9 @@ def speed_numbers(step_seconds: Numbers, units_per_step: float) -> SpeedNumbers:
     uncertainty = float(np.sqrt(np.mean(speeds))) / len(speeds) ** 0.5
     step_seconds.sort()
     np.divide(units_per_step, step_seconds[::-1], out=speeds)
-    return SpeedNumbers(mean_time, units_per_step / mean_time, uncertainty, ROBUST * quantiles.deviation(speeds))
+    return SpeedNumbers(
+        mean_time, units_per_step / mean_time, uncertainty, ROBUST * quantiles.deviation(speeds)
+    )
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,9 @@ def within_run(step_seconds: Numbers) -> Interval | None:
     """95 % by the means of 20 batches: says nothing about another process."""
     if len(step_seconds) < 2 * BATCHES:
         return None
-    return intervals.student(np.array([part.mean() for part in np.array_split(step_seconds, BATCHES)]), 0.05)
+    return intervals.student(
+        np.array([part.mean() for part in np.array_split(step_seconds, BATCHES)]), 0.05
+    )
 
 
 def relative_spread(values: Numbers) -> float | None:
@@ -101,7 +105,12 @@ def slowest(parts: Sequence[Process], count: int = 5) -> list[dict[str, Any]]:
         found += [(float(part.step_seconds[i]), part, int(i) + part.measurement.cut) for i in last]
     found.sort(key=lambda entry: -entry[0])
     return [
-        {"step_seconds": seconds, "process": part.attempt.process, "sample": sample, **_evidence(part, sample)}
+        {
+            "step_seconds": seconds,
+            "process": part.attempt.process,
+            "sample": sample,
+            **_evidence(part, sample),
+        }
         for seconds, part, sample in found[:count]
     ]
 

@@ -38,7 +38,9 @@ def drift(medians: Numbers) -> Trend | None:
     weights = np.zeros(count)
     weights[:third], weights[-third:] = -1, 1
     ranks = np.argsort(np.argsort(medians)).astype(float)
-    return Trend(change, _share_beyond(np.abs(_shuffled(ranks) @ weights), abs(float(ranks @ weights))))
+    return Trend(
+        change, _share_beyond(np.abs(_shuffled(ranks) @ weights), abs(float(ranks @ weights)))
+    )
 
 
 def level_shift(medians: Numbers) -> Trend | None:
@@ -88,7 +90,9 @@ def two_groups(values: Numbers) -> tuple[float, float] | None:
 
 
 def _share_beyond(by_chance: Numbers, seen: float) -> float:
-    return float((1 + np.count_nonzero(by_chance >= seen - 1e-12 * abs(seen))) / (1 + len(by_chance)))
+    return float(
+        (1 + np.count_nonzero(by_chance >= seen - 1e-12 * abs(seen))) / (1 + len(by_chance))
+    )
 
 
 def _shuffled(values: Numbers) -> Numbers:

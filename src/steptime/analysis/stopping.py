@@ -12,7 +12,7 @@ import numpy as np
 from steptime.analysis import intervals
 from steptime.analysis.process import Process, processes
 from steptime.analysis.quantiles import Numbers
-from steptime.analysis.wording import percent
+from steptime.core.format import percent
 from steptime.core.measurement import Measurement
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt, Record
@@ -22,7 +22,9 @@ PILOT = 3
 STARTS_WORTH = 3.0  # a process may measure this many times as long as it took to start
 CRASHES = 2
 ONCE = ("unsupported", "not_installed", "out_of_memory", "timed_out", "cancelled")
-THERMAL_REASONS = 0x8 | 0x20 | 0x40 | 0x80  # NVML: hardware slowdown, software thermal, hardware thermal, power brake
+THERMAL_REASONS = (
+    0x8 | 0x20 | 0x40 | 0x80
+)  # NVML: hardware slowdown, software thermal, hardware thermal, power brake
 THERMAL_SHARE = 0.05
 CLOCK_JUMP = 0.01
 SET_ASIDE_SHARE = 0.25
@@ -44,7 +46,11 @@ def stops(typical_seconds: Numbers, protocol: Protocol, *, elapsed_seconds: floa
         return False
     if count >= protocol.processes_most or elapsed_seconds >= protocol.budget_seconds:
         return True
-    interval = intervals.signed_rank(typical_seconds, protocol.look_alpha) if count in looks(protocol) else None
+    interval = (
+        intervals.signed_rank(typical_seconds, protocol.look_alpha)
+        if count in looks(protocol)
+        else None
+    )
     return interval is not None and interval.half_width <= protocol.target
 
 
@@ -65,7 +71,9 @@ def wants_more(record: Record) -> bool:
 def elapsed_seconds(attempt: Attempt) -> float:
     """From the start of the process to its end; start-up is paid for too."""
     if attempt.ended:
-        return (datetime.fromisoformat(attempt.ended) - datetime.fromisoformat(attempt.started)).total_seconds()
+        return (
+            datetime.fromisoformat(attempt.ended) - datetime.fromisoformat(attempt.started)
+        ).total_seconds()
     if attempt.measurement is None:
         return 0.0
     return _measured_seconds(attempt.measurement) + sum(attempt.measurement.starts.values())

@@ -23,15 +23,24 @@ RecordPair = tuple[Record, Record]
 
 @dataclass(frozen=True)
 class Suite:
-    rows: tuple[Comparison, ...]  # their words hold together: of those called different 5 % may be wrong
+    rows: tuple[
+        Comparison, ...
+    ]  # their words hold together: of those called different 5 % may be wrong
     mean: Verdict  # the geometric mean of the ratios
 
 
 def matched(first: Sequence[Record], second: Sequence[Record]) -> list[RecordPair]:
     """Measured cases that are equal but for what is compared: settings with one value on each side, not the same."""
     sides = [[record for record in side if record.measurements] for side in (first, second)]
-    values = [{name: {getattr(record.case, name) for record in side} for name in SETTINGS} for side in sides]
-    compared = [n for n in SETTINGS if len(values[0][n]) == len(values[1][n]) == 1 and values[0][n] != values[1][n]]
+    values = [
+        {name: {getattr(record.case, name) for record in side} for name in SETTINGS}
+        for side in sides
+    ]
+    compared = [
+        n
+        for n in SETTINGS
+        if len(values[0][n]) == len(values[1][n]) == 1 and values[0][n] != values[1][n]
+    ]
     partners = {_key(record.case, compared): record for record in sides[1]}
     keyed = [(record, partners.get(_key(record.case, compared))) for record in sides[0]]
     found = [(record, partner) for record, partner in keyed if partner is not None]
@@ -48,7 +57,9 @@ def stored_suite(pairs: Sequence[RecordPair]) -> Suite:
     believed = discoveries([1.0 if row.verdict.p is None else row.verdict.p for row in rows])
     told = tuple(row if sure else _doubted(row) for row, sure in zip(rows, believed, strict=True))
     logs = [(process_logs(a), process_logs(b)) for a, b in pairs]
-    mean = geometric_mean_ratio([b[: len(a)] - a[: len(b)] for a, b in logs])  # processes paired as they ran
+    mean = geometric_mean_ratio(
+        [b[: len(a)] - a[: len(b)] for a, b in logs]
+    )  # processes paired as they ran
     if min(row.units for row in rows) < LEAST_PROCESSES:
         return Suite(told, Verdict("inconclusive", mean.centre, None, None, None))
     log_mean = Interval(math.log(mean.centre), math.log(mean.low), math.log(mean.high))
@@ -65,7 +76,9 @@ def discoveries(p_values: Sequence[float], share: float = 0.05) -> list[bool]:
     """Benjamini and Hochberg (1995): of those called different, at most this share is expected to be wrong."""
     order = np.argsort(p_values)
     count = len(p_values)
-    passes = [rank for rank, place in enumerate(order, 1) if p_values[place] <= share * rank / count]
+    passes = [
+        rank for rank, place in enumerate(order, 1) if p_values[place] <= share * rank / count
+    ]
     believed = set(order[: max(passes, default=0)].tolist())
     return [place in believed for place in range(count)]
 

@@ -18,12 +18,18 @@ class Estimate:
 
     @property
     def half_width(self) -> float | None:
-        return None if self.low is None or self.high is None else (self.high - self.low) / 2 / self.value
+        return (
+            None
+            if self.low is None or self.high is None
+            else (self.high - self.low) / 2 / self.value
+        )
 
     def inverted(self, units: float) -> Estimate:
         """A time per step as a speed."""
         low = None if self.high is None else units / self.high
-        high = units / self.low if self.low is not None and self.low > 0 else None  # Student's may reach below zero
+        high = (
+            units / self.low if self.low is not None and self.low > 0 else None
+        )  # Student's may reach below zero
         return Estimate(units / self.value, low, high, self.claim)
 
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
-from steptime.analysis.wording import byte_count, digits, percent
 from steptime.core.container import MANAGED
+from steptime.core.format import byte_count, digits, percent
 from steptime.core.record import Attempt, Record
 
 COUNTERS = {
@@ -35,7 +35,9 @@ def series(attempt: Attempt) -> dict[str, Points]:
     times = columns.get("seconds", [])
     found = {}
     for name, values in columns.items():
-        points = [(time, value) for time, value in zip(times, values, strict=True) if value is not None]
+        points = [
+            (time, value) for time, value in zip(times, values, strict=True) if value is not None
+        ]
         if name not in OWN:
             found[COUNTERS.get(name, name)] = _rates(points) if name in COUNTERS else points
     return found
@@ -56,7 +58,11 @@ def usage(attempt: Attempt) -> dict[str, Any] | None:
             if name.endswith(".reasons"):
                 found[name] = {"any": _bits(values)}
     cost = {"monitor_share": told["cost"]["share"]} if told.get("cost") else {}
-    words = {"absent": told.get("absent"), "problem": told.get("problem"), "partial": partial(attempt)}
+    words = {
+        "absent": told.get("absent"),
+        "problem": told.get("problem"),
+        "partial": partial(attempt),
+    }
     return {**found, "looks": looks, **cost, **{name: word for name, word in words.items() if word}}
 
 
@@ -71,7 +77,11 @@ def partial(attempt: Attempt) -> str:
         return f"monitored: {kind}'s own process only, those in the container were not found"
     if case.ranks == 1 or case.nodes == 1 or apart >= case.ranks:
         return ""
-    seen = f"{apart} of {case.ranks} ranks only, those" if apart else f"of {case.ranks} ranks at most those"
+    seen = (
+        f"{apart} of {case.ranks} ranks only, those"
+        if apart
+        else f"of {case.ranks} ranks at most those"
+    )
     return f"monitored: {seen} on {told.get('node', 'the first node')}"
 
 
@@ -84,7 +94,11 @@ def sentence(record: Record) -> str:
     if "problem" in found:
         return str(found["problem"])
     words = [f"{digits(found['cpus']['mean'])} CPUs" if "cpus" in found else ""]
-    words += [f"{byte_count(int(found['memory_bytes']['most']))} at most" if "memory_bytes" in found else ""]
+    words += [
+        f"{byte_count(int(found['memory_bytes']['most']))} at most"
+        if "memory_bytes" in found
+        else ""
+    ]
     words += [_rate(found, name, word) for name, word in RATES.items()]
     words += [_board(found, name.partition(".")[0]) for name in found if name.endswith(".power_w")]
     share = found.get("monitor_share")
@@ -113,7 +127,9 @@ def _board(found: dict[str, Any], name: str) -> str:
 
 def _rates(points: Points) -> Points:
     return [
-        (after, (new - old) / (after - before)) for (before, old), (after, new) in pairwise(points) if after > before
+        (after, (new - old) / (after - before))
+        for (before, old), (after, new) in pairwise(points)
+        if after > before
     ]
 
 

@@ -16,31 +16,32 @@ import typer
 
 from steptime import __version__
 from steptime.cli import output
-from steptime.cli.cancel import cancel_command
-from steptime.cli.certify import certify_command
-from steptime.cli.chart import chart_command
-from steptime.cli.collect import collect_command
-from steptime.cli.compare import compare_command
-from steptime.cli.export import export_command
-from steptime.cli.guide import guide_command
-from steptime.cli.import_ import import_command
-from steptime.cli.list import list_command
-from steptime.cli.machine import machine_command
-from steptime.cli.profile import profile_command
-from steptime.cli.report import report_command
-from steptime.cli.run import run_command
-from steptime.cli.scaling import scaling_command
-from steptime.cli.show import show_command
-from steptime.cli.status import status_command
-from steptime.cli.store import COMMANDS as STORE_COMMANDS
-from steptime.cli.submit import submit_command
-from steptime.cli.train import train_command
+from steptime.cli.commands.cancel import cancel_command
+from steptime.cli.commands.certify import certify_command
+from steptime.cli.commands.chart import chart_command
+from steptime.cli.commands.collect import collect_command
+from steptime.cli.commands.compare import compare_command
+from steptime.cli.commands.export import export_command
+from steptime.cli.commands.guide import guide_command
+from steptime.cli.commands.import_ import import_command
+from steptime.cli.commands.list import list_command
+from steptime.cli.commands.machine import machine_command
+from steptime.cli.commands.profile import profile_command
+from steptime.cli.commands.report import report_command
+from steptime.cli.commands.run import run_command
+from steptime.cli.commands.scaling import scaling_command
+from steptime.cli.commands.show import show_command
+from steptime.cli.commands.status import status_command
+from steptime.cli.commands.store import COMMANDS as STORE_COMMANDS
+from steptime.cli.commands.submit import submit_command
+from steptime.cli.commands.train import train_command
 from steptime.core.errors import SteptimeError
 
 WRONG_USAGE, INTERRUPTED = 2, 130
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 AFTER_INTERRUPT = dict.fromkeys(
-    ("run", "compare", "scaling"), "interrupted: what was measured is kept; the same command continues."
+    ("run", "compare", "scaling"),
+    "interrupted: what was measured is kept; the same command continues.",
 )
 AFTER_INTERRUPT |= dict.fromkeys(("status", "collect"), "interrupted: the campaign itself goes on.")
 AFTER_INTERRUPT["train"] = "interrupted: no weights were written."
@@ -66,7 +67,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def everywhere(
     store: Annotated[
-        str, typer.Option(help="Folder of the results, or postgresql://… to read. Default: $STEPTIME_STORE, ./results.")
+        str,
+        typer.Option(
+            help="Folder of the results, or postgresql://… to read. Default: $STEPTIME_STORE, ./results."
+        ),
     ] = "",
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
@@ -126,7 +130,9 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 for name, function in COMMANDS.items():
     app.command(name)(spoken(function, AFTER_INTERRUPT.get(name, "interrupted.")))
-store_app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Checks, compacts, sends and merges stores.")
+store_app = typer.Typer(
+    rich_markup_mode=None, no_args_is_help=True, help="Checks, compacts, sends and merges stores."
+)
 for name, function in STORE_COMMANDS.items():
     store_app.command(name)(spoken(function))
 app.add_typer(store_app, name="store")
@@ -135,8 +141,16 @@ app.add_typer(store_app, name="store")
 def empty_words(words: Sequence[str]) -> list[str]:
     """What was given without a value: an unset variable of a shell, which must not mean "as usual"."""
     pairs = [(before, *word.partition("=")) for before, word in pairwise(["", *words])]
-    alone = [before if before.startswith("-") else "An argument" for before, word, *_ in pairs if not word.strip()]
-    return alone + [word for _, word, equals, value in pairs if word[:2] == "--" and equals and not value.strip()]
+    alone = [
+        before if before.startswith("-") else "An argument"
+        for before, word, *_ in pairs
+        if not word.strip()
+    ]
+    return alone + [
+        word
+        for _, word, equals, value in pairs
+        if word[:2] == "--" and equals and not value.strip()
+    ]
 
 
 def _open_streams() -> None:
@@ -162,5 +176,8 @@ def main() -> None:
         if problem.errno not in FULL:
             raise
         _drop_output()
-        typer.echo(f"error: {problem.filename or 'The output'} can not be written: {problem.strerror}.", err=True)
+        typer.echo(
+            f"error: {problem.filename or 'The output'} can not be written: {problem.strerror}.",
+            err=True,
+        )
         sys.exit(1)

@@ -11,12 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from steptime.core.errors import SteptimeError
-from steptime.store.drafts import draft_of
+from steptime.store.atomic import draft_of
 
 PIPED_WIDTH = 10_000  # a pipe has no width: wide enough that nothing is cut
 PLAIN = "steptime-plain"  # how a stream treats letters that it does not have
-LETTERS = str.maketrans({"×": "x", "µ": "u", "±": "+-", "…": "...", "·": "|", "–": "-", "−": "-", "→": "->"})
-CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+LETTERS = str.maketrans(
+    {"×": "x", "µ": "u", "±": "+-", "…": "...", "·": "|", "–": "-", "−": "-", "→": "->"}
+)
+CONTROLS = {
+    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
+}
 WHOLE = ("id", "session")  # columns that never fold: half an id names nothing
 
 
@@ -71,7 +75,9 @@ def write_file(path: Path, data: bytes) -> None:
         raise SteptimeError(f"{path} can not be written: {problem.strerror}.") from problem
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()
+) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -81,7 +87,9 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Seque
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
         whole = not terminal or column in WHOLE
-        drawn.add_column(column, justify="right" if column in right else "left", no_wrap=whole, overflow="fold")
+        drawn.add_column(
+            column, justify="right" if column in right else "left", no_wrap=whole, overflow="fold"
+        )
     for row in rows:
         drawn.add_row(*(Text(visible(cell)) for cell in row))
     console = Console(width=width(), highlight=False)

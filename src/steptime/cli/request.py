@@ -11,11 +11,11 @@ from steptime.cli import output
 from steptime.core.errors import NotInstalled, SteptimeError, unknown
 
 if TYPE_CHECKING:
-    from steptime.core.plan import Plan, Request
-    from steptime.guide.desk import Desk
+    from steptime.plan.expand import Plan, Request
     from steptime.store.folder import FolderStore
     from steptime.store.postgres import PostgresStore
-    from steptime.store.reading import ReadingStore
+    from steptime.store.readable import ReadingStore
+    from steptime.web.context import Desk
 
 NOTHING_LEFT = "every case is excluded, nothing is left to run."
 TOUR = "tour"
@@ -28,7 +28,9 @@ def shipped() -> dict[str, str]:
     from importlib.resources import files
 
     found = files("steptime").joinpath("plans").iterdir()
-    texts = {entry.name.removesuffix(".toml"): entry for entry in found if entry.name.endswith(".toml")}
+    texts = {
+        entry.name.removesuffix(".toml"): entry for entry in found if entry.name.endswith(".toml")
+    }
     return {name: texts[name].read_text(encoding="utf-8") for name in sorted(texts)}
 
 
@@ -55,11 +57,13 @@ def reading_store() -> FolderStore | PostgresStore:
 def opened_desk() -> Desk:
     """Everything stored, own and imported, ready to be asked."""
     try:
-        from steptime.guide.cache import Cache
-        from steptime.guide.desk import Desk
-        from steptime.guide.source import Source
+        from steptime.index.cache import Cache
+        from steptime.index.source import Source
+        from steptime.web.context import Desk
     except ImportError as problem:
-        raise NotInstalled(f"Questions need more ({problem}): pip install 'steptime[guide]'") from None
+        raise NotInstalled(
+            f"Questions need more ({problem}): pip install 'steptime[guide]'"
+        ) from None
     store = reading_store()
     name = store.path.resolve() if isinstance(store.path, Path) else store.path
     desk = Desk(Source(store, Cache(str(name))))
@@ -82,7 +86,7 @@ def read_plan(name: str, settings: Mapping[str, Any], profile: str = "") -> Plan
     """A file, the name of a shipped plan, or nothing: then the settings alone are the plan."""
     from dataclasses import replace
 
-    from steptime.core.plan import expand
+    from steptime.plan.expand import expand
 
     notes: tuple[str, ...] = ()
     request, place = _request(settings, profile), f"{name}: " if name else ""
@@ -90,7 +94,9 @@ def read_plan(name: str, settings: Mapping[str, Any], profile: str = "") -> Plan
         text, notes = dlbs_plan(name, settings)
         place = f"{name}, as `steptime show {name}` writes it: "
         if notes:
-            output.warn(f"note: not all of {name} has a counterpart: `steptime show {name}` lists what has none.")
+            output.warn(
+                f"note: not all of {name} has a counterpart: `steptime show {name}` lists what has none."
+            )
     else:
         text = _text(name) if name else 'name = "command line"'
     try:
@@ -102,7 +108,7 @@ def read_plan(name: str, settings: Mapping[str, Any], profile: str = "") -> Plan
 
 def dlbs_plan(name: str, given: Collection[str] = ()) -> tuple[str, tuple[str, ...]]:
     """Another tool's plan file as ours, and what has no counterpart in it."""
-    from steptime.exchange.dlbs_plan import translated
+    from steptime.formats.dlbs_plan import translated
 
     text = _text(name)
     try:
@@ -113,24 +119,26 @@ def dlbs_plan(name: str, given: Collection[str] = ()) -> tuple[str, tuple[str, .
 
 
 def _words() -> dict[str, list[str]]:
-    from steptime import shelf, workloads
+    from steptime import plugins, workloads
 
-    return {"workload": workloads.names(), "framework": shelf.names("frameworks")}
+    return {"workload": workloads.names(), "framework": plugins.names("frameworks")}
 
 
 def _modes() -> dict[str, str]:
     """Where a framework has no eager mode, its first one is meant unless a mode is said."""
-    from steptime import shelf
-    from steptime.cli.plug_in import modes
-    from steptime.core.plan_words import DEFAULTS
+    from steptime import plugins
+    from steptime.cli.framework_info import modes
+    from steptime.plan.validate import DEFAULTS
 
-    found = {name: modes(name) for name in shelf.names("frameworks")}
-    return {name: words[0] for name, words in found.items() if words and DEFAULTS["mode"] not in words}
+    found = {name: modes(name) for name in plugins.names("frameworks")}
+    return {
+        name: words[0] for name, words in found.items() if words and DEFAULTS["mode"] not in words
+    }
 
 
 def _request(settings: Mapping[str, Any], profile: str) -> Request:
-    from steptime.core.plan import Request
-    from steptime.core.reference import Outside
+    from steptime.plan.expand import Request
+    from steptime.plan.references import Outside
 
     device = "cuda:0" if Path("/dev/nvidia0").exists() else "cpu"
     return Request(
@@ -138,7 +146,11 @@ def _request(settings: Mapping[str, Any], profile: str) -> Request:
         modes=_modes(),
         outside=Outside(os.environ, {"device": device, "cpus": str(len(os.sched_getaffinity(0)))}),
         settings={name: value for name, value in settings.items() if not name.startswith(PROTOCOL)},
-        protocol={name.removeprefix(PROTOCOL): settings[name] for name in settings if name.startswith(PROTOCOL)},
+        protocol={
+            name.removeprefix(PROTOCOL): settings[name]
+            for name in settings
+            if name.startswith(PROTOCOL)
+        },
         profile=profile,
     )
 
@@ -156,5 +168,7 @@ def _text(name: str) -> str:
     if path.is_dir():
         raise SteptimeError(f"{name} is a folder, not a plan file.")
     if path.suffix in (".toml", FOREIGN) or len(path.parts) > 1:
-        raise SteptimeError(f"There is no plan file {name}. `steptime run --help` says how to write settings as flags.")
+        raise SteptimeError(
+            f"There is no plan file {name}. `steptime run --help` says how to write settings as flags."
+        )
     raise unknown("plan file or shipped plan", name, plans)

@@ -40,9 +40,17 @@ def lacking(precision: str, findings: dict[str, Any]) -> str:
     broken = found.get("positions") == found.get("broken_positions")
     wrong = [name for name in WORDS if not isinstance(found.get(name), str)]
     wrong += [name for name in COUNTS if not _is_number(found.get(name))]
-    wrong += [name for name in ERRORS if not _is_number(found.get(name, "")) and not (broken and name in found)]
+    wrong += [
+        name
+        for name in ERRORS
+        if not _is_number(found.get(name, "")) and not (broken and name in found)
+    ]
     wrong += [] if "task" in found else ["task"]
-    return f"A result in {precision} needs its accuracy part, which lacks {', '.join(wrong)}." if wrong else ""
+    return (
+        f"A result in {precision} needs its accuracy part, which lacks {', '.join(wrong)}."
+        if wrong
+        else ""
+    )
 
 
 def _is_number(value: Any) -> bool:

@@ -26,7 +26,15 @@ CHOICES: dict[str, tuple[str, ...]] = {
 
 ALL_REDUCE = ("allreduce", "horovod")  # by the framework's own means, or by Horovod
 LABELLED = ("workload", "phase", "framework", "mode", "device", "precision", "batch_size")
-LEAST = {"batch_size": 1, "devices": 1, "nodes": 1, "threads": 0, "prefetch": 0, "seed": 0, "trial": 0}
+LEAST = {
+    "batch_size": 1,
+    "devices": 1,
+    "nodes": 1,
+    "threads": 0,
+    "prefetch": 0,
+    "seed": 0,
+    "trial": 0,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +57,9 @@ class Case:
     wait_policy: str = "default"  # whether OpenMP's threads spin between two parallel regions: the library's own choice
     compile_cache: str = "warm"  # cold: what compilers kept from earlier runs is not used
     weights: str = ""  # a safetensors file; empty: the initial ones of the seed
-    node_type: str = ""  # the [slurm.NAME] of the machine file that it is submitted to; elsewhere only a word
+    node_type: str = (
+        ""  # the [slurm.NAME] of the machine file that it is submitted to; elsewhere only a word
+    )
     devices: int = 1  # that are allocated for it; with an exchange, one rank for each
     exchange: str = "none"  # how ranks share a step: none = one process, `device` alone; independent = side by side
     nodes: int = 1  # over which the ranks are spread evenly
@@ -66,11 +76,17 @@ class Case:
         for name, least in LEAST.items():
             value = getattr(self, name)
             if type(value) is not int or value < least:
-                raise SteptimeError(f"{name} must be a whole number of at least {least}, found {value!r}.")
+                raise SteptimeError(
+                    f"{name} must be a whole number of at least {least}, found {value!r}."
+                )
         if self.exchange != "none" and self.devices % self.nodes:
-            raise SteptimeError(f"{self.devices} devices can not be spread evenly over {self.nodes} nodes.")
+            raise SteptimeError(
+                f"{self.devices} devices can not be spread evenly over {self.nodes} nodes."
+            )
         if not re.fullmatch(r"cpu|cuda:[0-9]+", self.device):
-            raise SteptimeError(f"device must be 'cpu' or 'cuda:0', 'cuda:1', …, found {self.device!r}.")
+            raise SteptimeError(
+                f"device must be 'cpu' or 'cuda:0', 'cuda:1', …, found {self.device!r}."
+            )
 
     @property
     def key(self) -> str:
@@ -81,7 +97,11 @@ class Case:
         return hashlib.sha256(json.dumps(self._changed(), sort_keys=True).encode()).hexdigest()[:12]
 
     def _changed(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        return {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if getattr(self, f.name) != f.default
+        }
 
     @property
     def label(self) -> str:

@@ -32,13 +32,19 @@ def container(table: str, entry: dict[str, Any], where: Callable[[str], str]) ->
         if key not in KEYS:
             raise unknown(f"key of [{table}]", key, KEYS, where(key))
         if key == "options":
-            if not isinstance(value, list) or not all(isinstance(word, str) and word for word in value):
-                raise SteptimeError(f'{where(key)}options must be a list of words: ["--gpus=all"], found {value!r}.')
+            if not isinstance(value, list) or not all(
+                isinstance(word, str) and word for word in value
+            ):
+                raise SteptimeError(
+                    f'{where(key)}options must be a list of words: ["--gpus=all"], found {value!r}.'
+                )
         elif not isinstance(value, str) or not value:
             raise SteptimeError(f"{where(key)}{key} must be a text in quotes, found {value!r}.")
     if entry["container"] not in KINDS:
         raise unknown("container", entry["container"], KINDS, where("container"))
     if "image" not in entry:
-        raise SteptimeError(f"{where('container')}[{table}] needs an image: a name, a .sif file or a folder.")
+        raise SteptimeError(
+            f"{where('container')}[{table}] needs an image: a name, a .sif file or a folder."
+        )
     given = {key: entry[key] for key in ("image", "python") if key in entry}
     return Container(entry["container"], **given, options=tuple(entry.get("options", ())))

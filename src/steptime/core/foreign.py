@@ -21,7 +21,9 @@ class ForeignRun:
     started: str = ""  # ISO 8601, where the source tells it
     failure: str = ""  # why there is no result; failed runs are results too
     dimensions: dict[str, Any] = field(default_factory=dict)
-    metrics: dict[str, float] = field(default_factory=dict)  # NAME, and NAME_low, NAME_high where there is an interval
+    metrics: dict[str, float] = field(
+        default_factory=dict
+    )  # NAME, and NAME_low, NAME_high where there is an interval
     more: dict[str, Any] = field(default_factory=dict)
     defects: tuple[str, ...] = ()  # known faults of the source that touch this row
     quarantine: str = ""  # why it can not be true; shown, never ranked

@@ -51,7 +51,9 @@ BETWEEN = "(between operators)"
 IDLE = "(device waits)"
 
 
-def self_operators(events: Sequence[dict[str, Any]], name: Callable[[dict[str, Any]], str]) -> tuple[Operator, ...]:
+def self_operators(
+    events: Sequence[dict[str, Any]], name: Callable[[dict[str, Any]], str]
+) -> tuple[Operator, ...]:
     """Trace events, whose time includes what lies inside them on the same thread, as operators by themselves.
     An event without a name counts for the one around it."""
     calls: dict[str, int] = {}
@@ -68,4 +70,7 @@ def self_operators(events: Sequence[dict[str, Any]], name: Callable[[dict[str, A
         stack.append((event["ts"] + event["dur"], word))
         calls[word] = calls.get(word, 0) + 1
         times[word] = times.get(word, 0.0) + event["dur"]
-    return tuple(Operator(word, calls[word], times[word] / 1e6) for word in sorted(times, key=lambda w: -times[w]))
+    return tuple(
+        Operator(word, calls[word], times[word] / 1e6)
+        for word in sorted(times, key=lambda w: -times[w])
+    )

@@ -19,7 +19,9 @@ class Job:
     process: int
     case: Case
     protocol: Protocol
-    environment: dict[str, Any] = field(default_factory=dict)  # what the parent set for this process alone
+    environment: dict[str, Any] = field(
+        default_factory=dict
+    )  # what the parent set for this process alone
     pair: str = ""  # live comparisons: both partners carry the same word
     task: str = "measure"  # a name on the shelf `tasks`
     options: dict[str, Any] = field(default_factory=dict)  # what the task needs beyond the case

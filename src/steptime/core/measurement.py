@@ -22,12 +22,18 @@ class Block:
     switches: int
     involuntary_switches: int
     queue_ns: int | None = None  # time spent ready to run but not running
-    pressure: float | None = None  # CPU pressure, 0…1: share of time that some task waited for a CPU
+    pressure: float | None = (
+        None  # CPU pressure, 0…1: share of time that some task waited for a CPU
+    )
     swap_ins: int | None = None
     gc_ns: int = 0
     compilations: int = 0
-    idle_ns: int = 0  # before the block: a partner's turn or a self-check, while the clock stood still
-    gpu: dict[str, float] | None = None  # sm_clock_mhz, power_w, temperature_c, energy_mj, reasons (bits)
+    idle_ns: int = (
+        0  # before the block: a partner's turn or a self-check, while the clock stood still
+    )
+    gpu: dict[str, float] | None = (
+        None  # sm_clock_mhz, power_w, temperature_c, energy_mj, reasons (bits)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +85,9 @@ class Measurement:
     steady: bool  # False: no steady state was found, the second half is kept
     clock: dict[str, Any]  # cost_ns, resolution_ns, source, drift
     starts: dict[str, float]  # seconds: import, build, first_step, compile
-    checks: dict[str, float] = field(default_factory=dict)  # latency_ratio, closure, event_cost_ns …
+    checks: dict[str, float] = field(
+        default_factory=dict
+    )  # latency_ratio, closure, event_cost_ns …
     memory: dict[str, int] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     steal_share: float | None = None
@@ -112,12 +120,23 @@ class Measurement:
     def to_dict(self) -> dict[str, Any]:
         device = None if self.device_ns is None else list(self.device_ns)
         ranks = [rank.to_dict() for rank in self.ranks]
-        return {**asdict(replace(self, ranks=())), "stamps": list(self.stamps), "device_ns": device, "ranks": ranks}
+        return {
+            **asdict(replace(self, ranks=())),
+            "stamps": list(self.stamps),
+            "device_ns": device,
+            "ranks": ranks,
+        }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Measurement:
         ranks = tuple(map(RankSamples.from_dict, values.get("ranks", ())))
-        return cls(**{**values, "blocks": tuple(Block(**block) for block in values["blocks"]), "ranks": ranks})
+        return cls(
+            **{
+                **values,
+                "blocks": tuple(Block(**block) for block in values["blocks"]),
+                "ranks": ranks,
+            }
+        )
 
 
 def _pack(samples: RankSamples | Measurement) -> None:

@@ -61,7 +61,9 @@ class Framework(Protocol):
     """A folder on the shelf `frameworks`: these functions at the top of its package."""
 
     INSTALL: str  # the line that installs it
-    MODES: tuple[str, ...]  # that it has; without `eager` the first is the one to use when nobody asks for another
+    MODES: tuple[
+        str, ...
+    ]  # that it has; without `eager` the first is the one to use when nobody asks for another
 
     def versions(self) -> dict[str, str]: ...
 

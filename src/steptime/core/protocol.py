@@ -31,12 +31,16 @@ class Protocol:
     budget_seconds: float = 120.0  # of one case, all its processes together
     limit_seconds: float = 900.0  # of one process: then it has hung
     batch_halvings: int = 0  # how often half the batch is tried instead, where memory ran out
-    monitor_seconds: float = 0.0  # between two looks of a process that watches the worker from outside; 0: nobody does
+    monitor_seconds: float = (
+        0.0  # between two looks of a process that watches the worker from outside; 0: nobody does
+    )
     # looks: 6 · 1.35^k, each with this alpha, used for stopping and for printing
     look_alpha: float = 0.035
     # inside a process
     block_seconds: float = 0.05
-    block_steps: int = 10  # least in a block of a device with its own queue, which is drained at every block's end
+    block_steps: int = (
+        10  # least in a block of a device with its own queue, which is drained at every block's end
+    )
     block_most_seconds: float = 1.0  # slow steps: block_steps do not make a block longer than this
     least_steps: int = 30
     least_seconds: float = 0.5
@@ -67,7 +71,11 @@ class Protocol:
             if isinstance(value, int | float):
                 _check_range(name, value)
         looks = self.pair_looks
-        if not looks or not all(type(n) is int and n > 0 for n in looks) or sorted(set(looks)) != list(looks):
+        if (
+            not looks
+            or not all(type(n) is int and n > 0 for n in looks)
+            or sorted(set(looks)) != list(looks)
+        ):
             raise OutOfRange("pair_looks", "be growing whole numbers", looks)
         if self.processes_least > self.processes_most:
             found = f"{self.processes_least} and {self.processes_most}"
@@ -105,7 +113,12 @@ def _check_range(name: str, value: float) -> None:
 
 
 PROFILES: dict[str, dict[str, Any]] = {
-    "quick": {"processes_least": 3, "processes_most": 3, "budget_seconds": 60.0, "pair_looks": (8,)},
+    "quick": {
+        "processes_least": 3,
+        "processes_most": 3,
+        "budget_seconds": 60.0,
+        "pair_looks": (8,),
+    },
     "standard": {},
     "gold": {"processes_least": 8, "target": 0.01, "budget_seconds": 600.0},
     "single": {"processes_least": 1, "processes_most": 1, "budget_seconds": 600.0},

@@ -32,16 +32,25 @@ def here(variables: Mapping[str, str]) -> Ranks:
     """The first starter that knows of more than one process: a batch job sets srun's variables for a single one too."""
     # Where srun was called: by us, on rank 0's node.
     launched = variables.get("SLURM_LAUNCH_NODE_IPADDR", Ranks.address)
-    address, port = variables.get("MASTER_ADDR", launched), variables.get("MASTER_PORT", str(Ranks.port))
+    address, port = (
+        variables.get("MASTER_ADDR", launched),
+        variables.get("MASTER_PORT", str(Ranks.port)),
+    )
     for names in STARTERS:
         values = [variables.get(name, "") for name in names]
-        in_batch = names[0] == "SLURM_PROCID" and "SLURM_STEP_ID" not in variables  # the job's script, no rank of it
+        in_batch = (
+            names[0] == "SLURM_PROCID" and "SLURM_STEP_ID" not in variables
+        )  # the job's script, no rank of it
         if values[1] in ("", "1") or in_batch:
             continue
         try:
             rank, size, local = (int(value) for value in values)
             return Ranks(rank, size, local, address, int(port))
         except ValueError:
-            found = ", ".join(f"{name}={value!r}" for name, value in zip(names, values, strict=True))
-            raise SteptimeError(f"Ranks are told by whole numbers, found {found}, MASTER_PORT={port!r}.") from None
+            found = ", ".join(
+                f"{name}={value!r}" for name, value in zip(names, values, strict=True)
+            )
+            raise SteptimeError(
+                f"Ranks are told by whole numbers, found {found}, MASTER_PORT={port!r}."
+            ) from None
     return Ranks(address=address)

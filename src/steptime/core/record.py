@@ -41,7 +41,9 @@ class Attempt:
     ended: str = ""
     task: str = "measure"
     measurement: Measurement | None = None
-    findings: dict[str, Any] = field(default_factory=dict)  # beside the measurement, or instead of it
+    findings: dict[str, Any] = field(
+        default_factory=dict
+    )  # beside the measurement, or instead of it
     failure: Failure | None = None
 
 
@@ -83,7 +85,11 @@ class Record:
         return any(other != told[0] for other in told[1:])
 
     def _accuracies(self) -> list[dict[str, Any]]:
-        return [a.findings["accuracy"] for a in self.attempts if a.measurement and "accuracy" in a.findings]
+        return [
+            a.findings["accuracy"]
+            for a in self.attempts
+            if a.measurement and "accuracy" in a.findings
+        ]
 
     @property
     def status(self) -> str:

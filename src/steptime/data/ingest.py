@@ -49,7 +49,9 @@ class Rows:
         place, wanted = first * self.row_bytes, length * self.row_bytes
         content = os.pread(self.number, wanted, place)
         if len(content) != wanted:
-            raise SteptimeError(f"The unpacked set ended {wanted - len(content)} bytes too early: is its tier sound?")
+            raise SteptimeError(
+                f"The unpacked set ended {wanted - len(content)} bytes too early: is its tier sound?"
+            )
         if forget:
             pages.drop(self.number, place, wanted)
         return np.frombuffer(content, self.kind).reshape(length, *self.shape)
@@ -58,22 +60,34 @@ class Rows:
 class Ingest:
     """One part of a set in plain files, and the batches that are read from it, in order and again and again."""
 
-    def __init__(self, samples: Samples, place: Path, case: Case, turn: tuple[int, int] = (0, 1)) -> None:
+    def __init__(
+        self, samples: Samples, place: Path, case: Case, turn: tuple[int, int] = (0, 1)
+    ) -> None:
         """`turn`: which of how many ranks; each reads batches of its own."""
         if case.batch_size > len(samples):
-            raise SteptimeError(f"A batch of {case.batch_size} is more than the {len(samples)} samples of the set.")
+            raise SteptimeError(
+                f"A batch of {case.batch_size} is more than the {len(samples)} samples of the set."
+            )
         begin = time.perf_counter()
-        self.parts = tuple(Rows.write(place, values) for values in (samples.values, samples.targets))
+        self.parts = tuple(
+            Rows.write(place, values) for values in (samples.values, samples.targets)
+        )
         self.seconds = time.perf_counter() - begin
         self._prepare, self._case, self._turn, self._place = samples.prepare, case, turn, place
         self.samples, self.batches_read = len(samples), 0
         self._before = self._set_cache()
 
     def batches(self) -> Iterator[dict[str, Any]]:
-        whole, size, forget = self.samples // self._case.batch_size, self._case.batch_size, self._is_cold
+        whole, size, forget = (
+            self.samples // self._case.batch_size,
+            self._case.batch_size,
+            self._is_cold,
+        )
         first, step = self._turn
         for number in count(first, step):
-            values, targets = (part.read(number % whole * size, size, forget=forget) for part in self.parts)
+            values, targets = (
+                part.read(number % whole * size, size, forget=forget) for part in self.parts
+            )
             self.batches_read += 1
             yield {"input": self._prepare(values), "target": targets.astype(np.int64)}
 

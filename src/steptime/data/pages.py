@@ -43,7 +43,9 @@ def drop(file: int, first: int = 0, length: int = 0) -> bool:
     hypervisor or a disk, they may well be kept: cold means cold to this system. False: it refused."""
     begin = first - first % FOLIO_BYTES
     try:
-        os.posix_fadvise(file, begin, length + first - begin if length else 0, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(
+            file, begin, length + first - begin if length else 0, os.POSIX_FADV_DONTNEED
+        )
     except OSError:
         return False
     return True

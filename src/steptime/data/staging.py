@@ -26,11 +26,16 @@ def staged(files: DataSet, tier: str, owner: str) -> Iterator[dict[str, Any]]:
     """Inside, the set is read from the tier. Tells what was copied; the copies go at the end. Where this process is
     killed before that, whoever started it finds them by the owner's name, or the next one that stages does."""
     target, source = _folder(tier), folder()
-    found = [path for name in (*files.files, *files.other_forms) if (path := files.find(name, source))]
+    found = [
+        path for name in (*files.files, *files.other_forms) if (path := files.find(name, source))
+    ]
     if not found:
         raise files.missing(next(iter(files.files)), source)
     remove_stale(target)
-    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{owner}-{_self()}-", dir=target) as copy, _reading_from(copy):
+    with (
+        tempfile.TemporaryDirectory(prefix=f"{PREFIX}{owner}-{_self()}-", dir=target) as copy,
+        _reading_from(copy),
+    ):
         begin = time.perf_counter()
         paths = _copied(found, copy)
         seconds, size = time.perf_counter() - begin, sum(path.stat().st_size for path in paths)
@@ -48,9 +53,13 @@ def staged(files: DataSet, tier: str, owner: str) -> Iterator[dict[str, Any]]:
 def _folder(tier: str) -> Path:
     path = Path(os.path.expanduser(os.path.expandvars(tier)))
     if "$" in str(path):
-        raise SteptimeError(f"The tier {tier} of the machine file names a variable that is not set here.")
+        raise SteptimeError(
+            f"The tier {tier} of the machine file names a variable that is not set here."
+        )
     if not (path.is_dir() and os.access(path, os.W_OK)):
-        raise SteptimeError(f"The tier {tier} of the machine file is no folder here that can be written.")
+        raise SteptimeError(
+            f"The tier {tier} of the machine file is no folder here that can be written."
+        )
     return path
 
 
@@ -61,7 +70,9 @@ def _copied(found: list[Path], copy: str) -> list[Path]:
             _synchronise(path)
     except OSError as problem:
         size = sum(path.stat().st_size for path in found) / 1e6
-        raise NotInstalled(f"{size:.0f} MB can not be staged in {Path(copy).parent}: {problem.strerror}.") from problem
+        raise NotInstalled(
+            f"{size:.0f} MB can not be staged in {Path(copy).parent}: {problem.strerror}."
+        ) from problem
     return paths
 
 
@@ -86,7 +97,9 @@ def _synchronise(path: Path) -> None:
 def remove_stale(target: Path) -> None:
     """This user's copies whose process is gone. A process of another host, of a container or of an earlier boot can
     not be judged from here: theirs stay."""
-    with contextlib.suppress(OSError):  # a folder that may not be listed, or another process that is at it, too
+    with contextlib.suppress(
+        OSError
+    ):  # a folder that may not be listed, or another process that is at it, too
         for path in target.glob(f"{PREFIX}*"):
             if _is_stale(path):
                 shutil.rmtree(path, ignore_errors=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from steptime.graph import Graph
-from steptime.graph.kinds import Input
+from steptime.graph.ops import Input
 
 
 def synthetic_batch(graph: Graph, size: int, seed: int) -> dict[str, Any]:
@@ -19,4 +19,7 @@ def synthetic_batch(graph: Graph, size: int, seed: int) -> dict[str, Any]:
         values: Any = random.integers(0, kind.vocabulary, shape)
     else:
         values = random.standard_normal(shape, dtype=np.float32)
-    return {"input": values, "target": random.integers(0, classes, (size, *graph[graph.output].shape[:-1]))}
+    return {
+        "input": values,
+        "target": random.integers(0, classes, (size, *graph[graph.output].shape[:-1])),
+    }

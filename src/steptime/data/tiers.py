@@ -38,8 +38,14 @@ def describe(folder: Path | str, root: Path = Path("/")) -> dict[str, Any]:
         return {"kind": "network", **told}
     upper = re.search(r"upperdir=([^,]+)", mount.options)
     if mount.kind == "overlay" and upper:
-        below = _mount(upper[1], root)  # where what is written here really goes; a container does not see it
-        return {**_block(below, root), **told} if below and below.kind != "overlay" else {"kind": "unknown", **told}
+        below = _mount(
+            upper[1], root
+        )  # where what is written here really goes; a container does not see it
+        return (
+            {**_block(below, root), **told}
+            if below and below.kind != "overlay"
+            else {"kind": "unknown", **told}
+        )
     return {**_block(mount, root), **told}
 
 
@@ -74,11 +80,20 @@ def _block(mount: Mount, root: Path) -> dict[str, Any]:
     if folder is None:
         return {"kind": "unknown"}
     rotational = _number(folder / "queue" / "rotational")
-    kind = "nvme" if folder.name.startswith("nvme") else {0: "ssd", 1: "disk", None: "unknown"}[rotational]
+    kind = (
+        "nvme"
+        if folder.name.startswith("nvme")
+        else {0: "ssd", 1: "disk", None: "unknown"}[rotational]
+    )
     told = {} if rotational is None else {"rotational": bool(rotational)}
     # A virtual disk turns or does not as its maker says: what is below it, the guest can not see.
     virtual = {"virtual": True} if re.match(r"vd|xvd", folder.name) else {}
-    return {"kind": "dram" if re.match(r"z?ram", folder.name) else kind, "device": folder.name, **told, **virtual}
+    return {
+        "kind": "dram" if re.match(r"z?ram", folder.name) else kind,
+        "device": folder.name,
+        **told,
+        **virtual,
+    }
 
 
 def _device(mount: Mount, root: Path) -> Path | None:

@@ -21,7 +21,11 @@ MOST_OUTPUT_BYTES = 1 << 30  # of outputs that are kept until the other precisio
 def sample_count(batch_size: int, flops: float, output_bytes: int, data: str) -> int:
     """How many samples are compared: whole batches, few enough to cost little, and at least 8. `flops` and
     `output_bytes` are one sample's."""
-    most = min(MOST_FLOPS[data] // max(flops, 1), MOST_OUTPUT_BYTES // output_bytes, MOST_CALLS * batch_size)
+    most = min(
+        MOST_FLOPS[data] // max(flops, 1),
+        MOST_OUTPUT_BYTES // output_bytes,
+        MOST_CALLS * batch_size,
+    )
     if data == "synthetic":
         most = min(most, MOST_SAMPLES)
     return -(-max(int(most), LEAST_SAMPLES) // batch_size) * batch_size
@@ -30,13 +34,19 @@ def sample_count(batch_size: int, flops: float, output_bytes: int, data: str) ->
 def compared(exact: Sequence[Array], low: Sequence[Array]) -> dict[str, Any]:
     """Outputs of the same batches in fp32 and in the low precision. A position is one row of logits; one with a number
     that is not finite is broken: it counts as a disagreement, and no error can be told of it."""
-    samples = ((a, b) for one, two in zip(exact, low, strict=True) for a, b in zip(one, two, strict=True))
+    samples = (
+        (a, b) for one, two in zip(exact, low, strict=True) for a, b in zip(one, two, strict=True)
+    )
     tallies = [_tally(_rows(a), _rows(b)) for a, b in samples]
-    total = {name: sum(tally[name] for tally in tallies) for name in tallies[0] if name != "largest"}
+    total = {
+        name: sum(tally[name] for tally in tallies) for name in tallies[0] if name != "largest"
+    }
     positions, whole = total["positions"], total["positions"] - total["broken"]
     rms = float(np.sqrt(total["squares"] / total["logits"]))
     if not np.isfinite(rms):
-        raise SteptimeError("The outputs in fp32 are not finite, so no precision can be compared to them.")
+        raise SteptimeError(
+            "The outputs in fp32 are not finite, so no precision can be compared to them."
+        )
     largest = max(tally["largest"] for tally in tallies) if whole else None
     mean = total["error"] / (total["logits"] / positions * whole) if whole else None
     return {

@@ -47,7 +47,9 @@ def forced_share(
 
     What is left after many steps is set against what is left after one, so that copying the results does not count.
     The least of several tries: work that is not waited for shows in each of them, a disturbance in one."""
-    _left(program, clock, 1)  # asking for values loads code the first time, and waits for what was left before
+    _left(
+        program, clock, 1
+    )  # asking for values loads code the first time, and waits for what was left before
     shares = []
     for _ in range(TRIES):
         one, many = _left(program, clock, 1), _left(program, clock, steps)

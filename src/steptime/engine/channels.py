@@ -57,7 +57,11 @@ class Channels:
 
     @property
     def absent(self) -> list[str]:
-        files = {"run queue": self._queue, "CPU pressure": self._pressure, "swap-ins": self._swap_ins}
+        files = {
+            "run queue": self._queue,
+            "CPU pressure": self._pressure,
+            "swap-ins": self._swap_ins,
+        }
         return [name for name, value in files.items() if value is None]
 
     def read(self) -> Reading:
@@ -120,7 +124,9 @@ def _counted(root: Path, name: bytes) -> int | None:
 def cpu_ticks(root: Path = Path("/")) -> tuple[int, int] | None:
     """Stolen by the hypervisor, and all, over every CPU since the machine started; `guest` is already in `user`."""
     with suppress(OSError, IndexError, ValueError):
-        ticks = [int(word) for word in (root / "proc/stat").read_text().splitlines()[0].split()[1:9]]
+        ticks = [
+            int(word) for word in (root / "proc/stat").read_text().splitlines()[0].split()[1:9]
+        ]
         return ticks[7], sum(ticks)
     return None
 

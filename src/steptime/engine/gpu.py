@@ -9,6 +9,7 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from steptime.engine.clock import Clock
@@ -109,7 +110,7 @@ def other_processes(nvml: Any | None) -> int | None:
     found: set[int] = set()
     for index in range(count):
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        running = _answer(nvml, lambda handle=handle: nvml.nvmlDeviceGetComputeRunningProcesses(handle))  # type: ignore[misc]
+        running = _answer(nvml, partial(nvml.nvmlDeviceGetComputeRunningProcesses, handle))
         found |= {process.pid for process in running or ()}
     return len(found - {os.getpid()})
 
@@ -119,8 +120,12 @@ def _board(nvml: Any, handle: Any) -> dict[str, Any]:
         "name": _text(_answer(nvml, lambda: nvml.nvmlDeviceGetName(handle))),
         "memory_bytes": _answer(nvml, lambda: nvml.nvmlDeviceGetMemoryInfo(handle).total),
         "driver": _text(_answer(nvml, nvml.nvmlSystemGetDriverVersion)),
-        "sm_clock_most_mhz": _answer(nvml, lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM)),
-        "memory_clock_most_mhz": _answer(nvml, lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_MEM)),
+        "sm_clock_most_mhz": _answer(
+            nvml, lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM)
+        ),
+        "memory_clock_most_mhz": _answer(
+            nvml, lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_MEM)
+        ),
         "power_limit_w": _answer(nvml, lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000),
     }
 
@@ -128,19 +133,33 @@ def _board(nvml: Any, handle: Any) -> dict[str, Any]:
 def _handle(nvml: Any, index: int) -> Any:
     visible = _visible()
     word = visible[index] if index < len(visible) else str(index)
-    return nvml.nvmlDeviceGetHandleByIndex(int(word)) if word.isdigit() else nvml.nvmlDeviceGetHandleByUUID(word)
+    return (
+        nvml.nvmlDeviceGetHandleByIndex(int(word))
+        if word.isdigit()
+        else nvml.nvmlDeviceGetHandleByUUID(word)
+    )
 
 
 def _visible() -> list[str]:
-    return [word.strip() for word in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if word.strip()]
+    return [
+        word.strip()
+        for word in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+        if word.strip()
+    ]
 
 
 def _answers(nvml: Any, questions: dict[str, Callable[[], float]]) -> dict[str, float]:
-    return {name: float(value) for name, ask in questions.items() if (value := _answer(nvml, ask)) is not None}
+    return {
+        name: float(value)
+        for name, ask in questions.items()
+        if (value := _answer(nvml, ask)) is not None
+    }
 
 
 def _answer(nvml: Any, ask: Callable[[], Any]) -> Any:
-    with suppress(nvml.NVMLError, AttributeError):  # a function that this version of the module or driver lacks
+    with suppress(
+        nvml.NVMLError, AttributeError
+    ):  # a function that this version of the module or driver lacks
         return ask()
     return None
 

@@ -33,9 +33,21 @@ class Meter:
     agree: Callable[[Any], Any] | None = None
 
     def __init__(
-        self, program: Program, case: Case, protocol: Protocol, *, clock: Clock = time.perf_counter_ns, nvml: Any = None
+        self,
+        program: Program,
+        case: Case,
+        protocol: Protocol,
+        *,
+        clock: Clock = time.perf_counter_ns,
+        nvml: Any = None,
     ) -> None:
-        self._program, self._case, self._protocol, self._clock, self._nvml = program, case, protocol, clock, nvml
+        self._program, self._case, self._protocol, self._clock, self._nvml = (
+            program,
+            case,
+            protocol,
+            clock,
+            nvml,
+        )
         self._timer = program.timer if case.timing == "stream" else None
         self._clock_test = {**self_test(clock), "stamp_ns": stamp_cost_ns(clock)}
         self._drift, self._ticks = Drift(clock), channels.cpu_ticks()
@@ -54,7 +66,9 @@ class Meter:
         self._sample_ns = self.group * step_ns
         gc.collect()
         gc.freeze()  # what start-up made stays out of the collections inside steps
-        self._recorder = Recorder(self._program, self._loop(self._case.timing), self._clock, self._find_gpu())
+        self._recorder = Recorder(
+            self._program, self._loop(self._case.timing), self._clock, self._find_gpu()
+        )
         self._recorder.agree = self.agree
         self._agreed(None)
         self._recorder.start()
@@ -120,11 +134,15 @@ class Meter:
     def _choose_group(self) -> tuple[int, float]:
         least_ns = grouping.least_host_ns(self._protocol, self._clock_test["cost_ns"])
         if self._timer is not None:
-            cost_ns = self._checks["event_cost_ns"] = grouping.event_cost_ns(self._timer.record, self._clock)
+            cost_ns = self._checks["event_cost_ns"] = grouping.event_cost_ns(
+                self._timer.record, self._clock
+            )
             least_ns = grouping.least_device_ns(self._protocol, cost_ns)
         steps, least_ns = 1, self._agreed(least_ns)
         # The best of three: a step that was slow for once must not make the groups too small.
-        while (best_ns := self._agreed(min(self._burst(steps) for _ in range(3)))) < PILOT_SAMPLES * least_ns:
+        while (
+            best_ns := self._agreed(min(self._burst(steps) for _ in range(3)))
+        ) < PILOT_SAMPLES * least_ns:
             if steps == MOST_GROUPED:
                 break
             steps *= 2
@@ -142,7 +160,9 @@ class Meter:
     def _find_gpu(self) -> gpu.Gpu | None:
         if self._case.device == "cpu":
             return None
-        board = gpu.find(self._case.device, gpu.open_nvml() if self._nvml is None else self._nvml, self._clock)
+        board = gpu.find(
+            self._case.device, gpu.open_nvml() if self._nvml is None else self._nvml, self._clock
+        )
         if board is not None:
             self._checks["nvml_cost_ns"] = board.cost_ns
         return board
@@ -171,7 +191,10 @@ class Meter:
         if self._protocol.steps:
             return kept_steps >= self._protocol.steps
         kept_seconds = self._recorder.seconds - self._cut_seconds
-        return kept_steps >= self._protocol.least_steps and kept_seconds >= self._protocol.least_seconds
+        return (
+            kept_steps >= self._protocol.least_steps
+            and kept_seconds >= self._protocol.least_seconds
+        )
 
     def _warm_up(self) -> None:
         """Twice as long each time, until the end of the transient does not lie at the edge of what can be seen."""
@@ -223,7 +246,9 @@ class Meter:
         entries = self._recorder.entries
         if self._timer is not None:
             leads = [e.lead_ns * e.samples / e.device_ns for e in entries if e.device_ns > 0]
-            closure = agreement("closure", ((abs(e.device_ns - e.stretch_ns), e.stretch_ns) for e in entries))
+            closure = agreement(
+                "closure", ((abs(e.device_ns - e.stretch_ns), e.stretch_ns) for e in entries)
+            )
             return {**closure, "dispatch_share": statistics.median(leads)} if leads else closure
         if self._case.timing == "stream":
             return agreement("drain_share", ((e.drain_ns, e.stretch_ns) for e in entries))

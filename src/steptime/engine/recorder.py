@@ -49,10 +49,16 @@ class Recorder:
     """Stamps tile the clock from `start` on. From `pause` to the next block it stands still, and that is recorded."""
 
     def __init__(
-        self, program: Program, loop: Loop, clock: Clock = time.perf_counter_ns, gpu: Gpu | None = None
+        self,
+        program: Program,
+        loop: Loop,
+        clock: Clock = time.perf_counter_ns,
+        gpu: Gpu | None = None,
     ) -> None:
         self._program, self._loop, self._clock, self._gpu = program, loop, clock, gpu
-        self.agree: Callable[[Any], Any] | None = None  # several ranks run the same number of samples
+        self.agree: Callable[[Any], Any] | None = (
+            None  # several ranks run the same number of samples
+        )
         self.channels = Channels(clock)
         self.entries: list[Entry] = []
         self._stamps = Stamps()
@@ -79,7 +85,11 @@ class Recorder:
             stretches.append(self._stretch(view, count))
             done, left = self._stamps.used - first, len(view) - self._stamps.used
             elapsed_ns = self._last_ns - first_ns
-            count = min(left, math.ceil((least_ns / max(1, elapsed_ns) - 1) * done)) if elapsed_ns < least_ns else 0
+            count = (
+                min(left, math.ceil((least_ns / max(1, elapsed_ns) - 1) * done))
+                if elapsed_ns < least_ns
+                else 0
+            )
             count = count if self.agree is None else self.agree(count)
         return self._write(
             samples=done,
@@ -110,7 +120,9 @@ class Recorder:
         return list(self._device_ns) or None
 
     def times_ns(self) -> NDArray[np.int64]:
-        return np.array(self._device_ns, dtype=np.int64) if self._device_ns else np.diff(self.stamps())
+        return (
+            np.array(self._device_ns, dtype=np.int64) if self._device_ns else np.diff(self.stamps())
+        )
 
     def close(self) -> None:
         self.channels.__exit__()

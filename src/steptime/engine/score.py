@@ -34,7 +34,14 @@ class Score:
     def to_dict(self, metric: str) -> dict[str, Any]:
         value, (low, high) = self._perplexity() if metric == "perplexity" else self._accuracy()
         counts = {"samples": len(self.losses), "predictions": self.count, "correct": self.correct}
-        return {"metric": metric, "value": value, "low": low, "high": high, "loss": float(self.losses.mean()), **counts}
+        return {
+            "metric": metric,
+            "value": value,
+            "low": low,
+            "high": high,
+            "loss": float(self.losses.mean()),
+            **counts,
+        }
 
     def _accuracy(self) -> tuple[float, tuple[float, float]]:
         return self.correct / self.count, wilson(self.correct, self.count)

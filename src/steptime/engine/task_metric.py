@@ -15,7 +15,9 @@ CONFIDENCE = 0.95
 MOST_NATS = 700.0  # beyond it a float has no exponential
 
 
-def task_metric(targets: Sequence[Array], before: Sequence[Array], after: Sequence[Array]) -> dict[str, Any]:
+def task_metric(
+    targets: Sequence[Array], before: Sequence[Array], after: Sequence[Array]
+) -> dict[str, Any]:
     """Of batches of logits: classes have accuracy, sequences have perplexity."""
     if before[0].ndim == 2:
         return accuracy(_right(targets, before), _right(targets, after))
@@ -70,7 +72,11 @@ def wilson(hits: int, count: int) -> Interval:
     """Wilson (1927): the score interval of a share; never leaves 0…1, and has a width at both ends."""
     share, square = hits / count, Z_95**2
     centre = (share + square / (2 * count)) / (1 + square / count)
-    width = Z_95 / (1 + square / count) * math.sqrt(share * (1 - share) / count + square / (4 * count**2))
+    width = (
+        Z_95
+        / (1 + square / count)
+        * math.sqrt(share * (1 - share) / count + square / (4 * count**2))
+    )
     return max(0.0, centre - width), min(1.0, centre + width)
 
 
@@ -84,7 +90,11 @@ def paired(count: int, *, before: int, after: int, lost: int) -> Interval:
     (low_a, high_a), (low_b, high_b) = wilson(after, count), wilson(before, count)
     product = math.prod((before, count - before, after, count - after))
     excess = both * neither - lost * won
-    correlation = (max(excess - count / 2, 0) if excess > 0 else excess) / math.sqrt(product) if product else 0.0
+    correlation = (
+        (max(excess - count / 2, 0) if excess > 0 else excess) / math.sqrt(product)
+        if product
+        else 0.0
+    )
 
     def reach(one: float, two: float) -> float:
         return math.sqrt(max(one**2 - 2 * correlation * one * two + two**2, 0.0))
@@ -134,7 +144,9 @@ def _exp(value: float) -> float:
 
 def _right(targets: Sequence[Array], outputs: Sequence[Array]) -> Array:
     """A row with a number that is not finite has no first class."""
-    parts = [np.isfinite(o).all(-1) & (o.argmax(-1) == t) for o, t in zip(outputs, targets, strict=True)]
+    parts = [
+        np.isfinite(o).all(-1) & (o.argmax(-1) == t) for o, t in zip(outputs, targets, strict=True)
+    ]
     return np.concatenate(parts)
 
 

@@ -42,7 +42,9 @@ def _clipped_batches(series: NDArray[np.float64], protocol: Protocol) -> NDArray
     tail = medians[count // 2 :]
     centre = np.median(tail)
     spread = max(ROBUST * float(np.median(np.abs(tail - centre))), LEAST_SPREAD)
-    clipped: NDArray[np.float64] = np.clip(medians, centre - protocol.clip * spread, centre + protocol.clip * spread)
+    clipped: NDArray[np.float64] = np.clip(
+        medians, centre - protocol.clip * spread, centre + protocol.clip * spread
+    )
     return clipped
 
 

@@ -4,10 +4,10 @@ Shapes never include the batch. Images are (channels, height, width), sequences 
 initial weights only, so `steptime list` and `steptime show` run without it."""
 
 from steptime.graph.graph import Graph
-from steptime.graph.kind import Initial
 from steptime.graph.layer import Layer
 from steptime.graph.net import Net, Tensor
 from steptime.graph.network import Network, network
+from steptime.graph.op import Initial
 from steptime.graph.optimizer import Optimizer, adam, adamw, momentum, sgd
 from steptime.graph.work import Work
 

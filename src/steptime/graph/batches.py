@@ -28,5 +28,8 @@ def in_own_size(compute: Callable[[Any], Any], values: Any, size: int) -> Any:
     """The outputs of any number of inputs, computed `size` at a time."""
     import numpy as np
 
-    parts = [compute(batch["input"])[:own] for batch, own in of_size([{"input": values}], size, len(values))]
+    parts = [
+        compute(batch["input"])[:own]
+        for batch, own in of_size([{"input": values}], size, len(values))
+    ]
     return np.concatenate(parts)

@@ -11,9 +11,9 @@ from math import prod
 from typing import Any
 
 from steptime.core.errors import WrongGraph, unknown
-from steptime.graph.kind import Initial, Weight
-from steptime.graph.kinds import KINDS, Input
 from steptime.graph.layer import Layer, connect
+from steptime.graph.op import Initial, Weight
+from steptime.graph.ops import KINDS, Input
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,9 @@ class Graph:
     def layer_flops(self, layer: Layer) -> tuple[int, int]:
         """Forward and backward of one sample. What lies before the first weight gets no input gradient."""
         flops = layer.kind.flops(*layer.input_shapes)
-        backward = flops.weight_gradient + (flops.input_gradient if layer.name in self.learns_before else 0)
+        backward = flops.weight_gradient + (
+            flops.input_gradient if layer.name in self.learns_before else 0
+        )
         return flops.forward, backward
 
     @property
@@ -85,7 +87,9 @@ class Graph:
     def layer_bytes(self, layer: Layer, batch: int = 1, item: int = 4) -> int:
         """What a forward pass must move at the least: inputs and weights read once, outputs written once. Of a lender's
         output nothing is read."""
-        read = [shape for place, shape in enumerate(layer.input_shapes) if place != layer.kind.borrows]
+        read = [
+            shape for place, shape in enumerate(layer.input_shapes) if place != layer.kind.borrows
+        ]
         values = sum(batch * prod(shape) for shape in (*read, layer.shape))
         return item * (values + layer.kind.weights_read(batch, *layer.input_shapes))
 
@@ -136,9 +140,13 @@ class Graph:
             for entry in values["layers"]:
                 layers[entry["name"]] = _read_layer(entry, layers, name)
         except KeyError as problem:
-            raise WrongGraph(f"A graph's JSON lacks {problem}; `Graph.to_dict` shows what belongs there.") from None
+            raise WrongGraph(
+                f"A graph's JSON lacks {problem}; `Graph.to_dict` shows what belongs there."
+            ) from None
         if len(layers) != len(values["layers"]) or output not in layers:
-            raise WrongGraph(f"{name}: every layer needs its own name, and the output {output!r} must be one of them.")
+            raise WrongGraph(
+                f"{name}: every layer needs its own name, and the output {output!r} must be one of them."
+            )
         graph = assemble(name, list(layers.values()), output)
         if values.get("fingerprint", graph.fingerprint) != graph.fingerprint:
             raise WrongGraph(
@@ -152,11 +160,15 @@ def assemble(name: str, layers: Sequence[Layer], output: str) -> Graph:
     """A graph, if it is whole: one input, and every layer leads to the output."""
     inputs = [layer.name for layer in layers if isinstance(layer.kind, Input)]
     if len(inputs) != 1:
-        raise WrongGraph(f"{name}: a network has one input, found {len(inputs)}: {', '.join(inputs) or 'none'}.")
+        raise WrongGraph(
+            f"{name}: a network has one input, found {len(inputs)}: {', '.join(inputs) or 'none'}."
+        )
     used = {output}.union(*(layer.inputs for layer in layers))
     for layer in layers:
         if layer.name not in used:
-            raise WrongGraph(f"{name}: layer {layer.name!r} {layer.shape} leads nowhere; use its output or remove it.")
+            raise WrongGraph(
+                f"{name}: layer {layer.name!r} {layer.shape} leads nowhere; use its output or remove it."
+            )
     return Graph(name, tuple(layers), output)
 
 
@@ -169,7 +181,9 @@ def _read_layer(entry: dict[str, Any], known: dict[str, Layer], network: str) ->
         if source not in known:
             raise WrongGraph(str(unknown("earlier layer", source, known, where)))
     try:
-        kind = KINDS[entry["kind"]](**{setting: _tuples(value) for setting, value in settings.items()})
+        kind = KINDS[entry["kind"]](
+            **{setting: _tuples(value) for setting, value in settings.items()}
+        )
     except TypeError as problem:
         raise WrongGraph(f"{where}its settings do not fit a {entry['kind']}: {problem}.") from None
     return connect(kind, [known[source] for source in entry["inputs"]], name=name, network=network)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from keyword import iskeyword
 
 from steptime.core.errors import WrongGraph
-from steptime.graph.kind import DoesNotFit, Kind, Shape, Weight
-from steptime.graph.kinds import Embedding, Input, Slice, TiedEmbedding
+from steptime.graph.op import DoesNotFit, Kind, Shape, Weight
+from steptime.graph.ops import Embedding, Input, Slice, TiedEmbedding
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,16 @@ def connect(kind: Kind, inputs: Sequence[Layer], *, name: str, network: str) -> 
         _check(kind, inputs, name)
         shape = kind.shape(*shapes)
         if any(not isinstance(size, int) or size < 1 for size in shape):
-            raise DoesNotFit(f"would have the shape {shape}; every size must be a whole number of at least 1")
+            raise DoesNotFit(
+                f"would have the shape {shape}; every size must be a whole number of at least 1"
+            )
     except DoesNotFit as problem:
         origin = " and ".join(f"{layer.name!r} {layer.shape}" for layer in inputs)
         place = f" after {origin}" if origin else ""
         raise WrongGraph(f"{network}: layer {name!r} ({kind.name}){place} {problem}.") from None
-    return Layer(name, kind, tuple(layer.name for layer in inputs), shapes, shape, _vocabulary(kind, inputs))
+    return Layer(
+        name, kind, tuple(layer.name for layer in inputs), shapes, shape, _vocabulary(kind, inputs)
+    )
 
 
 def _vocabulary(kind: Kind, inputs: Sequence[Layer]) -> int:
@@ -61,7 +65,9 @@ def _check(kind: Kind, inputs: Sequence[Layer], name: str) -> None:
     for place, layer in enumerate(inputs):
         wanted = kind.takes_tokens(place)
         if wanted is not None and wanted != bool(layer.vocabulary):
-            raise DoesNotFit("needs tokens" if wanted else "can not take tokens; put an embedding between")
+            raise DoesNotFit(
+                "needs tokens" if wanted else "can not take tokens; put an embedding between"
+            )
         if isinstance(kind, Embedding | TiedEmbedding) and layer.vocabulary > kind.vocabulary:
             raise DoesNotFit(f"has {kind.vocabulary} rows for tokens below {layer.vocabulary}")
     if kind.borrows is not None:
@@ -75,4 +81,6 @@ def _check_lender(kind: Kind, inputs: Sequence[Layer]) -> None:
     needed = kind.weights(*(layer.shape for layer in inputs))["weight"].shape
     if not isinstance(lender.kind, Embedding) or lent is None or lent.shape != needed:
         found = f"{lender.kind.name} {lent.shape if lent else '()'}"
-        raise DoesNotFit(f"needs an embedding with a weight of {needed} to borrow from, found {found}")
+        raise DoesNotFit(
+            f"needs an embedding with a weight of {needed} to borrow from, found {found}"
+        )

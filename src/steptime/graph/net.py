@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import dataclass
 
 from steptime.core.errors import WrongGraph
-from steptime.graph import kinds
+from steptime.graph import ops
 from steptime.graph.graph import Graph, assemble
-from steptime.graph.kind import Initial, Kind, Shape
 from steptime.graph.layer import Layer, connect
+from steptime.graph.op import Initial, Kind, Shape
 
 Size = int | tuple[int, int]
 
@@ -31,14 +31,18 @@ class Net:
         self._counts: Counter[str] = Counter()
 
     def graph(self, output: Tensor) -> Graph:
-        return assemble(self.name, list(self._layers.values()), self._known(output, "the output").name)
+        return assemble(
+            self.name, list(self._layers.values()), self._known(output, "the output").name
+        )
 
     def layer(self, kind: Kind, *inputs: Tensor, name: str = "") -> Tensor:
         """The one way in; the methods below are its short forms."""
         self._counts[kind.name] += 1
         name = name or f"{kind.name}{self._counts[kind.name]}"
         if name in self._layers:
-            raise WrongGraph(f"{self.name}: two layers are called {name!r}; give one of them another name.")
+            raise WrongGraph(
+                f"{self.name}: two layers are called {name!r}; give one of them another name."
+            )
         sources = [self._known(tensor, f"layer {name!r}") for tensor in inputs]
         layer = connect(kind, sources, name=name, network=self.name)
         self._layers[name] = layer
@@ -46,20 +50,22 @@ class Net:
 
     def _known(self, tensor: Tensor, user: str) -> Layer:
         if not isinstance(tensor, Tensor) or tensor.name not in self._layers:
-            raise WrongGraph(f"{self.name}: {user} must come from a layer of this network, found {tensor!r}.")
+            raise WrongGraph(
+                f"{self.name}: {user} must come from a layer of this network, found {tensor!r}."
+            )
         return self._layers[tensor.name]
 
     def input(self, *dims: int) -> Tensor:
-        return self.layer(kinds.Input(dims), name="input")
+        return self.layer(ops.Input(dims), name="input")
 
     def tokens(self, length: int, vocabulary: int) -> Tensor:
-        return self.layer(kinds.Input((length,), vocabulary), name="input")
+        return self.layer(ops.Input((length,), vocabulary), name="input")
 
     def dense(
         self, x: Tensor, units: int, *, bias: bool = True, initial: Initial | None = None,
         initial_bias: Initial | None = None, name: str = "",
     ) -> Tensor:  # fmt: skip
-        return self.layer(kinds.Dense(units, bias, initial, initial_bias), x, name=name)
+        return self.layer(ops.Dense(units, bias, initial, initial_bias), x, name=name)
 
     def conv(
         self, x: Tensor, filters: int, kernel: Size, *, stride: Size = 1, padding: Size | str = 0, groups: int = 1,
@@ -70,7 +76,7 @@ class Net:
         window, hop, spread = _pair(kernel), _pair(stride), _pair(dilation)
         reach = ((window[0] - 1) * spread[0] + 1, (window[1] - 1) * spread[1] + 1)
         pads = _pads(x, padding, reach, hop)
-        kind = kinds.Conv(filters, window, hop, pads, spread, groups, bias, initial, initial_bias)
+        kind = ops.Conv(filters, window, hop, pads, spread, groups, bias, initial, initial_bias)
         return self.layer(kind, x, name=name)
 
     def max_pool(
@@ -78,109 +84,137 @@ class Net:
         name: str = "",
     ) -> Tensor:  # fmt: skip
         window, hop = _pair(kernel), _pair(stride or kernel)
-        return self.layer(kinds.MaxPool(window, hop, _pads(x, padding, window, hop), ceil), x, name=name)
+        return self.layer(
+            ops.MaxPool(window, hop, _pads(x, padding, window, hop), ceil), x, name=name
+        )
 
     def average_pool(
         self, x: Tensor, kernel: Size, *, stride: Size | None = None, padding: Size | str = 0, ceil: bool = False,
         name: str = "",
     ) -> Tensor:  # fmt: skip
         window, hop = _pair(kernel), _pair(stride or kernel)
-        return self.layer(kinds.AveragePool(window, hop, _pads(x, padding, window, hop), ceil), x, name=name)
+        return self.layer(
+            ops.AveragePool(window, hop, _pads(x, padding, window, hop), ceil), x, name=name
+        )
 
     def global_average_pool(self, x: Tensor, *, name: str = "") -> Tensor:
-        return self.layer(kinds.GlobalAveragePool(), x, name=name)
+        return self.layer(ops.GlobalAveragePool(), x, name=name)
 
-    def batch_norm(self, x: Tensor, *, momentum: float = 0.1, epsilon: float = 1e-5, name: str = "") -> Tensor:
-        return self.layer(kinds.BatchNorm(momentum, epsilon), x, name=name)
+    def batch_norm(
+        self, x: Tensor, *, momentum: float = 0.1, epsilon: float = 1e-5, name: str = ""
+    ) -> Tensor:
+        return self.layer(ops.BatchNorm(momentum, epsilon), x, name=name)
 
     def relu(self, x: Tensor, *, name: str = "") -> Tensor:
-        return self.layer(kinds.Relu(), x, name=name)
+        return self.layer(ops.Relu(), x, name=name)
 
     def tanh(self, x: Tensor, *, name: str = "") -> Tensor:
-        return self.layer(kinds.Tanh(), x, name=name)
+        return self.layer(ops.Tanh(), x, name=name)
 
     def sigmoid(self, x: Tensor, *, name: str = "") -> Tensor:
-        return self.layer(kinds.Sigmoid(), x, name=name)
+        return self.layer(ops.Sigmoid(), x, name=name)
 
     def dropout(self, x: Tensor, rate: float, *, name: str = "") -> Tensor:
-        return self.layer(kinds.Dropout(rate), x, name=name)
+        return self.layer(ops.Dropout(rate), x, name=name)
 
     def add(self, a: Tensor, b: Tensor, *, name: str = "") -> Tensor:
-        return self.layer(kinds.Add(), a, b, name=name)
+        return self.layer(ops.Add(), a, b, name=name)
 
     def flatten(self, x: Tensor, *, name: str = "") -> Tensor:
-        return self.layer(kinds.Flatten(), x, name=name)
+        return self.layer(ops.Flatten(), x, name=name)
 
     def gelu(self, x: Tensor, *, tanh: bool = False, name: str = "") -> Tensor:
-        return self.layer(kinds.Gelu(tanh), x, name=name)
+        return self.layer(ops.Gelu(tanh), x, name=name)
 
     def layer_norm(self, x: Tensor, *, epsilon: float = 1e-5, name: str = "") -> Tensor:
-        return self.layer(kinds.LayerNorm(epsilon), x, name=name)
+        return self.layer(ops.LayerNorm(epsilon), x, name=name)
 
     def scale(self, x: Tensor, factor: float, *, name: str = "") -> Tensor:
-        return self.layer(kinds.Scale(factor), x, name=name)
+        return self.layer(ops.Scale(factor), x, name=name)
 
     def concat(self, *parts: Tensor, axis: int = 0, name: str = "") -> Tensor:
-        return self.layer(kinds.Concat(len(parts), axis), *parts, name=name)
+        return self.layer(ops.Concat(len(parts), axis), *parts, name=name)
 
     def slice(self, x: Tensor, start: int, stop: int, *, name: str = "") -> Tensor:
-        return self.layer(kinds.Slice(start, stop), x, name=name)
+        return self.layer(ops.Slice(start, stop), x, name=name)
 
     def lrn(
         self, x: Tensor, size: int = 5, *, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, name: str = "",
     ) -> Tensor:  # fmt: skip
-        return self.layer(kinds.Lrn(size, alpha, beta, k), x, name=name)
+        return self.layer(ops.Lrn(size, alpha, beta, k), x, name=name)
 
     def pad_channels(self, x: Tensor, before: int, behind: int, *, name: str = "") -> Tensor:
-        return self.layer(kinds.PadChannels(before, behind), x, name=name)
+        return self.layer(ops.PadChannels(before, behind), x, name=name)
 
     def embedding(
-        self, x: Tensor, vocabulary: int, width: int, *, initial: Initial | None = None, name: str = ""
+        self,
+        x: Tensor,
+        vocabulary: int,
+        width: int,
+        *,
+        initial: Initial | None = None,
+        name: str = "",
     ) -> Tensor:
-        return self.layer(kinds.Embedding(vocabulary, width, initial), x, name=name)
+        return self.layer(ops.Embedding(vocabulary, width, initial), x, name=name)
 
     def tied_embedding(self, x: Tensor, lender: Tensor, *, name: str = "") -> Tensor:
         """`lender` is the output of the embedding whose rows are used here too."""
-        return self.layer(kinds.TiedEmbedding(self._rows(lender), lender.shape[-1]), x, lender, name=name)
+        return self.layer(
+            ops.TiedEmbedding(self._rows(lender), lender.shape[-1]), x, lender, name=name
+        )
 
     def tied_dense(self, x: Tensor, lender: Tensor, *, name: str = "") -> Tensor:
         """`lender` is the output of the embedding whose weight turns features into scores of its rows."""
-        return self.layer(kinds.TiedDense(self._rows(lender)), x, lender, name=name)
+        return self.layer(ops.TiedDense(self._rows(lender)), x, lender, name=name)
 
     def _rows(self, lender: Tensor) -> int:
         return int(getattr(self._known(lender, "a lender").kind, "vocabulary", 1))
 
-    def positions(self, x: Tensor, *, learned: bool = True, initial: Initial | None = None, name: str = "") -> Tensor:
-        return self.layer(kinds.Positions(learned, initial), x, name=name)
+    def positions(
+        self, x: Tensor, *, learned: bool = True, initial: Initial | None = None, name: str = ""
+    ) -> Tensor:
+        return self.layer(ops.Positions(learned, initial), x, name=name)
 
     def attention(
         self, query: Tensor, keys: Tensor, values: Tensor, *, heads: int, causal: bool = False, scale: float = 0.0,
         name: str = "",
     ) -> Tensor:  # fmt: skip
-        return self.layer(kinds.Attention(heads, causal, scale), query, keys, values, name=name)
+        return self.layer(ops.Attention(heads, causal, scale), query, keys, values, name=name)
 
-    def lstm(self, x: Tensor, units: int, *, initial: Initial | None = None, name: str = "") -> Tensor:
-        return self.layer(kinds.Lstm(units, initial), x, name=name)
+    def lstm(
+        self, x: Tensor, units: int, *, initial: Initial | None = None, name: str = ""
+    ) -> Tensor:
+        return self.layer(ops.Lstm(units, initial), x, name=name)
 
-    def gru(self, x: Tensor, units: int, *, initial: Initial | None = None, name: str = "") -> Tensor:
-        return self.layer(kinds.Gru(units, initial), x, name=name)
+    def gru(
+        self, x: Tensor, units: int, *, initial: Initial | None = None, name: str = ""
+    ) -> Tensor:
+        return self.layer(ops.Gru(units, initial), x, name=name)
 
     def rnn(
-        self, x: Tensor, units: int, *, relu: bool = False, initial: Initial | None = None, name: str = ""
+        self,
+        x: Tensor,
+        units: int,
+        *,
+        relu: bool = False,
+        initial: Initial | None = None,
+        name: str = "",
     ) -> Tensor:
-        return self.layer(kinds.Rnn(units, relu, initial), x, name=name)
+        return self.layer(ops.Rnn(units, relu, initial), x, name=name)
 
 
 def _pair(size: Size) -> tuple[int, int]:
     return (size, size) if isinstance(size, int) else size
 
 
-def _pads(x: Tensor, padding: Size | str, reach: tuple[int, int], hop: tuple[int, int]) -> kinds.Pads:
+def _pads(x: Tensor, padding: Size | str, reach: tuple[int, int], hop: tuple[int, int]) -> ops.Pads:
     if not isinstance(padding, str):
         vertical, horizontal = _pair(padding)
         return ((vertical, vertical), (horizontal, horizontal))
     if padding != "same":
-        raise WrongGraph(f"The padding after {x.name!r} {x.shape} must be a number or 'same', found {padding!r}.")
+        raise WrongGraph(
+            f"The padding after {x.name!r} {x.shape} must be a number or 'same', found {padding!r}."
+        )
     if not isinstance(x, Tensor) or len(x.shape) != 3 or min(hop) < 1:
         return ((0, 0), (0, 0))  # the layer itself says what it needs
     pads = []

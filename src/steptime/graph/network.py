@@ -9,8 +9,8 @@ from functools import cached_property
 
 from steptime.core.errors import SteptimeError, WrongGraph, unknown
 from steptime.graph.graph import Graph
-from steptime.graph.kinds import KINDS
 from steptime.graph.net import Net, Tensor
+from steptime.graph.ops import KINDS
 from steptime.graph.optimizer import Optimizer, sgd
 
 UNITS = {
@@ -67,7 +67,13 @@ class Network:
 
 
 def network(
-    name: str, *, title: str, source: str, optimizer: Optimizer | None = None, unit: str = "images", data: str = ""
+    name: str,
+    *,
+    title: str,
+    source: str,
+    optimizer: Optimizer | None = None,
+    unit: str = "images",
+    data: str = "",
 ) -> Callable[[Callable[[Net], Tensor]], Network]:
     """`@network("lenet5", …)` above a function that builds it puts it on the shelf."""
 

@@ -32,11 +32,15 @@ def momentum(rate: float = 0.01, momentum: float = 0.9, *, weight_decay: float =
     return Optimizer("momentum", rate, momentum, weight_decay=weight_decay)
 
 
-def adam(rate: float = 1e-3, epsilon: float = 1e-8, *, betas: tuple[float, float] = (0.9, 0.999)) -> Optimizer:
+def adam(
+    rate: float = 1e-3, epsilon: float = 1e-8, *, betas: tuple[float, float] = (0.9, 0.999)
+) -> Optimizer:
     return Optimizer("adam", rate, betas=betas, epsilon=epsilon)
 
 
-def adamw(rate: float = 1e-3, *, betas: tuple[float, float] = (0.9, 0.999), weight_decay: float = 0.01) -> Optimizer:
+def adamw(
+    rate: float = 1e-3, *, betas: tuple[float, float] = (0.9, 0.999), weight_decay: float = 0.01
+) -> Optimizer:
     return Optimizer("adam", rate, betas=betas, weight_decay=weight_decay, decoupled=True)
 
 

@@ -17,9 +17,15 @@ def not_quantisable(work: Work, quantiser: str) -> str | None:
         return f"{work.graph.name}: {quantiser} can not quantise its {', '.join(found)}; use fp32 or bf16."
     if not kinds & WEIGHTED:
         return f"{work.graph.name} has no convolution and no dense layer, which is what {quantiser} quantises."
-    return None if work.calibration else "int8 needs batches that show the range of values; the workload gives none."
+    return (
+        None
+        if work.calibration
+        else "int8 needs batches that show the range of values; the workload gives none."
+    )
 
 
 def reduced_range(description: Path = Path("/proc/cpuinfo")) -> bool:
     """Without VNNI, products of U8 and S8 are added up in 16 bits, which overflow unless weights keep to 7 bits."""
-    return not (description.exists() and any(word in description.read_text() for word in PRODUCTS_OF_BYTES))
+    return not (
+        description.exists() and any(word in description.read_text() for word in PRODUCTS_OF_BYTES)
+    )

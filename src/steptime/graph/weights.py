@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from steptime.core.errors import NotInstalled, SteptimeError, unknown
 from steptime.graph.graph import Graph
-from steptime.graph.kind import Weight
+from steptime.graph.op import Weight
 
 
 def initial_weights(graph: Graph, seed: int) -> dict[str, NDArray[np.float32]]:
@@ -45,7 +45,9 @@ def _sinusoids(length: int, width: int) -> NDArray[np.float64]:
 def save(path: Path | str, weights: dict[str, Any], facts: dict[str, str] | None = None) -> None:
     """As safetensors: train in one framework, infer in any other. The file appears whole or not at all."""
     # A copy in row order: safetensors would write a transposed view as it lies in memory.
-    content = _safetensors().save({name: np.ascontiguousarray(array) for name, array in weights.items()}, facts)
+    content = _safetensors().save(
+        {name: np.ascontiguousarray(array) for name, array in weights.items()}, facts
+    )
     draft = Path(f"{path}.draft")
     try:
         with draft.open("wb") as file:
@@ -54,7 +56,9 @@ def save(path: Path | str, weights: dict[str, Any], facts: dict[str, str] | None
             os.fsync(file.fileno())
         draft.replace(path)
     except OSError as problem:
-        raise SteptimeError(f"The weights can not be written to {path}: {problem.strerror}.") from problem
+        raise SteptimeError(
+            f"The weights can not be written to {path}: {problem.strerror}."
+        ) from problem
     finally:
         draft.unlink(missing_ok=True)
 
@@ -66,13 +70,17 @@ def load(path: Path | str, graph: Graph | None = None) -> dict[str, NDArray[Any]
     library = _safetensors()
     try:
         weights: dict[str, NDArray[Any]] = library.load_file(str(path))
-    except Exception as problem:  # the library's own error type, which mypy and old versions do not share
+    except (
+        Exception
+    ) as problem:  # the library's own error type, which mypy and old versions do not share
         raise SteptimeError(f"{path} is not a safetensors file: {problem}") from problem
     if graph is not None:
         check(weights, graph, where=f"{path}: ")
     for name, array in weights.items():
         if not np.isfinite(np.asarray(array, np.float32)).all():
-            raise SteptimeError(f"{path}: {name!r} has numbers that are not finite; its training went wrong.")
+            raise SteptimeError(
+                f"{path}: {name!r} has numbers that are not finite; its training went wrong."
+            )
     return weights
 
 
@@ -82,15 +90,21 @@ def check(weights: dict[str, Any], graph: Graph, where: str = "") -> None:
             raise unknown(f"weight of {graph.name}", name, graph.weights, where)
     for name, weight in graph.weights.items():
         if name not in weights:
-            raise SteptimeError(f"{where}{graph.name} needs the weight {name!r} of shape {weight.shape}; it is absent.")
+            raise SteptimeError(
+                f"{where}{graph.name} needs the weight {name!r} of shape {weight.shape}; it is absent."
+            )
         if tuple(weights[name].shape) != weight.shape:
             found = tuple(weights[name].shape)
-            raise SteptimeError(f"{where}{graph.name} needs {name!r} of shape {weight.shape}, found {found}.")
+            raise SteptimeError(
+                f"{where}{graph.name} needs {name!r} of shape {weight.shape}, found {found}."
+            )
 
 
 def _safetensors() -> Any:
     try:
         import safetensors.numpy
     except ImportError:
-        raise NotInstalled("Weights are kept as safetensors; install it with: pip install safetensors") from None
+        raise NotInstalled(
+            "Weights are kept as safetensors; install it with: pip install safetensors"
+        ) from None
     return safetensors.numpy

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from steptime.graph.kinds import Pads
 from steptime.graph.layer import Layer
+from steptime.graph.ops import Pads
 
 
 def exact_pads(layer: Layer) -> Pads:

@@ -15,6 +15,10 @@ class Work:
 
     graph: Graph
     weights: dict[str, Any]  # canonical name -> float32 array
-    batch: dict[str, Any]  # "input" (float32, or int64 for tokens) and "target" (int64), NumPy, batch first
+    batch: dict[
+        str, Any
+    ]  # "input" (float32, or int64 for tokens) and "target" (int64), NumPy, batch first
     optimizer: Optimizer
-    calibration: tuple[dict[str, Any], ...] = ()  # batches that show a quantiser the range of values
+    calibration: tuple[
+        dict[str, Any], ...
+    ] = ()  # batches that show a quantiser the range of values

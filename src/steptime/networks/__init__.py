@@ -9,13 +9,17 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import ModuleType
 
-from steptime import shelf
+from steptime import plugins
 from steptime.core.errors import SteptimeError, WrongGraph, unknown
 from steptime.graph import Network
 
 
 def catalogue() -> dict[str, Network]:
-    found = [network for family in shelf.names("networks") for network in _networks(shelf.load("networks", family))]
+    found = [
+        network
+        for family in plugins.names("networks")
+        for network in _networks(plugins.load("networks", family))
+    ]
     return {network.name: network for network in sorted(found, key=lambda network: network.name)}
 
 
@@ -59,4 +63,6 @@ def _guest(path: Path) -> Iterator[None]:
     except WrongGraph:
         raise  # it says already what is wrong
     except (Exception, SystemExit) as problem:
-        raise SteptimeError(f"{path} can not be read: {type(problem).__name__}: {problem}") from problem
+        raise SteptimeError(
+            f"{path} can not be read: {type(problem).__name__}: {problem}"
+        ) from problem

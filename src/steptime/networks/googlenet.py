@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from steptime.graph import Net, Tensor, momentum, network
 
-Widths = tuple[int, int, int, int, int, int]  # 1×1, 3×3 reduced, 3×3, 5×5 reduced, 5×5, behind the pool
+Widths = tuple[
+    int, int, int, int, int, int
+]  # 1×1, 3×3 reduced, 3×3, 5×5 reduced, 5×5, behind the pool
 
 
 def conv(net: Net, x: Tensor, filters: int, kernel: int, stride: int = 1) -> Tensor:

@@ -7,7 +7,9 @@ from steptime.graph import Net, Tensor, momentum, network
 Kernel = int | tuple[int, int]
 
 
-def conv(net: Net, x: Tensor, filters: int, *kernels: Kernel, stride: int = 1, same: bool = True) -> Tensor:
+def conv(
+    net: Net, x: Tensor, filters: int, *kernels: Kernel, stride: int = 1, same: bool = True
+) -> Tensor:
     """One convolution after the other, each normalised and rectified. Not `same`: the edges are cut off."""
     for kernel in kernels:
         height, width = (kernel, kernel) if isinstance(kernel, int) else kernel

@@ -11,12 +11,22 @@ from steptime.graph import Net, Tensor, network
 DEEPBENCH = "DeepBench (Baidu Research, 2016), "
 
 
-@network("gemm-1024", title="Product 1024 × 1024", source=DEEPBENCH + "dense matrix product", unit="samples")
+@network(
+    "gemm-1024",
+    title="Product 1024 × 1024",
+    source=DEEPBENCH + "dense matrix product",
+    unit="samples",
+)
 def gemm_1024(net: Net) -> Tensor:
     return net.dense(net.input(1024), 1024, bias=False)
 
 
-@network("gemm-4096", title="Product 4096 × 4096", source=DEEPBENCH + "dense matrix product", unit="samples")
+@network(
+    "gemm-4096",
+    title="Product 4096 × 4096",
+    source=DEEPBENCH + "dense matrix product",
+    unit="samples",
+)
 def gemm_4096(net: Net) -> Tensor:
     return net.dense(net.input(4096), 4096, bias=False)
 
@@ -41,12 +51,22 @@ def conv_1x1_256(net: Net) -> Tensor:
     return net.global_average_pool(net.conv(net.input(256, 56, 56), 64, 1, bias=False))
 
 
-@network("lstm-cell-1024", title="LSTM of 1024, 25 steps", source=DEEPBENCH + "recurrent layers", unit="samples")
+@network(
+    "lstm-cell-1024",
+    title="LSTM of 1024, 25 steps",
+    source=DEEPBENCH + "recurrent layers",
+    unit="samples",
+)
 def lstm_cell_1024(net: Net) -> Tensor:
     return net.lstm(net.input(25, 1024), 1024)
 
 
-@network("gru-cell-1024", title="GRU of 1024, 25 steps", source=DEEPBENCH + "recurrent layers", unit="samples")
+@network(
+    "gru-cell-1024",
+    title="GRU of 1024, 25 steps",
+    source=DEEPBENCH + "recurrent layers",
+    unit="samples",
+)
 def gru_cell_1024(net: Net) -> Tensor:
     return net.gru(net.input(25, 1024), 1024)
 

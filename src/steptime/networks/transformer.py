@@ -19,8 +19,13 @@ def attend(net: Net, x: Tensor, *, to: Tensor | None = None, causal: bool = Fals
     if to is None:
         query, keys, values = cut(net, net.dense(x, 3 * WIDTH, bias=False), 3)
     else:
-        query, (keys, values) = net.dense(x, WIDTH, bias=False), cut(net, net.dense(to, 2 * WIDTH, bias=False), 2)
-    return net.dense(net.attention(query, keys, values, heads=HEADS, causal=causal), WIDTH, bias=False)
+        query, (keys, values) = (
+            net.dense(x, WIDTH, bias=False),
+            cut(net, net.dense(to, 2 * WIDTH, bias=False), 2),
+        )
+    return net.dense(
+        net.attention(query, keys, values, heads=HEADS, causal=causal), WIDTH, bias=False
+    )
 
 
 def joined(net: Net, x: Tensor, y: Tensor) -> Tensor:
@@ -75,7 +80,9 @@ def gpt2(net: Net) -> Tensor:
     x = net.positions(table, initial=NARROW)
     for _ in range(12):
         query, keys, values = cut(net, narrow(net, net.layer_norm(x), 3 * width), 3)
-        x = net.add(x, narrow(net, net.attention(query, keys, values, heads=12, causal=True), width))
+        x = net.add(
+            x, narrow(net, net.attention(query, keys, values, heads=12, causal=True), width)
+        )
         y = net.gelu(narrow(net, net.layer_norm(x), 4 * width), tanh=True)
         x = net.add(x, narrow(net, y, width))
     return net.tied_dense(net.layer_norm(x), table)

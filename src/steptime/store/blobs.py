@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from steptime.core.errors import SteptimeError
-from steptime.store.drafts import draft_of
+from steptime.store.atomic import draft_of
 from steptime.store.journal import written
 
 
@@ -34,7 +34,9 @@ class Blobs:
         try:
             return self.path(sha256).read_bytes()
         except OSError as problem:
-            raise SteptimeError(f"{self.path(sha256)} can not be read: {problem.strerror}.") from None
+            raise SteptimeError(
+                f"{self.path(sha256)} can not be read: {problem.strerror}."
+            ) from None
 
     def is_whole(self, sha256: str) -> bool:
         path = self.path(sha256)
@@ -61,7 +63,9 @@ def _copy(content: bytes | Path, draft: Path, sha256: str) -> None:
         return
     shutil.copyfile(content, draft)
     if sha256_of(draft) != sha256:
-        raise SteptimeError(f"{content} changed while it was copied. Try again when nobody writes it.")
+        raise SteptimeError(
+            f"{content} changed while it was copied. Try again when nobody writes it."
+        )
 
 
 def sha256_of(content: bytes | Path) -> str:

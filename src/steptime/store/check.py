@@ -49,7 +49,9 @@ def _attempts(store: FolderStore, report: Report) -> None:
         elif seen[found.id][0] == digest:
             report.duplicates += 1
         else:
-            report.wrong.append(f"{found.path}: {seen[found.id][1]} says something else of the same id, {found.id}.")
+            report.wrong.append(
+                f"{found.path}: {seen[found.id][1]} says something else of the same id, {found.id}."
+            )
     report.attempts = len(seen)
 
 

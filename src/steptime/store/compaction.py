@@ -17,7 +17,9 @@ from steptime.store.journals import Found
 
 MOST_CHARACTERS = 100_000_000  # of journals in one part: they are all in memory when it is written
 DEAD_DRAFT_SECONDS = 3600.0
-ORDERS_SECONDS = 86_400.0  # a parent reads its worker's journal at once and then takes the orders away
+ORDERS_SECONDS = (
+    86_400.0  # a parent reads its worker's journal at once and then takes the orders away
+)
 
 
 @dataclass
@@ -36,7 +38,10 @@ def compact(store: FolderStore) -> Compaction:
     if not store.path.is_dir():
         raise SteptimeError(f"There is no store {store.path}. Name one with --store.")
     advice = "The journals are kept; make room and compact again."
-    with store.hold("compact", "Journals are being compacted in"), written(f"A part of {store.path}", advice):
+    with (
+        store.hold("compact", "Journals are being compacted in"),
+        written(f"A part of {store.path}", advice),
+    ):
         _drop_drafts(store.parts.folder)
         known = _known(store, done.problems)
         for batch in _batches(store, done):
@@ -71,7 +76,9 @@ def _known(store: FolderStore, problems: list[str]) -> dict[str, Path]:
 
 def _movable(day: Path, done: Compaction) -> Iterator[Found]:
     for found in journals.found(sorted(day.glob("*.jsonl"))):
-        state = "awaited" if found.state == journals.ENDED and _is_awaited(found.path) else found.state
+        state = (
+            "awaited" if found.state == journals.ENDED and _is_awaited(found.path) else found.state
+        )
         if state == journals.ENDED:
             yield found
             continue
@@ -96,7 +103,9 @@ def _unknown(batch: list[Found], known: dict[str, Path], done: Compaction) -> li
             found.path.unlink(missing_ok=True)
             done.finished += 1
         else:
-            done.problems.append(f"{found.path}: {known[found.id]} holds another text of this id; both are kept.")
+            done.problems.append(
+                f"{found.path}: {known[found.id]} holds another text of this id; both are kept."
+            )
     return unknown
 
 
@@ -120,7 +129,9 @@ def _move(store: FolderStore, batch: list[Found], known: dict[str, Path], done: 
     kept: dict[str, Found] = {}
     for found in batch:
         kept.setdefault(found.id, found)
-    path = parts.write(store.parts.folder, "-".join(batch[0].path.parts[-4:-1]), list(kept.values()))
+    path = parts.write(
+        store.parts.folder, "-".join(batch[0].path.parts[-4:-1]), list(kept.values())
+    )
     done.parts.append(path.name)
     known |= dict.fromkeys(kept, path)
     for found in batch:
@@ -128,4 +139,6 @@ def _move(store: FolderStore, batch: list[Found], known: dict[str, Path], done: 
             found.path.unlink(missing_ok=True)
             done.moved += 1
         else:
-            done.problems.append(f"{found.path}: another journal has this id and another text; both are kept.")
+            done.problems.append(
+                f"{found.path}: another journal has this id and another text; both are kept."
+            )

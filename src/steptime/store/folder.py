@@ -15,14 +15,14 @@ from uuid import UUID
 from steptime.core.errors import SteptimeError
 from steptime.core.foreign import ForeignRun
 from steptime.core.record import Attempt
-from steptime.store import following, journals, parts, reader
+from steptime.store import folder_changes, journals, parts, reader
 from steptime.store.blobs import Blobs
-from steptime.store.foreign import runs_of
+from steptime.store.changes import Piece, Seen
+from steptime.store.imported_rows import runs_of
 from steptime.store.journal import is_running, written
-from steptime.store.news import Piece, Seen
+from steptime.store.listing import Survey
 from steptime.store.parts import Parts
-from steptime.store.reading import ReadingStore
-from steptime.store.survey import Survey
+from steptime.store.readable import ReadingStore
 
 FORMAT, MARK = 1, "STORE.json"
 
@@ -62,7 +62,10 @@ class FolderStore(ReadingStore):
     def attempts(self, task: str = "measure") -> list[Attempt]:
         """Journals are read before parts, because a compactor moves them from there to here. One is kept per id."""
         self.problems = []
-        found = {path: self._ended.get(path) or reader.read(path, self.problems) for path in journals.paths(self.path)}
+        found = {
+            path: self._ended.get(path) or reader.read(path, self.problems)
+            for path in journals.paths(self.path)
+        }
         read = {path: attempt for path, attempt in found.items() if attempt is not None}
         self._ended = {path: attempt for path, attempt in read.items() if attempt.failure is None}
         kept = {attempt.id: attempt for attempt in read.values() if attempt.task == task}
@@ -72,7 +75,7 @@ class FolderStore(ReadingStore):
     def news(self, seen: Seen) -> Iterator[Piece]:
         """Of a store that is gone as a whole there are none: it may come back."""
         self.check_there()
-        for piece in following.news(self._survey, seen):
+        for piece in folder_changes.news(self._survey, seen):
             if piece.gone:
                 self.check_there()
             yield piece
@@ -88,17 +91,25 @@ class FolderStore(ReadingStore):
         self._was_there = is_there
 
     def attempts_at(self, places: Mapping[str, str]) -> list[Attempt]:
-        found = [reader.read(self.path / place) for place in places.values() if place.startswith("journal/")]
+        found = [
+            reader.read(self.path / place)
+            for place in places.values()
+            if place.startswith("journal/")
+        ]
         for place, ids in _gathered(places).items():
             if place.startswith("parts/"):
                 with contextlib.suppress(parts.DamagedPart):
                     texts = parts.texts(self.path / place, only=ids)
-                    found += [row.attempt for row in parts.found(self.path / place, texts, self.problems)]
+                    found += [
+                        row.attempt for row in parts.found(self.path / place, texts, self.problems)
+                    ]
         return [attempt for attempt in found if attempt is not None]
 
     def foreign_at(self, places: Mapping[str, str]) -> list[ForeignRun]:
         groups = _gathered(places).items()
-        return [run for place, ids in groups for run in runs_of(self.path / place, []) if run.id in ids]
+        return [
+            run for place, ids in groups for run in runs_of(self.path / place, []) if run.id in ids
+        ]
 
     def machines(self) -> list[dict[str, Any]]:
         found = []
@@ -132,8 +143,12 @@ class FolderStore(ReadingStore):
         for orders in self.path.glob("journal/*/*/*/*.case.json"):
             stem = orders.name.removesuffix(".case.json")
             path, log = orders.with_name(f"{stem}.jsonl"), orders.with_name(f"{stem}.log")
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # then it is left as it is
-                if json.loads(orders.read_text())["plan"] != plan or (path.exists() and is_running(path)):
+            with contextlib.suppress(
+                OSError, ValueError, KeyError, TypeError
+            ):  # then it is left as it is
+                if json.loads(orders.read_text())["plan"] != plan or (
+                    path.exists() and is_running(path)
+                ):
                     continue
                 attempt = reader.read(path)
                 if not log.stat().st_size or (attempt and not attempt.failure):
@@ -155,7 +170,9 @@ class FolderStore(ReadingStore):
                 f"{mark} does not say its format, as {wanted} does. Is this a steptime store?"
             ) from None
         if type(found) is not int:
-            raise SteptimeError(f"{mark} names the format {found!r}, which is no number. Is this a steptime store?")
+            raise SteptimeError(
+                f"{mark} names the format {found!r}, which is no number. Is this a steptime store?"
+            )
         if found > FORMAT:
             raise SteptimeError(
                 f"The store {self.path} has format {found}, this version reads up to {FORMAT}. Use a newer steptime."
@@ -186,6 +203,8 @@ def _lock(file: int, doing: str) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise SteptimeError(f"{doing} by another process. Wait for it, or use another --store.") from None
+        raise SteptimeError(
+            f"{doing} by another process. Wait for it, or use another --store."
+        ) from None
     except OSError:
         return  # a file system without locks: two runs of one plan would only repeat work

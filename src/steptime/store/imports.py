@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from steptime.core.foreign import ForeignRun
+from steptime.store.atomic import draft_of
 from steptime.store.blobs import Blobs
-from steptime.store.drafts import draft_of
 from steptime.store.folder import FolderStore
-from steptime.store.foreign import read_line, runs_of
+from steptime.store.imported_rows import read_line, runs_of
 from steptime.store.journal import written
 
 
@@ -38,7 +38,11 @@ class Imports:
         """The original first: rows whose original is missing could not be proved. Tells whether anything changed."""
         found, name = list(runs), self._name(sha256)
         same = _text([replace(run, file=name) for run in found]) if name else b""
-        if name and same == rows(self.path, sha256).read_bytes() and _holds(blob(self.path, sha256), data):
+        if (
+            name
+            and same == rows(self.path, sha256).read_bytes()
+            and _holds(blob(self.path, sha256), data)
+        ):
             return False  # the same file under another name is no news
         with written(f"The store {self.path}", "Choose another folder with --store."):
             self._store.make()
@@ -79,5 +83,7 @@ def foreign_runs(path: Path | str, problems: list[str] | None = None) -> Iterato
 
 
 def _text(runs: list[ForeignRun]) -> bytes:
-    lines = (json.dumps(run.to_dict(), ensure_ascii=False, separators=(",", ":")) + "\n" for run in runs)
+    lines = (
+        json.dumps(run.to_dict(), ensure_ascii=False, separators=(",", ":")) + "\n" for run in runs
+    )
     return "".join(lines).encode(errors="replace")

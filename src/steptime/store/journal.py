@@ -21,7 +21,7 @@ from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.measurement import Measurement
 from steptime.core.record import Failure
-from steptime.store import monitored
+from steptime.store import monitor_log
 
 SCHEMA = "steptime/1"
 
@@ -34,7 +34,9 @@ def uuid7() -> str:
     """Sorts by time: 48 bits of milliseconds, 12 of their fraction, 62 random (RFC 9562, method 3)."""
     milliseconds, rest = divmod(time.time_ns(), 1_000_000)
     fraction = rest * 4096 // 1_000_000
-    return str(UUID(int=milliseconds << 80 | 7 << 76 | fraction << 64 | 2 << 62 | secrets.randbits(62)))
+    return str(
+        UUID(int=milliseconds << 80 | 7 << 76 | fraction << 64 | 2 << 62 | secrets.randbits(62))
+    )
 
 
 def now() -> str:
@@ -46,12 +48,16 @@ class Journal:
 
     def __init__(self, path: Path, *, exists: bool = False) -> None:
         with written(f"The journal {path}"):
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | (0 if exists else os.O_CREAT | os.O_EXCL), 0o644)
+            self._file = os.open(
+                path, os.O_WRONLY | os.O_APPEND | (0 if exists else os.O_CREAT | os.O_EXCL), 0o644
+            )
         self.path = path
         self._precision = "fp32"
         os.lseek(self._file, 0, os.SEEK_END)
         if not exists:
-            with contextlib.suppress(OSError):  # a file system without locks: a running attempt looks dead for a while
+            with contextlib.suppress(
+                OSError
+            ):  # a file system without locks: a running attempt looks dead for a while
                 fcntl.flock(self._file, fcntl.LOCK_EX)
 
     def __enter__(self) -> Journal:
@@ -63,20 +69,31 @@ class Journal:
     def begin(self, job: Job) -> None:
         self._precision = job.case.precision
         values = {name: value for name, value in job.to_dict().items() if name != "turns"}
-        self._append([{"line": "begin", "schema": SCHEMA, **values, "started": now(), "pid": os.getpid()}])
+        self._append(
+            [{"line": "begin", "schema": SCHEMA, **values, "started": now(), "pid": os.getpid()}]
+        )
         with written(f"The journal {self.path}"):
             folder = os.open(self.path.parent, os.O_RDONLY)
             os.fsync(folder)  # the name of the file, too, must survive
             os.close(folder)
 
-    def context(self, *, machine: dict[str, Any], software: dict[str, Any], network: dict[str, Any]) -> None:
-        self._append([{"line": "context", "machine": machine, "software": software, "network": network}], sync=False)
+    def context(
+        self, *, machine: dict[str, Any], software: dict[str, Any], network: dict[str, Any]
+    ) -> None:
+        self._append(
+            [{"line": "context", "machine": machine, "software": software, "network": network}],
+            sync=False,
+        )
 
     def measured(self, measurement: Measurement, findings: dict[str, Any] | None = None) -> None:
         """When this returns the result is safe on the disk. A low precision is only written down with its price."""
         if lacking := accuracy.lacking(self._precision, findings or {}):
             raise accuracy.NoAccuracy(lacking)
-        rest = {k: v for k, v in measurement.to_dict().items() if k not in ("stamps", "device_ns", "blocks")}
+        rest = {
+            k: v
+            for k, v in measurement.to_dict().items()
+            if k not in ("stamps", "device_ns", "blocks")
+        }
         rest |= {"first": measurement.stamps[0], "samples": len(measurement.stamps) - 1}
         self._append([*_samples(measurement), self._end(findings or {}, measurement=rest)])
 
@@ -89,9 +106,16 @@ class Journal:
         self._append([self._end({}, failure=values)])
 
     def _end(self, findings: dict[str, Any], **values: Any) -> dict[str, Any]:
-        beside = monitored.series(self.path)
+        beside = monitor_log.series(self.path)
         found = {**findings, **({"monitor": beside} if beside else {})}
-        return {"line": "end", "ended": now(), "measurement": None, "findings": found, "failure": None, **values}
+        return {
+            "line": "end",
+            "ended": now(),
+            "measurement": None,
+            "findings": found,
+            "failure": None,
+            **values,
+        }
 
     def new_line(self) -> None:
         """Ends a line that its writer could not finish."""
@@ -99,7 +123,9 @@ class Journal:
             os.write(self._file, b"\n")
 
     def _append(self, lines: list[dict[str, Any]], *, sync: bool = True) -> None:
-        text = "".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n" for line in lines)
+        text = "".join(
+            json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n" for line in lines
+        )
         rest, size = text.encode(errors="replace"), os.fstat(self._file).st_size
         with written(f"The journal {self.path}"):
             try:

@@ -64,7 +64,11 @@ def look(path: Path) -> Found:
     except FileNotFoundError:
         raise
     except (OSError, UnicodeDecodeError) as problem:
-        return Found(path=path, state=DAMAGED, problem=f"{path}: not readable ({problem}); it is left as it is.")
+        return Found(
+            path=path,
+            state=DAMAGED,
+            problem=f"{path}: not readable ({problem}); it is left as it is.",
+        )
     if running:
         return Found(path=path, state=RUNNING)
     if problems:

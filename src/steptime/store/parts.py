@@ -12,8 +12,8 @@ from typing import Any
 from steptime.core.errors import NotInstalled, SteptimeError
 from steptime.core.record import Attempt
 from steptime.store import reader
+from steptime.store.atomic import draft_of
 from steptime.store.blobs import sha256_of
-from steptime.store.drafts import draft_of
 from steptime.store.journal import NotWritten, uuid7
 from steptime.store.journals import ENDED, Found
 
@@ -48,8 +48,12 @@ def write(folder: Path, day: str, journals: Sequence[Found]) -> Path:
     scratch = folder / f".{uuid7()}.draft"
     try:
         _copy(scratch, journals)
-        if dict(_asked(scratch, "id, record")) != {journal.id: journal.text for journal in journals}:
-            raise DamagedPart("A part did not read back as it was written; the journals are kept. Is the disk sound?")
+        if dict(_asked(scratch, "id, record")) != {
+            journal.id: journal.text for journal in journals
+        }:
+            raise DamagedPart(
+                "A part did not read back as it was written; the journals are kept. Is the disk sound?"
+            )
         path = folder / f"{day}.{sha256_of(scratch)}.parquet"
         with draft_of(path) as draft:
             scratch.replace(draft)
@@ -95,7 +99,9 @@ class Parts:
             return self._read[path, task]
         told: list[str] = []
         try:
-            attempts = [row.attempt for row in found(path, texts(path, task=task), told) if row.attempt]
+            attempts = [
+                row.attempt for row in found(path, texts(path, task=task), told) if row.attempt
+            ]
         except DamagedPart as problem:
             attempts, told = [], [str(problem)]
         if not told:  # a problem is told each time
@@ -113,7 +119,10 @@ def found(path: Path, kept: dict[str, str], problems: list[str]) -> Iterator[Fou
 
 
 def _copy(path: Path, journals: Sequence[Found]) -> None:
-    attempts, written = [one.attempt for one in journals if one.attempt], [one.text for one in journals]
+    attempts, written = (
+        [one.attempt for one in journals if one.attempt],
+        [one.text for one in journals],
+    )
     columns = {name: [column(attempt) for attempt in attempts] for name, column in COLUMNS.items()}
     columns["record"] = written
     values = ", ".join(f"unnest(?) AS {name}" for name in columns)
@@ -126,7 +135,9 @@ def _copy(path: Path, journals: Sequence[Found]) -> None:
         raise NotWritten(f"{path} can not be written: {problem}. The journals are kept.") from None
 
 
-def _trusted(path: Path, columns: str, where: str = "TRUE", values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+def _trusted(
+    path: Path, columns: str, where: str = "TRUE", values: Sequence[Any] = ()
+) -> list[tuple[Any, ...]]:
     """A flipped bit could make a row vanish from an answer: the whole file is looked at first."""
     if not is_whole(path):
         raise DamagedPart(
@@ -135,18 +146,24 @@ def _trusted(path: Path, columns: str, where: str = "TRUE", values: Sequence[Any
     return _asked(path, columns, where, values)
 
 
-def _asked(path: Path, columns: str, where: str = "TRUE", values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+def _asked(
+    path: Path, columns: str, where: str = "TRUE", values: Sequence[Any] = ()
+) -> list[tuple[Any, ...]]:
     database = _database()
     name = re.sub(r"([*?\[])", r"[\1]", str(path))  # DuckDB would take these for a pattern
     try:
         metadata = "SELECT decode(key), decode(value) FROM parquet_kv_metadata(?)"
         schema = dict(database.execute(metadata, [name]).fetchall()).get("schema")
         if schema != SCHEMA:
-            raise DamagedPart(f"{path}: written as {schema!r}, this version reads {SCHEMA!r}: use a newer steptime.")
+            raise DamagedPart(
+                f"{path}: written as {schema!r}, this version reads {SCHEMA!r}: use a newer steptime."
+            )
         question = f"SELECT {columns} FROM read_parquet(?) WHERE {where} ORDER BY id"
         return list(database.execute(question, [name, *values]).fetchall())
     except _duckdb().Error as problem:
-        raise DamagedPart(f"{path}: not readable ({str(problem).splitlines()[0]}); {LEFT}") from None
+        raise DamagedPart(
+            f"{path}: not readable ({str(problem).splitlines()[0]}); {LEFT}"
+        ) from None
 
 
 def _database() -> Any:
@@ -162,5 +179,7 @@ def _duckdb() -> Any:
     try:
         import duckdb
     except ImportError:
-        raise NotInstalled("Parts are files of DuckDB; install it with: pip install 'steptime[guide]'") from None
+        raise NotInstalled(
+            "Parts are files of DuckDB; install it with: pip install 'steptime[guide]'"
+        ) from None
     return duckdb

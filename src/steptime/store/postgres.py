@@ -13,9 +13,9 @@ from steptime.core.foreign import ForeignRun
 from steptime.core.record import Attempt
 from steptime.store import reader
 from steptime.store.blobs import sha256_of
-from steptime.store.news import Piece, Seen
-from steptime.store.reading import ReadingStore
-from steptime.store.tables import check_format, has, has_column
+from steptime.store.changes import Piece, Seen
+from steptime.store.postgres_tables import check_format, has, has_column
+from steptime.store.readable import ReadingStore
 
 if TYPE_CHECKING:
     import psycopg
@@ -58,7 +58,9 @@ class PostgresStore(ReadingStore):
                     yield from _news(connection, table, seen, self.path)
 
     def attempts_at(self, places: Mapping[str, str]) -> list[Attempt]:
-        rows = self._asked("runs", "SELECT id::text, journal FROM runs WHERE id = ANY(%s::uuid[])", [list(places)])
+        rows = self._asked(
+            "runs", "SELECT id::text, journal FROM runs WHERE id = ANY(%s::uuid[])", [list(places)]
+        )
         return list(_attempts(rows, self.problems))
 
     def foreign_at(self, places: Mapping[str, str]) -> list[ForeignRun]:
@@ -67,12 +69,18 @@ class PostgresStore(ReadingStore):
         return [ForeignRun.from_dict(json.loads(text)) for (text,) in rows]
 
     def machines(self) -> list[dict[str, Any]]:
-        rows = self._asked("machines", "SELECT fingerprint, content FROM machines ORDER BY fingerprint", [])
-        return [{"fingerprint": fingerprint, **json.loads(content)} for fingerprint, content in rows]
+        rows = self._asked(
+            "machines", "SELECT fingerprint, content FROM machines ORDER BY fingerprint", []
+        )
+        return [
+            {"fingerprint": fingerprint, **json.loads(content)} for fingerprint, content in rows
+        ]
 
     def blob(self, sha256: str) -> bytes | None:
         rows = self._asked("blobs", "SELECT content FROM blobs WHERE sha256 = %s", [sha256])
-        return next((bytes(content) for (content,) in rows if sha256_of(bytes(content)) == sha256), None)
+        return next(
+            (bytes(content) for (content,) in rows if sha256_of(bytes(content)) == sha256), None
+        )
 
     def _asked(self, table: str, question: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         with connected(self.address) as connection:
@@ -82,20 +90,30 @@ class PostgresStore(ReadingStore):
             return list(connection.execute(question.encode(), values).fetchall())
 
 
-def _news(connection: psycopg.Connection[Any], table: str, seen: Seen, name: object) -> Iterator[Piece]:
+def _news(
+    connection: psycopg.Connection[Any], table: str, seen: Seen, name: object
+) -> Iterator[Piece]:
     """A transaction may end after one that began later: all that had not ended at the last look are asked for again."""
     if not has_column(connection, table, "batch"):
-        raise SteptimeError(f"The tables of {name} are old: `steptime store push` brings them up to date.")
-    question = "SELECT identity::text, pg_snapshot_xmin(pg_current_snapshot())::text FROM steptime_store"
+        raise SteptimeError(
+            f"The tables of {name} are old: `steptime store push` brings them up to date."
+        )
+    question = (
+        "SELECT identity::text, pg_snapshot_xmin(pg_current_snapshot())::text FROM steptime_store"
+    )
     (identity, unseen) = connection.execute(question).fetchone() or ("", "0")
     was, _, since = seen.marks.get(table, "").partition(" ")
     if was not in ("", identity):
         yield Piece(gone=frozenset({table}))  # another database has this name now
     since = since if was == identity else "0"
-    found = connection.execute(f"SELECT id::text FROM {table} WHERE batch >= %s::xid8".encode(), [since])
+    found = connection.execute(
+        f"SELECT id::text FROM {table} WHERE batch >= %s::xid8".encode(), [since]
+    )
     ids = {row[0] for row in found}
     wanted, column = sorted(ids - seen.known(ids)), "journal" if table == "runs" else "row"
-    fetch = f"SELECT id::text, {column} FROM {table} WHERE id = ANY(%s::uuid[]) ORDER BY id".encode()
+    fetch = (
+        f"SELECT id::text, {column} FROM {table} WHERE id = ANY(%s::uuid[]) ORDER BY id".encode()
+    )
     for first in range(0, len(wanted), BATCH_ROWS):
         rows = connection.execute(fetch, [wanted[first : first + BATCH_ROWS]]).fetchall()
         yield _piece(table, rows)
@@ -121,7 +139,9 @@ def _psycopg() -> Any:
     try:
         import psycopg
     except ImportError:
-        raise NotInstalled("PostgreSQL is spoken to by psycopg; install it: pip install 'steptime[postgres]'") from None
+        raise NotInstalled(
+            "PostgreSQL is spoken to by psycopg; install it: pip install 'steptime[postgres]'"
+        ) from None
     return psycopg
 
 
@@ -135,7 +155,10 @@ def _parsed(address: str) -> dict[str, Any]:
     except psycopg.Error:
         found = {"host": "@"}
     words = [str(found.get(name) or "") for name in ("host", "dbname")]
-    if any("@" in word for word in words) or not str(found.get("port") or 0).replace(",", "").isdigit():
+    if (
+        any("@" in word for word in words)
+        or not str(found.get("port") or 0).replace(",", "").isdigit()
+    ):
         raise SteptimeError(
             "The database's address can not be read; it is written postgresql://USER:PASSWORD@HOST:PORT/NAME, and in a "
             "password @ is %40, / is %2F, ? is %3F, % is %25. Better leave the password to PGPASSWORD or ~/.pgpass."
@@ -161,4 +184,6 @@ def connected(address: str) -> Iterator[psycopg.Connection[Any]]:
         for secret in filter(None, (words.get("password"), words.get("sslpassword"))):
             told = told.replace(str(secret), "…")
         reached = "does not answer" if isinstance(problem, psycopg.OperationalError) else "refuses"
-        raise SteptimeError(f"The database {named(address)} {reached}: {told} Stored journals are kept.") from None
+        raise SteptimeError(
+            f"The database {named(address)} {reached}: {told} Stored journals are kept."
+        ) from None

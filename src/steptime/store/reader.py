@@ -39,12 +39,16 @@ def parse(data: bytes, path: Path, problems: list[str]) -> Attempt | None:
         lines = _lines(data, path, problems)
         return _attempt(path, lines, problems) if lines else None
     except (SteptimeError, KeyError, TypeError, ValueError, AttributeError) as problem:
-        problems.append(f"{path}: not readable ({type(problem).__name__}: {problem}); it is left as it is.")
+        problems.append(
+            f"{path}: not readable ({type(problem).__name__}: {problem}); it is left as it is."
+        )
         return None
 
 
 def has_ended(path: Path) -> bool:
-    return path.exists() and any(line.get("line") == "end" for line in _lines(path.read_bytes(), path, []))
+    return path.exists() and any(
+        line.get("line") == "end" for line in _lines(path.read_bytes(), path, [])
+    )
 
 
 def last_output(log: Path) -> str:
@@ -81,7 +85,9 @@ def _attempt(path: Path, lines: list[dict[str, Any]], problems: list[str]) -> At
     if begin.get("line") != "begin":
         raise ValueError("the first line does not begin an attempt")
     if begin["schema"] != SCHEMA:
-        raise ValueError(f"written as {begin['schema']!r}, this version reads {SCHEMA!r}: use a newer steptime")
+        raise ValueError(
+            f"written as {begin['schema']!r}, this version reads {SCHEMA!r}: use a newer steptime"
+        )
     context = next((line for line in lines if line.get("line") == "context"), {})
     end = next((line for line in lines if line.get("line") == "end"), None)
     if end is None and is_running(path):
@@ -91,7 +97,10 @@ def _attempt(path: Path, lines: list[dict[str, Any]], problems: list[str]) -> At
     if measurement and (lacking := accuracy.lacking(case.precision, findings)):
         measurement, failure = None, Failure(cause="crashed", reason=lacking)
     return Attempt(
-        **{name: begin[name] for name in ("id", "session", "plan", "process", "environment", "pair", "started")},
+        **{
+            name: begin[name]
+            for name in ("id", "session", "plan", "process", "environment", "pair", "started")
+        },
         case=case,
         protocol=Protocol.from_dict(begin["protocol"]),
         **{name: context.get(name, {}) for name in ("machine", "software", "network")},
@@ -107,12 +116,16 @@ def _outcome(
     path: Path, end: dict[str, Any] | None, lines: list[dict[str, Any]], problems: list[str]
 ) -> tuple[Measurement | None, Failure | None]:
     if end is None:
-        return None, Failure(cause="crashed", reason=NO_END, output=last_output(path.with_suffix(".log")))
+        return None, Failure(
+            cause="crashed", reason=NO_END, output=last_output(path.with_suffix(".log"))
+        )
     if end["failure"] is not None:
         return None, Failure(**_known(Failure, end["failure"]))
     if end["measurement"] is None:
         return None, None
-    measurement = _measurement(end["measurement"], [line for line in lines if line.get("line") == "sample"])
+    measurement = _measurement(
+        end["measurement"], [line for line in lines if line.get("line") == "sample"]
+    )
     if measurement is None:
         problems.append(f"{path}: samples are missing, so the measurement is not used.")
         return None, Failure(cause="crashed", reason="The journal is damaged: samples are missing.")
@@ -123,11 +136,17 @@ def _measurement(rest: dict[str, Any], samples: list[dict[str, Any]]) -> Measure
     """None unless every sample that the end line counts is there."""
     deltas = [delta for line in samples for delta in line["deltas"]]
     by_device = [value for line in samples for value in line["device_ns"] or ()]
-    whole = all(len(line["deltas"]) == line["samples"] for line in samples) and len(deltas) == rest["samples"]
+    whole = (
+        all(len(line["deltas"]) == line["samples"] for line in samples)
+        and len(deltas) == rest["samples"]
+    )
     if not whole or len(by_device) not in (0, len(deltas)):
         return None
     return Measurement(
-        **{**_known(Measurement, rest), "ranks": tuple(map(RankSamples.from_dict, rest.get("ranks", ())))},
+        **{
+            **_known(Measurement, rest),
+            "ranks": tuple(map(RankSamples.from_dict, rest.get("ranks", ()))),
+        },
         stamps=tuple(accumulate(deltas, initial=rest["first"])),
         device_ns=tuple(by_device) if by_device else None,
         blocks=tuple(Block(**_known(Block, line)) for line in samples),

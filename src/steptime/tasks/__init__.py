@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import IO
 
 from steptime.core.job import Job
-from steptime.engine.council import Council
+from steptime.ranks.rendezvous import Council
 from steptime.store.journal import Journal
 
 
@@ -20,7 +20,9 @@ class Setting:
     framework: ModuleType
     import_seconds: float
     answers: IO[str] | None = None  # standard output, where the parent hands out turns
-    council: Council | None = None  # of several ranks; of these the first alone writes into the journal
+    council: Council | None = (
+        None  # of several ranks; of these the first alone writes into the journal
+    )
 
 
 # A task's file has one function, `perform(setting: Setting) -> None`. It ends the journal: with `measured` or `found`.

@@ -18,12 +18,13 @@ from steptime.core.measurement import Measurement
 from steptime.data import staging
 from steptime.data.feeding import Fed, ahead
 from steptime.data.ingest import unpacked
-from steptime.engine import accuracy, exchanging, waiting
+from steptime.engine import accuracy
 from steptime.engine.meter import Meter
 from steptime.engine.task_metric import task_metric
-from steptime.engine.together import gathered
 from steptime.graph import Work
 from steptime.graph.batches import Batch, of_size
+from steptime.ranks import collectives, pause_cost
+from steptime.ranks.merge import gathered
 from steptime.tasks import Setting
 
 TURN_STEPS = 3
@@ -36,7 +37,9 @@ def perform(setting: Setting) -> None:
     if not tier:
         measure(setting, {}, {})
         return
-    with staging.staged(workloads.load(case.workload).data_set(case).SET, tier, setting.job.id) as told:
+    with staging.staged(
+        workloads.load(case.workload).data_set(case).SET, tier, setting.job.id
+    ) as told:
         measure(setting, {"staging": told["seconds"]}, {"staging": {"tier": case.staging, **told}})
 
 
@@ -44,15 +47,23 @@ def measure(setting: Setting, staged_seconds: dict[str, float], findings: dict[s
     case, council = setting.job.case, setting.council
     begin = time.perf_counter()
     work = workloads.load(case.workload).build(case, rank=council.ranks.rank if council else 0)
-    program = setting.framework.lower(work, replace(case, data="host") if case.data == "real" else case)
-    starts = {"import": setting.import_seconds, **staged_seconds, "build": time.perf_counter() - begin}
-    if council is not None and (reason := exchanging.lacking(program, case)):
+    program = setting.framework.lower(
+        work, replace(case, data="host") if case.data == "real" else case
+    )
+    starts = {
+        "import": setting.import_seconds,
+        **staged_seconds,
+        "build": time.perf_counter() - begin,
+    }
+    if council is not None and (reason := collectives.lacking(program, case)):
         raise Unsupported(reason)
     with fed(setting, program) as (timed_program, told):
         measurement = with_kernels(timed(setting, timed_program, starts), program)
         findings = {**findings, **told()}
     if council is not None:
-        told_together = exchanging.exchanges(program, council) | waiting.waits(program, council, case)
+        told_together = collectives.exchanges(program, council) | pause_cost.waits(
+            program, council, case
+        )
         findings = {**findings, **told_together}
         if council.ranks.rank:
             return
@@ -94,8 +105,13 @@ class Compared:
         known = getattr(workloads.load(case.workload), "test_set", lambda case: None)
         real = known(case) if case.weights else None
         data = "test set" if real is not None else "synthetic"
-        count = accuracy.sample_count(size, graph.forward_flops, 4 * math.prod(graph[graph.output].shape), data)
-        drawn = (synthetic_batch(graph, size, case.seed + COMPARED_SEED + k) for k in range(count // size))
+        count = accuracy.sample_count(
+            size, graph.forward_flops, 4 * math.prod(graph[graph.output].shape), data
+        )
+        drawn = (
+            synthetic_batch(graph, size, case.seed + COMPARED_SEED + k)
+            for k in range(count // size)
+        )
         return cls(data, list(of_size(drawn if real is None else real, size, count)))
 
     def outputs(self, program: Any, trained: Work | None = None) -> list[Any]:
@@ -159,7 +175,9 @@ def heard(setting: Setting) -> str:
     """The parent speaks to the first rank alone."""
     if setting.council is None:
         return sys.stdin.readline().strip()
-    word: str = setting.council.agree("" if setting.council.ranks.rank else sys.stdin.readline().strip())
+    word: str = setting.council.agree(
+        "" if setting.council.ranks.rank else sys.stdin.readline().strip()
+    )
     return word
 
 
@@ -169,6 +187,11 @@ def with_kernels(measurement: Measurement, program: Any) -> Measurement:
         found: dict[str, int] = getattr(program, "kernels", dict)()
     except Exception as problem:
         return replace(
-            measurement, facts={**measurement.facts, "kernels_problem": f"{type(problem).__name__}: {problem}"}
+            measurement,
+            facts={**measurement.facts, "kernels_problem": f"{type(problem).__name__}: {problem}"},
         )
-    return replace(measurement, facts={**measurement.facts, "kernels": found}) if found else measurement
+    return (
+        replace(measurement, facts={**measurement.facts, "kernels": found})
+        if found
+        else measurement
+    )

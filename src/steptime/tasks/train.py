@@ -30,15 +30,25 @@ def perform(setting: Setting) -> None:
     workload = workloads.load(case.workload)
     train, test = (workload.samples(case, part) for part in ("train", "test"))
     if case.batch_size > len(train):
-        raise SteptimeError(f"A batch of {case.batch_size} is more than the {len(train)} samples to learn from.")
+        raise SteptimeError(
+            f"A batch of {case.batch_size} is more than the {len(train)} samples to learn from."
+        )
     work = replace(workload.build(case), batch=train.batch(slice(0, case.batch_size)))
     course = Course(setting.framework.lower(work, case), case, options["epochs"], setting.answers)
     metric = workload.data_set(case).SET.metric
     epochs = [course.epoch(number, train, test, metric) for number in range(options["epochs"])]
-    facts = {"network": work.graph.name, "fingerprint": work.graph.fingerprint, "set": workload.data_set(case).SET.name}
-    trained = {name: np.asarray(array, np.float32) for name, array in course.program.weights().items()}
+    facts = {
+        "network": work.graph.name,
+        "fingerprint": work.graph.fingerprint,
+        "set": workload.data_set(case).SET.name,
+    }
+    trained = {
+        name: np.asarray(array, np.float32) for name, array in course.program.weights().items()
+    }
     weights.save(
-        options["save"], trained, {**facts, "epochs": str(len(epochs)), "test": json.dumps(epochs[-1]["test"])}
+        options["save"],
+        trained,
+        {**facts, "epochs": str(len(epochs)), "test": json.dumps(epochs[-1]["test"])},
     )
     told = {
         "set": workload.data_set(case).SET.describe(),
@@ -85,7 +95,12 @@ class Course:
                     f"The loss is no number any more in step {step} of epoch {number + 1}: it diverged."
                 )
             self._tell_sometimes(
-                {"epoch": number + 1, "epochs": self.epochs, "done": step / len(places), "loss": found[-1]}
+                {
+                    "epoch": number + 1,
+                    "epochs": self.epochs,
+                    "done": step / len(places),
+                    "loss": found[-1],
+                }
             )
             yield from found
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from steptime import shelf
+from steptime import plugins
 from steptime.core.errors import unknown
 
 
 def names() -> list[str]:
-    return sorted(name for kind in shelf.names("workloads") for name in shelf.load("workloads", kind).names())
+    return sorted(
+        name
+        for kind in plugins.names("workloads")
+        for name in plugins.load("workloads", kind).names()
+    )
 
 
 def load(name: str) -> ModuleType:
     """The kind that knows this workload."""
-    for kind in shelf.names("workloads"):
-        module = shelf.load("workloads", kind)
+    for kind in plugins.names("workloads"):
+        module = plugins.load("workloads", kind)
         if module.knows(name):
             return module
     raise unknown("workload", name, names())

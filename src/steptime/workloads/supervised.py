@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from steptime import networks, shelf
+from steptime import networks, plugins
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
 from steptime.graph import Work
@@ -41,10 +41,14 @@ def describe(case: Case) -> dict[str, Any]:
         "trainable_parameters": graph.trainable_parameters,
         "stored_parameters": graph.stored_parameters,
         "unit": network.unit,
-        "units_per_step": {unit: samples * count for unit, count in network.units_per_sample.items()},
+        "units_per_step": {
+            unit: samples * count for unit, count in network.units_per_sample.items()
+        },
         "flops_per_step": samples * flops,
         "optimizer": network.optimizer.kind if case.optimizer == "own" else case.optimizer,
-        **({"weights": digest(case.weights)} if case.weights else {}),  # matters to predictions, not to speed
+        **(
+            {"weights": digest(case.weights)} if case.weights else {}
+        ),  # matters to predictions, not to speed
     }
 
 
@@ -57,7 +61,11 @@ def build(case: Case, *, rank: int = 0) -> Work:
     optimizer = network.optimizer if case.optimizer == "own" else BY_NAME[case.optimizer]()
     return Work(
         graph=network.graph,
-        weights=dict(load(case.weights, network.graph) if case.weights else initial_weights(network.graph, case.seed)),
+        weights=dict(
+            load(case.weights, network.graph)
+            if case.weights
+            else initial_weights(network.graph, case.seed)
+        ),
         batch=synthetic_batch(network.graph, case.batch_size, case.seed + rank * RANK_SEEDS),
         optimizer=optimizer,
         calibration=calibration(case) if case.precision == "int8" else (),
@@ -74,7 +82,10 @@ def calibration(case: Case) -> tuple[dict[str, Any], ...]:
     count = min(max(int(CALIBRATION_FLOPS // max(graph.forward_flops, 1)), least), most)
     batches = _batches(case, "train") if case.weights else None
     if batches is None:
-        batches = (synthetic_batch(graph, size, seed) for seed in range(case.seed + 1, case.seed + count + 1))
+        batches = (
+            synthetic_batch(graph, size, seed)
+            for seed in range(case.seed + 1, case.seed + count + 1)
+        )
     return tuple(islice(batches, max(1, count // size)))
 
 
@@ -82,9 +93,13 @@ def data_set(case: Case) -> Any:
     """What the shelf says of the set that the case's network learns from."""
     name = networks.load(case.workload).data
     if not name:
-        with_sets = ", ".join(network.name for network in networks.catalogue().values() if network.data)
-        raise SteptimeError(f"{case.workload} names no data set to learn from. Networks that do: {with_sets}.")
-    return shelf.load("data.sets", name)
+        with_sets = ", ".join(
+            network.name for network in networks.catalogue().values() if network.data
+        )
+        raise SteptimeError(
+            f"{case.workload} names no data set to learn from. Networks that do: {with_sets}."
+        )
+    return plugins.load("data.sets", name)
 
 
 def samples(case: Case, part: str) -> Samples:

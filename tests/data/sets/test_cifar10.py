@@ -35,7 +35,9 @@ def records() -> dict[str, bytes]:
 
 
 @pytest.fixture(autouse=True)
-def sums(records: dict[str, bytes], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def sums(
+    records: dict[str, bytes], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if "real_data" not in request.fixturenames:
         files = {name: (hashlib.sha256(content).hexdigest(),) for name, content in records.items()}
         monkeypatch.setattr(cifar10, "SET", replace(cifar10.SET, files=files))
@@ -44,11 +46,15 @@ def sums(records: dict[str, bytes], request: pytest.FixtureRequest, monkeypatch:
 def mosaics(folder: Path, records: dict[str, bytes]) -> None:
     """Two rows of two pictures, without loss, and all labels in one file."""
     image = pytest.importorskip("PIL.Image", reason="mosaics are decoded by Pillow")
-    rows = {name: np.frombuffer(content, np.uint8).reshape(4, 3073) for name, content in records.items()}
+    rows = {
+        name: np.frombuffer(content, np.uint8).reshape(4, 3073) for name, content in records.items()
+    }
     for name, row in rows.items():
         pixels = row[:, 1:].reshape(2, 2, 3, 32, 32).transpose(0, 3, 1, 4, 2).reshape(64, 64, 3)
         image.fromarray(pixels).save(folder / name.replace(".bin", ".webp"), lossless=True)
-    (folder / "labels.u8").write_bytes(np.concatenate([row[:, 0] for row in rows.values()]).tobytes())
+    (folder / "labels.u8").write_bytes(
+        np.concatenate([row[:, 0] for row in rows.values()]).tobytes()
+    )
 
 
 def binaries(folder: Path, records: dict[str, bytes]) -> None:
@@ -65,7 +71,9 @@ def archive(folder: Path, records: dict[str, bytes]) -> None:
 
 
 @pytest.mark.parametrize("write", [binaries, archive, mosaics])
-def test_every_form_gives_the_same_samples(write, records: dict[str, bytes], tmp_path: Path) -> None:
+def test_every_form_gives_the_same_samples(
+    write, records: dict[str, bytes], tmp_path: Path
+) -> None:
     (tmp_path / "cifar-10").mkdir()
     write(tmp_path / "cifar-10", records)
     train, test = (cifar10.read(tmp_path, part, GRAPH) for part in ("train", "test"))
@@ -79,7 +87,9 @@ def test_a_changed_picture_is_found_out(records: dict[str, bytes], tmp_path: Pat
     labels = bytearray((tmp_path / "labels.u8").read_bytes())
     labels[20] ^= 1  # the first of the test part
     (tmp_path / "labels.u8").write_bytes(labels)
-    with pytest.raises(SteptimeError, match=r"What .*test_batch.webp shows is not CIFAR-10's test_batch.bin"):
+    with pytest.raises(
+        SteptimeError, match=r"What .*test_batch.webp shows is not CIFAR-10's test_batch.bin"
+    ):
         cifar10.read(tmp_path, "test", GRAPH)
 
 
@@ -97,7 +107,9 @@ def test_a_torn_archive_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_absent_set_is_told(tmp_path: Path) -> None:
-    with pytest.raises(NoSet, match=r"CIFAR-10 is missing: no data_batch_1.bin .*cifar-10-binary.tar.gz"):
+    with pytest.raises(
+        NoSet, match=r"CIFAR-10 is missing: no data_batch_1.bin .*cifar-10-binary.tar.gz"
+    ):
         cifar10.read(tmp_path, "train", GRAPH)
 
 

@@ -27,7 +27,10 @@ def test_the_shape_is_the_header_s(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content, words",
-    [(b"\x89PNG", "begins with 89 50 4e 47"), (bytes((0, 0, 8, 1, 0, 0, 0, 5, 1)), "announces .5. values and holds 1")],
+    [
+        (b"\x89PNG", "begins with 89 50 4e 47"),
+        (bytes((0, 0, 8, 1, 0, 0, 0, 5, 1)), "announces .5. values and holds 1"),
+    ],
 )
 def test_a_file_of_something_else_is_refused(content: bytes, words: str, tmp_path: Path) -> None:
     (tmp_path / "a.gz").write_bytes(gzip.compress(content))
@@ -39,5 +42,16 @@ def test_the_real_set_is_complete(real_data: Path) -> None:
     graph = networks.load("mnist-mlp").graph
     train, test = (mnist.read(real_data, part, graph) for part in ("train", "test"))
     assert (len(train), len(test)) == (60_000, 10_000)
-    assert np.bincount(test.targets).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+    assert np.bincount(test.targets).tolist() == [
+        980,
+        1135,
+        1032,
+        1010,
+        982,
+        892,
+        958,
+        1028,
+        974,
+        1009,
+    ]
     assert train.values.mean() / 255 == pytest.approx(0.1307, abs=1e-4)

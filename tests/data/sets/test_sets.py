@@ -38,16 +38,23 @@ def test_a_file_of_another_set_is_not_taken(tmp_path: Path) -> None:
 def test_a_missing_file_is_told_with_place_address_and_sum(tmp_path: Path) -> None:
     with pytest.raises(NoSet, match="MNIST is missing: no t10k-labels") as told:
         mnist.SET.checked(FILE, tmp_path / "absent")
-    assert all(word in str(told.value) for word in (str(tmp_path / "absent"), "https://", mnist.SET.files[FILE][0]))
+    assert all(
+        word in str(told.value)
+        for word in (str(tmp_path / "absent"), "https://", mnist.SET.files[FILE][0])
+    )
 
 
 def test_a_damaged_file_is_told_with_both_sums(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"not labels")
-    with pytest.raises(SteptimeError, match=rf"its SHA-256 is [0-9a-f]{{64}}, expected {mnist.SET.files[FILE][0]}"):
+    with pytest.raises(
+        SteptimeError, match=rf"its SHA-256 is [0-9a-f]{{64}}, expected {mnist.SET.files[FILE][0]}"
+    ):
         mnist.SET.checked(FILE, tmp_path)
 
 
-def test_the_folder_is_the_variable_s_or_data_in_the_working_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_is_the_variable_s_or_data_in_the_working_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("STEPTIME_DATA", "/sets")
     assert folder() == Path("/sets")
     monkeypatch.delenv("STEPTIME_DATA")
@@ -58,7 +65,11 @@ def test_pictures_get_a_black_frame_where_the_network_reads_larger_ones() -> Non
     pictures = np.full((2, 1, 28, 28), 255, np.uint8)
     batch = images(pictures, np.array([3, 9], np.uint8), graph(1, 32, 32)).batch(slice(0, 2))
     assert batch["input"].shape == (2, 1, 32, 32) and batch["input"].dtype == np.float32
-    assert batch["input"].sum() == 2 * 28 * 28 and batch["input"][0, 0, 2, 2] == 1 and batch["input"][0, 0, 1, 1] == 0
+    assert (
+        batch["input"].sum() == 2 * 28 * 28
+        and batch["input"][0, 0, 2, 2] == 1
+        and batch["input"][0, 0, 1, 1] == 0
+    )
     assert batch["target"].tolist() == [3, 9] and batch["target"].dtype == np.int64
 
 
@@ -68,9 +79,13 @@ def test_a_network_may_read_the_pixels_in_a_row() -> None:
     assert batch["input"].shape == (1, 784) and batch["input"][0, 51] == np.float32(51 / 255)
 
 
-@pytest.mark.parametrize("wanted", [graph(3, 28, 28), graph(1, 24, 24), graph(1, 28, 28, classes=5)])
+@pytest.mark.parametrize(
+    "wanted", [graph(3, 28, 28), graph(1, 24, 24), graph(1, 28, 28, classes=5)]
+)
 def test_a_network_that_does_not_fit_the_set_is_refused(wanted: Graph) -> None:
-    with pytest.raises(SteptimeError, match=r"tiny (reads samples of|ends in the) shape .*; the set has"):
+    with pytest.raises(
+        SteptimeError, match=r"tiny (reads samples of|ends in the) shape .*; the set has"
+    ):
         images(np.zeros((1, 1, 28, 28), np.uint8), np.array([9], np.uint8), wanted)
 
 

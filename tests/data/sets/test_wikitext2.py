@@ -18,7 +18,9 @@ TRAIN, TEST = " \n = a = \n b a <unk> b \n", " a c \n d b a \n"
 
 def model(length: int, vocabulary: int, classes: int) -> Graph:
     net = Net("tiny")
-    return net.graph(net.dense(net.embedding(net.tokens(length, vocabulary), vocabulary, 2), classes))
+    return net.graph(
+        net.dense(net.embedding(net.tokens(length, vocabulary), vocabulary, 2), classes)
+    )
 
 
 @pytest.fixture
@@ -27,7 +29,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for part, text in (("train", TRAIN), ("test", TEST)):
             archive.writestr(f"wikitext-2/wiki.{part}.tokens", text)
     found = hashlib.sha256((tmp_path / wikitext2.ARCHIVE).read_bytes()).hexdigest()
-    monkeypatch.setattr(wikitext2, "SET", replace(wikitext2.SET, files={wikitext2.ARCHIVE: (found,)}))
+    monkeypatch.setattr(
+        wikitext2, "SET", replace(wikitext2.SET, files={wikitext2.ARCHIVE: (found,)})
+    )
     return tmp_path
 
 
@@ -44,7 +48,10 @@ def test_frequent_words_have_numbers_of_their_own_and_rare_ones_share_one() -> N
 
 def test_sequences_follow_each_other_and_a_target_is_the_next_word(folder: Path) -> None:
     samples = wikitext2.read(folder, "test", model(3, 5, 5))
-    assert samples.values.tolist() == [[3, 0, 1], [0, 4, 3]]  # a c end, d b a; of seven words one is left as a target
+    assert samples.values.tolist() == [
+        [3, 0, 1],
+        [0, 4, 3],
+    ]  # a c end, d b a; of seven words one is left as a target
     assert samples.targets.tolist() == [[0, 1, 0], [4, 3, 1]]
 
 

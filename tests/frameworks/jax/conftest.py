@@ -10,7 +10,9 @@ import pytest
 def jax() -> Any:
     found = pytest.importorskip("jax", reason="JAX is not installed")
     if find_spec("jax_cuda12_plugin") or find_spec("jax_cuda13_plugin"):
-        found.config.update("jax_platforms", "cuda,cpu")  # a worker has one device; these tests have both
+        found.config.update(
+            "jax_platforms", "cuda,cpu"
+        )  # a worker has one device; these tests have both
     return found
 
 

@@ -17,7 +17,9 @@ from steptime.graph import Net, Work, sgd
 from steptime.graph.weights import initial_weights
 
 CASE = Case(workload="wide", framework="jax", mode="compiled", batch_size=64, threads=1)
-SHORT = Protocol(warmup_steps=10, warmup_seconds=0.1, warmup_most_seconds=0.5, least_steps=1, least_seconds=0.0)
+SHORT = Protocol(
+    warmup_steps=10, warmup_seconds=0.1, warmup_most_seconds=0.5, least_steps=1, least_seconds=0.0
+)
 
 
 def program() -> Any:
@@ -27,7 +29,9 @@ def program() -> Any:
     for _ in range(3):
         x = net.relu(net.dense(x, 200))
     graph = net.graph(net.dense(x, 10))
-    return folder.lower(Work(graph, dict(initial_weights(graph, 0)), synthetic_batch(graph, 64, 0), sgd(1e-3)), CASE)
+    return folder.lower(
+        Work(graph, dict(initial_weights(graph, 0)), synthetic_batch(graph, 64, 0), sgd(1e-3)), CASE
+    )
 
 
 def by_hand_ns(program: Any) -> int:

@@ -12,14 +12,23 @@ from steptime.data.synthetic import synthetic_batch
 from steptime.graph import Net, Work, sgd
 from steptime.graph.weights import initial_weights
 
-CASE = Case(workload="tiny", framework="jax", phase="inference", mode="compiled", precision="fp8", batch_size=4)
+CASE = Case(
+    workload="tiny",
+    framework="jax",
+    phase="inference",
+    mode="compiled",
+    precision="fp8",
+    batch_size=4,
+)
 
 
 @pytest.fixture
 def work() -> Work:
     """The first layer fits the tiles, over positions; the second does not."""
     net = Net("tiny")
-    graph = net.graph(net.dense(net.relu(net.dense(net.embedding(net.tokens(6, 20), 20, 32), 48)), 20))
+    graph = net.graph(
+        net.dense(net.relu(net.dense(net.embedding(net.tokens(6, 20), 20, 32), 48)), 20)
+    )
     return Work(graph, dict(initial_weights(graph, 0)), synthetic_batch(graph, 4, 0), sgd())
 
 
@@ -41,7 +50,9 @@ def test_numbers_fill_the_range_of_the_format() -> None:
     from steptime.frameworks.jax.fp8 import in_fp8
 
     values, scale = in_fp8(np.array([[0.5, -2.0, 0.25]]))
-    assert values.astype(np.float32).tolist() == [[112.0, -448.0, 56.0]] and float(scale) == pytest.approx(2 / 448)
+    assert values.astype(np.float32).tolist() == [[112.0, -448.0, 56.0]] and float(
+        scale
+    ) == pytest.approx(2 / 448)
 
 
 def test_fp8_is_near_fp32_and_not_the_same(work: Work, program: Any) -> None:
@@ -78,9 +89,15 @@ def test_a_network_without_a_layer_that_fits_is_refused(work_of: Any) -> None:
 
 @pytest.mark.parametrize(
     ("setting", "reason"),
-    [({}, "compute capability"), ({"phase": "training"}, "phase=inference"), ({"precision": "int8"}, "quantisation")],
+    [
+        ({}, "compute capability"),
+        ({"phase": "training"}, "phase=inference"),
+        ({"precision": "int8"}, "quantisation"),
+    ],
 )
-def test_low_precisions_are_refused_where_they_are_not(setting: dict[str, str], reason: str) -> None:
+def test_low_precisions_are_refused_where_they_are_not(
+    setting: dict[str, str], reason: str
+) -> None:
     from steptime.frameworks import jax as folder
 
     assert reason in str(folder.unsupported(replace(CASE, **setting)))  # type: ignore[arg-type]

@@ -15,7 +15,9 @@ from steptime.frameworks import jax as folder
 
 
 def reason(**settings: Any) -> str | None:
-    return folder.unsupported(Case(workload="lenet5", framework="jax", **{"mode": "compiled", **settings}))
+    return folder.unsupported(
+        Case(workload="lenet5", framework="jax", **{"mode": "compiled", **settings})
+    )
 
 
 def test_versions_name_the_framework_and_its_surroundings() -> None:
@@ -47,7 +49,9 @@ def test_more_threads_than_cpus_are_refused() -> None:
     assert reason(threads=cpus) is None
 
 
-def test_a_missing_gpu_is_told_with_what_was_found(jax: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_gpu_is_told_with_what_was_found(
+    jax: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def absent(platform: str) -> Any:
         raise RuntimeError(f"Unknown backend {platform}")
 
@@ -56,7 +60,9 @@ def test_a_missing_gpu_is_told_with_what_was_found(jax: Any, monkeypatch: pytest
 
 
 def fake_gpu(monkeypatch: pytest.MonkeyPatch, jax: Any, capability: str) -> None:
-    monkeypatch.setattr(jax, "devices", lambda platform: [SimpleNamespace(compute_capability=capability)])
+    monkeypatch.setattr(
+        jax, "devices", lambda platform: [SimpleNamespace(compute_capability=capability)]
+    )
 
 
 def test_a_gpu_beyond_the_last_is_refused(monkeypatch: pytest.MonkeyPatch, jax: Any) -> None:
@@ -72,7 +78,9 @@ def test_an_old_gpu_has_no_tf32(monkeypatch: pytest.MonkeyPatch, jax: Any) -> No
 
 def test_an_unsupported_case_is_not_lowered(work_of: Any) -> None:
     with pytest.raises(Unsupported, match="fp32"):
-        folder.lower(work_of("residual"), Case(workload="residual", mode="compiled", precision="tf32"))
+        folder.lower(
+            work_of("residual"), Case(workload="residual", mode="compiled", precision="tf32")
+        )
 
 
 def test_a_layout_of_images_is_refused_for_tokens(lower: Any) -> None:

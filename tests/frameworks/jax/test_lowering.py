@@ -8,9 +8,9 @@ import pytest
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
 from steptime.frameworks import numpy as reference
-from steptime.graph import Graph, Net, Work, kinds, sgd
-from steptime.graph.kind import Kind
-from steptime.graph.kinds import AveragePool, MaxPool
+from steptime.graph import Graph, Net, Work, ops, sgd
+from steptime.graph.op import Kind
+from steptime.graph.ops import AveragePool, MaxPool
 from steptime.graph.weights import initial_weights
 
 LAYOUTS = ["nchw", "nhwc"]
@@ -27,13 +27,15 @@ def both(graph: Graph, batch: dict[str, Any], **settings: Any) -> tuple[Any, Any
 
     work = Work(graph, dict(initial_weights(graph, 0)), batch, sgd(0.1))
     case = Case(workload="one", framework="jax", mode="compiled", precision="fp64", **settings)
-    return jax.lower(work, case), reference.lower(work, Case(workload="one", framework="numpy", precision="fp64"))
+    return jax.lower(work, case), reference.lower(
+        work, Case(workload="one", framework="numpy", precision="fp64")
+    )
 
 
 def test_every_kind_has_a_lowering() -> None:
-    from steptime.frameworks.jax.kinds import KINDS
+    from steptime.frameworks.jax.ops import KINDS
 
-    assert set(KINDS) == set(kinds.KINDS) - {"input"}
+    assert set(KINDS) == set(ops.KINDS) - {"input"}
 
 
 def test_a_kind_without_a_lowering_is_named() -> None:
@@ -50,10 +52,14 @@ def test_a_kind_without_a_lowering_is_named() -> None:
 @pytest.mark.parametrize("padding", [((0, 1), (2, 0)), ((2, 2), (2, 2)), ((0, 0), (1, 1))])
 @pytest.mark.parametrize("kind", [AveragePool, MaxPool])
 def test_pools_round_and_pad_as_the_reference_does(kind: Any, padding: Any, layout: str) -> None:
-    image = np.random.default_rng(0).standard_normal((2, 3, 6, 7)) - 5  # a padding of 0 would be the largest
+    image = (
+        np.random.default_rng(0).standard_normal((2, 3, 6, 7)) - 5
+    )  # a padding of 0 would be the largest
     for ceil in (False, True):
         batch = {"input": image, "target": np.zeros((2, 3, 4), np.int64)}
-        program, right = both(one_layer(kind((3, 3), (2, 2), padding, ceil), 3, 6, 7), batch, layout=layout)
+        program, right = both(
+            one_layer(kind((3, 3), (2, 2), padding, ceil), 3, 6, 7), batch, layout=layout
+        )
         np.testing.assert_allclose(program.predict(batch), right.predict(batch), rtol=1e-12)
 
 
@@ -62,7 +68,9 @@ def test_of_equal_cells_the_first_gets_the_gradient(layout: str) -> None:
     net = Net("ties")
     x = net.max_pool(net.relu(net.conv(net.input(1, 6, 6), 2, 1)), 3, stride=2, padding=1)
     graph = net.graph(net.dense(net.flatten(x), 3))
-    image = np.random.default_rng(0).integers(-1, 2, (4, 1, 6, 6)).astype(np.float64)  # three values: ties everywhere
+    image = (
+        np.random.default_rng(0).integers(-1, 2, (4, 1, 6, 6)).astype(np.float64)
+    )  # three values: ties everywhere
     batch = {"input": image, "target": np.array([0, 1, 2, 0])}
     program, right = both(graph, batch, layout=layout)
     _, found = program.gradients(batch)
@@ -79,7 +87,9 @@ def test_normalisation_is_exact_far_from_zero() -> None:
     np.testing.assert_allclose(program.gradients(batch)[0], right.gradients(batch)[0], rtol=1e-6)
 
 
-def test_moments_are_the_same_in_one_pass_and_in_two(jax: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moments_are_the_same_in_one_pass_and_in_two(
+    jax: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A GPU takes the one, the CPU the other; both are computed here."""
     net = Net("far")
     graph = net.graph(net.dense(net.flatten(net.batch_norm(net.conv(net.input(1, 4, 4), 2, 1))), 3))
@@ -95,7 +105,9 @@ def test_moments_are_the_same_in_one_pass_and_in_two(jax: Any, monkeypatch: pyte
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", ["residual", "pooled", "joined"])
-def test_gradients_equal_the_references_in_every_layout(work_of: Any, name: str, layout: str) -> None:
+def test_gradients_equal_the_references_in_every_layout(
+    work_of: Any, name: str, layout: str
+) -> None:
     work = work_of(name)
     program, right = both(work.graph, work.batch, layout=layout)
     loss, found = program.gradients(work.batch)

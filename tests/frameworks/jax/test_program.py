@@ -10,7 +10,9 @@ from steptime.graph import adam, momentum
 
 def assert_equal_weights(first: Any, second: Any, tolerance: float = 1e-5) -> None:
     for name, array in first.weights().items():
-        np.testing.assert_allclose(second.weights()[name], array, rtol=tolerance, atol=tolerance, err_msg=name)
+        np.testing.assert_allclose(
+            second.weights()[name], array, rtol=tolerance, atol=tolerance, err_msg=name
+        )
 
 
 @pytest.mark.parametrize("name", ["residual", "pooled"])
@@ -26,9 +28,13 @@ def test_both_layouts_compute_the_same(lower: Any, work_of: Any, name: str) -> N
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 @pytest.mark.parametrize("name", ["residual", "sequence"])
-def test_training_is_mixed_and_inference_is_cast(lower: Any, jax: Any, name: str, precision: str) -> None:
+def test_training_is_mixed_and_inference_is_cast(
+    lower: Any, jax: Any, name: str, precision: str
+) -> None:
     low = {"bf16": "bfloat16", "fp16": "float16"}[precision]
-    training, inference = (lower(name, precision=precision, phase=phase) for phase in ("training", "inference"))
+    training, inference = (
+        lower(name, precision=precision, phase=phase) for phase in ("training", "inference")
+    )
     assert training.step().dtype == "float32"  # the loss
     assert {leaf.dtype.name for leaf in jax.tree.leaves(training.state.weights)} == {"float32"}
     assert training.facts()["computed_dtype"] == low
@@ -41,7 +47,11 @@ def test_training_is_mixed_and_inference_is_cast(lower: Any, jax: Any, name: str
 def test_products_are_computed_in_the_lower_precision(lower: Any, jax: Any, precision: str) -> None:
     program = lower("residual", precision=precision)
     text = program.run.lower(program.state, *program.resident).as_text()
-    products = [line for line in text.splitlines() if "stablehlo.dot_general" in line or "convolution(" in line]
+    products = [
+        line
+        for line in text.splitlines()
+        if "stablehlo.dot_general" in line or "convolution(" in line
+    ]
     assert products and not [line for line in products if "f32" in line]
 
 
@@ -62,13 +72,20 @@ def test_a_batch_in_host_memory_is_copied_in_every_step(lower: Any) -> None:
 
 
 @pytest.mark.parametrize("data", ["device", "host"])
-def test_a_batch_that_is_fed_is_the_next_steps_and_compiles_nothing(lower: Any, work_of: Any, data: str) -> None:
-    program, batch = lower("joined", phase="inference", data=data, layout="nhwc"), work_of("joined").batch
+def test_a_batch_that_is_fed_is_the_next_steps_and_compiles_nothing(
+    lower: Any, work_of: Any, data: str
+) -> None:
+    program, batch = (
+        lower("joined", phase="inference", data=data, layout="nhwc"),
+        work_of("joined").batch,
+    )
     program.step()
     program.feed({**batch, "input": 2 * batch["input"]})
     output = np.array(program.step())
     assert program.compilations() == 1
-    np.testing.assert_allclose(output, program.predict({**batch, "input": 2 * batch["input"]}), rtol=1e-6)
+    np.testing.assert_allclose(
+        output, program.predict({**batch, "input": 2 * batch["input"]}), rtol=1e-6
+    )
 
 
 def test_a_resident_batch_is_the_programs_own(lower: Any, work_of: Any) -> None:
@@ -86,7 +103,9 @@ def test_forward_has_trainings_loss_and_moves_only_statistics(lower: Any) -> Non
     training, forward = lower("residual"), lower("residual", phase="forward")
     before = forward.weights()
     assert forward.step().item() == pytest.approx(training.step().item(), rel=1e-6)
-    moved = {name for name, array in forward.weights().items() if not np.array_equal(array, before[name])}
+    moved = {
+        name for name, array in forward.weights().items() if not np.array_equal(array, before[name])
+    }
     assert moved == {name for name in before if "running" in name}
 
 
@@ -112,9 +131,9 @@ def test_the_seed_decides_what_is_dropped(lower: Any) -> None:
 
 
 def test_dropout_keeps_the_mean(jax: Any) -> None:
-    from steptime.frameworks.jax.kinds.simple import dropout
+    from steptime.frameworks.jax.context import Walk
     from steptime.frameworks.jax.layout import Layout
-    from steptime.frameworks.jax.walk import Walk
+    from steptime.frameworks.jax.ops.simple import dropout
     from steptime.graph import Net
 
     net = Net("drop")
@@ -138,7 +157,11 @@ def test_an_lstm_is_the_plain_formula(lower: Any, work_of: Any) -> None:
     h = c = np.zeros((4, 3))
     outputs = []
     for time in range(5):
-        gates = x[:, time] @ w["lstm1.weight_input"].T + h @ w["lstm1.weight_hidden"].T + w["lstm1.bias"]
+        gates = (
+            x[:, time] @ w["lstm1.weight_input"].T
+            + h @ w["lstm1.weight_hidden"].T
+            + w["lstm1.bias"]
+        )
         i, f, g, o = np.split(gates, 4, axis=1)
         c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
         h = np.tanh(c) / (1 + np.exp(-o))

@@ -30,7 +30,9 @@ def test_one_number_that_is_not_finite_spoils_all(scaling: Any) -> None:
 def test_an_overflowing_step_moves_no_weight_and_halves_the_scale(lower: Any) -> None:
     program = lower("residual", precision="fp16")
     before = program.weights()
-    program.state = program.state._replace(scaling=program.state.scaling._replace(scale=np.float32(2.0**40)))
+    program.state = program.state._replace(
+        scaling=program.state.scaling._replace(scale=np.float32(2.0**40))
+    )
     program.step()
     assert program.state.scaling.scale == 2.0**39
     for name, array in program.weights().items():

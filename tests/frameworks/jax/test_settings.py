@@ -31,7 +31,9 @@ print(facts["threads"], facts["pool_threads"])
 
 
 def test_threads_are_what_the_case_says() -> None:
-    done = subprocess.run([sys.executable, "-c", PINNED], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PINNED], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == ["1", "1"]
 
 
@@ -48,7 +50,9 @@ def test_64_bit_numbers_are_on_only_where_they_are_asked_for(settings: Any, jax:
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp64"])
-def test_products_are_exact_unless_something_else_is_asked_for(settings: Any, jax: Any, precision: str) -> None:
+def test_products_are_exact_unless_something_else_is_asked_for(
+    settings: Any, jax: Any, precision: str
+) -> None:
     settings.apply(case(precision=precision))
     assert jax.config.jax_default_matmul_precision == "highest"
 

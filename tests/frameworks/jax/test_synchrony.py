@@ -14,7 +14,13 @@ LOW, HIGH = 0.8, 1.25  # a step that was only launched lies below 0.5
 
 def ratio(turns: int, *words: str) -> float:
     """Engine's time of a step over that of the same step with explicit synchronisation."""
-    script = [sys.executable, str(Path(__file__).parent / "in_turns.py"), str(LOW), str(HIGH), str(turns)]
+    script = [
+        sys.executable,
+        str(Path(__file__).parent / "in_turns.py"),
+        str(LOW),
+        str(HIGH),
+        str(turns),
+    ]
     done = subprocess.run([*script, *words], capture_output=True, text=True, check=True)
     engine, by_hand = map(int, done.stdout.split())
     return engine / by_hand

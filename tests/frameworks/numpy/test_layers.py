@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from steptime.frameworks.numpy.context import Walk
 from steptime.frameworks.numpy.layers import LAYERS
 from steptime.frameworks.numpy.reference import backward, forward, loss
-from steptime.frameworks.numpy.walk import Walk
 from steptime.graph import Net, Tensor
-from steptime.graph.kinds import KINDS
+from steptime.graph.ops import KINDS
 
 Write = Callable[[Net], Tensor]
 
@@ -45,9 +45,13 @@ def tied(net: Net) -> Tensor:
 
 NETWORKS: dict[str, Write] = {
     "dense": lambda net: net.dense(net.dense(net.input(4, 3), 5), 2, bias=False),
-    "conv": lambda net: end(net, net.conv(image(net), 4, (3, 2), stride=2, padding="same", dilation=2, groups=2)),
+    "conv": lambda net: end(
+        net, net.conv(image(net), 4, (3, 2), stride=2, padding="same", dilation=2, groups=2)
+    ),
     "max_pool": lambda net: end(net, net.max_pool(image(net), 3, stride=2, padding=1, ceil=True)),
-    "average_pool": lambda net: end(net, net.average_pool(image(net), (3, 2), stride=2, padding=1, ceil=True)),
+    "average_pool": lambda net: end(
+        net, net.average_pool(image(net), (3, 2), stride=2, padding=1, ceil=True)
+    ),
     "global_average_pool": lambda net: net.dense(net.global_average_pool(image(net)), 3),
     "batch_norm": lambda net: end(net, net.batch_norm(image(net))),
     "relu": lambda net: net.dense(net.relu(net.dense(net.input(4), 6)), 3),
@@ -57,17 +61,23 @@ NETWORKS: dict[str, Write] = {
     "add": lambda net: net.dense(net.add(x := net.dense(net.input(4), 6), net.tanh(x)), 3),
     "flatten": lambda net: end(net, image(net)),
     "embedding": lambda net: net.dense(net.embedding(net.tokens(6, 4), 4, 3), 5),
-    "lstm": lambda net: net.dense(net.lstm(net.lstm(net.embedding(net.tokens(4, 6), 6, 3), 2), 3), 5),
+    "lstm": lambda net: net.dense(
+        net.lstm(net.lstm(net.embedding(net.tokens(4, 6), 6, 3), 2), 3), 5
+    ),
     "gru": lambda net: net.dense(net.gru(net.gru(sequence(net), 2), 3), 4),
     "rnn": lambda net: net.dense(net.rnn(net.rnn(sequence(net), 2), 3), 4),
-    "rnn, relu": lambda net: net.dense(net.rnn(net.rnn(sequence(net), 5, relu=True), 6, relu=True), 4),
+    "rnn, relu": lambda net: net.dense(
+        net.rnn(net.rnn(sequence(net), 5, relu=True), 6, relu=True), 4
+    ),
     "gelu": lambda net: net.dense(net.gelu(net.dense(net.input(4), 6)), 3),
     "gelu, tanh": lambda net: net.dense(net.gelu(net.dense(net.input(4), 6), tanh=True), 3),
     "layer_norm": lambda net: net.dense(net.layer_norm(sequence(net), epsilon=0.01), 3),
     "lrn": lambda net: end(net, net.lrn(image(net), 3, alpha=2.0, beta=0.6, k=1.5)),
     "pad_channels": lambda net: end(net, net.pad_channels(image(net), 1, 2)),
     "scale": lambda net: net.dense(net.scale(net.dense(net.input(4), 6), -1.5), 3),
-    "concat": lambda net: end(net, net.concat(x := net.conv(net.input(1, 3, 3), 2, 2), net.tanh(x), x, axis=1)),
+    "concat": lambda net: end(
+        net, net.concat(x := net.conv(net.input(1, 3, 3), 2, 2), net.tanh(x), x, axis=1)
+    ),
     "slice": lambda net: net.dense(net.slice(net.dense(net.input(2, 4), 6), 1, 4), 3),
     "positions": lambda net: net.dense(net.positions(sequence(net)), 3),
     "positions, fixed": lambda net: net.dense(net.positions(sequence(net), learned=False), 3),
@@ -101,7 +111,9 @@ def test_gradients_equal_finite_differences(kind: str, lower: Callable[..., Any]
     graph, weights, batch = program.graph, program.weights(), program.batch
 
     def walked() -> tuple[float, dict[str, Any]]:
-        walk = Walk(training=True, random=np.random.default_rng(0))  # dropout draws the same every time
+        walk = Walk(
+            training=True, random=np.random.default_rng(0)
+        )  # dropout draws the same every time
         output, backs = forward(graph, weights, batch["input"], walk)
         value, slope = loss(output, batch["target"])
         return value, backward(graph, backs, slope)
@@ -114,18 +126,24 @@ def test_gradients_equal_finite_differences(kind: str, lower: Callable[..., Any]
 
 
 def test_a_convolution_is_a_sum_over_its_window(lower: Callable[..., Any]) -> None:
-    program = lower(lambda net: net.conv(net.input(2, 5, 6), 4, (2, 3), stride=(2, 1), padding=1, groups=2))
+    program = lower(
+        lambda net: net.conv(net.input(2, 5, 6), 4, (2, 3), stride=(2, 1), padding=1, groups=2)
+    )
     x = np.pad(program.batch["input"], ((0, 0), (0, 0), (1, 1), (1, 1)))
     weights = program.weights()
     expected = np.zeros((3, *program.graph[program.graph.output].shape))
     for n, f, i, j in np.ndindex(*expected.shape):
         window = x[n, f // 2 : f // 2 + 1, 2 * i : 2 * i + 2, j : j + 3]
-        expected[n, f, i, j] = (window * weights["conv1.weight"][f]).sum() + weights["conv1.bias"][f]
+        expected[n, f, i, j] = (window * weights["conv1.weight"][f]).sum() + weights["conv1.bias"][
+            f
+        ]
     np.testing.assert_allclose(program.predict(program.batch), expected, atol=1e-12)
 
 
 def test_an_average_counts_only_cells_of_the_image(lower: Callable[..., Any]) -> None:
-    program = lower(lambda net: net.average_pool(net.input(1, 3, 3), 2, padding=1, ceil=True), batch_size=1)
+    program = lower(
+        lambda net: net.average_pool(net.input(1, 3, 3), 2, padding=1, ceil=True), batch_size=1
+    )
     x = np.arange(9.0).reshape(1, 1, 3, 3)
     expected = [[0.0, 1.5], [4.5, 6.0]]
     assert program.predict({"input": x})[0, 0].tolist() == expected
@@ -139,7 +157,9 @@ def test_the_padding_never_wins_a_maximum(lower: Callable[..., Any]) -> None:
 
 def test_the_first_of_equals_gets_the_gradient(lower: Callable[..., Any]) -> None:
     graph = lower(lambda net: net.max_pool(net.input(1, 2, 2), 2), batch_size=1).graph
-    _, back = LAYERS["max_pool"](graph["max_pool1"], {}, Walk(training=True), np.zeros((1, 1, 2, 2)))
+    _, back = LAYERS["max_pool"](
+        graph["max_pool1"], {}, Walk(training=True), np.zeros((1, 1, 2, 2))
+    )
     assert back(np.ones((1, 1, 1, 1)))[0][0].tolist() == [[[[1.0, 0.0], [0.0, 0.0]]]]
 
 
@@ -153,7 +173,9 @@ def test_dropout_keeps_the_mean(lower: Callable[..., Any]) -> None:
 
 def test_normalised_values_have_no_mean_and_unit_variance(lower: Callable[..., Any]) -> None:
     program = lower(lambda net: net.batch_norm(net.input(2, 5, 5), epsilon=0.0))
-    y, _ = forward(program.graph, program.weights(), 3 + 2 * program.batch["input"], Walk(training=True))
+    y, _ = forward(
+        program.graph, program.weights(), 3 + 2 * program.batch["input"], Walk(training=True)
+    )
     np.testing.assert_allclose(y.mean(axis=(0, 2, 3)), 0, atol=1e-12)
     np.testing.assert_allclose(y.var(axis=(0, 2, 3)), 1, atol=1e-12)
 
@@ -163,7 +185,11 @@ def test_an_lstm_follows_its_formulas(lower: Callable[..., Any]) -> None:
     weights, x = program.weights(), program.batch["input"][0]
     h, c = np.zeros(4), np.zeros(4)
     for token in x:
-        gates = weights["lstm1.weight_input"] @ token + weights["lstm1.weight_hidden"] @ h + weights["lstm1.bias"]
+        gates = (
+            weights["lstm1.weight_input"] @ token
+            + weights["lstm1.weight_hidden"] @ h
+            + weights["lstm1.bias"]
+        )
         i, f, g, o = gates.reshape(4, 4)
         c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
         h = np.tanh(c) / (1 + np.exp(-o))
@@ -187,14 +213,20 @@ def test_a_plain_recurrent_layer_follows_its_formula(lower: Callable[..., Any], 
     program = lower(lambda net: net.rnn(net.input(3, 2), 4, relu=relu), batch_size=1)
     weights, h = program.weights(), np.zeros(4)
     for token in program.batch["input"][0]:
-        inner = weights["rnn1.weight_input"] @ token + weights["rnn1.weight_hidden"] @ h + weights["rnn1.bias"]
+        inner = (
+            weights["rnn1.weight_input"] @ token
+            + weights["rnn1.weight_hidden"] @ h
+            + weights["rnn1.bias"]
+        )
         h = np.maximum(inner, 0) if relu else np.tanh(inner)
     np.testing.assert_allclose(program.predict(program.batch)[0, -1], h, atol=1e-12)
 
 
 def test_attention_follows_its_formula(lower: Callable[..., Any]) -> None:
     program = lower(
-        lambda net: net.attention(x := net.input(4, 6), net.scale(x, 2.0), net.tanh(x), heads=2, causal=True)
+        lambda net: net.attention(
+            x := net.input(4, 6), net.scale(x, 2.0), net.tanh(x), heads=2, causal=True
+        )
     )
     x, y = program.batch["input"], program.predict(program.batch)
     for n, t, head in np.ndindex(3, 4, 2):
@@ -204,8 +236,12 @@ def test_attention_follows_its_formula(lower: Callable[..., Any]) -> None:
         np.testing.assert_allclose(y[n, t, 3 * head : 3 * head + 3], right, atol=1e-12)
 
 
-def test_the_two_gelus_differ_and_the_exact_one_is_the_normal_distribution(lower: Callable[..., Any]) -> None:
-    exact, nearly = (lower(lambda net, tanh=tanh: net.gelu(net.input(3), tanh=tanh)) for tanh in (False, True))
+def test_the_two_gelus_differ_and_the_exact_one_is_the_normal_distribution(
+    lower: Callable[..., Any],
+) -> None:
+    exact, nearly = (
+        lower(lambda net, tanh=tanh: net.gelu(net.input(3), tanh=tanh)) for tanh in (False, True)
+    )
     x = np.array([[-1.0, 0.0, 2.0]])
     expected = [-0.15865525393145707, 0.0, 1.9544997361036416]
     np.testing.assert_allclose(exact.predict({"input": x})[0], expected, atol=1e-12)
@@ -213,13 +249,21 @@ def test_the_two_gelus_differ_and_the_exact_one_is_the_normal_distribution(lower
 
 
 def test_local_normalisation_divides_by_its_neighbours(lower: Callable[..., Any]) -> None:
-    program = lower(lambda net: net.lrn(net.input(4, 1, 1), 3, alpha=0.3, beta=0.5, k=2.0), batch_size=1)
+    program = lower(
+        lambda net: net.lrn(net.input(4, 1, 1), 3, alpha=0.3, beta=0.5, k=2.0), batch_size=1
+    )
     x = np.array([1.0, 2.0, 3.0, 4.0]).reshape(1, 4, 1, 1)
-    sums = np.array([1 + 4, 1 + 4 + 9, 4 + 9 + 16, 9 + 16])  # of 3 channels, those outside count as 0
-    np.testing.assert_allclose(program.predict({"input": x}).flat, x.flat / np.sqrt(2 + 0.3 / 3 * sums))
+    sums = np.array(
+        [1 + 4, 1 + 4 + 9, 4 + 9 + 16, 9 + 16]
+    )  # of 3 channels, those outside count as 0
+    np.testing.assert_allclose(
+        program.predict({"input": x}).flat, x.flat / np.sqrt(2 + 0.3 / 3 * sums)
+    )
 
 
 def test_fixed_places_are_sines_and_cosines_in_turn(lower: Callable[..., Any]) -> None:
-    weight = lower(lambda net: net.positions(net.input(5, 4), learned=False)).weights()["positions1.weight"]
+    weight = lower(lambda net: net.positions(net.input(5, 4), learned=False)).weights()[
+        "positions1.weight"
+    ]
     right = [[math.sin(t), math.cos(t), math.sin(t / 100), math.cos(t / 100)] for t in range(5)]
     np.testing.assert_allclose(weight, right, atol=1e-7)

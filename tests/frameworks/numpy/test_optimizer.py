@@ -27,7 +27,9 @@ def test_plain_descent() -> None:
 
 
 def test_momentum_remembers_the_slope_before() -> None:
-    assert moved(momentum(0.1, 0.5), [2.0, -1.0]) == pytest.approx(1 - 0.1 * 2 - 0.1 * (0.5 * 2 - 1))
+    assert moved(momentum(0.1, 0.5), [2.0, -1.0]) == pytest.approx(
+        1 - 0.1 * 2 - 0.1 * (0.5 * 2 - 1)
+    )
 
 
 def test_the_first_step_of_adam_is_its_rate() -> None:
@@ -35,7 +37,10 @@ def test_the_first_step_of_adam_is_its_rate() -> None:
 
 
 def test_adam_divides_by_the_root_of_the_mean_square() -> None:
-    first, second = (0.9 * 0.1 * 2 + 0.1 * 4) / (1 - 0.9**2), (0.999 * 0.001 * 4 + 0.001 * 16) / (1 - 0.999**2)
+    first, second = (
+        (0.9 * 0.1 * 2 + 0.1 * 4) / (1 - 0.9**2),
+        (0.999 * 0.001 * 4 + 0.001 * 16) / (1 - 0.999**2),
+    )
     expected = 1 - 0.01 * 2 / (2 + 1e-8) - 0.01 * first / (second**0.5 + 1e-8)
     assert moved(adam(0.01), [2.0, 4.0]) == pytest.approx(expected)
 

@@ -43,16 +43,22 @@ def test_a_forward_step_gives_the_loss_and_moves_only_statistics(lower: Callable
     program = lower(normal, phase="forward")
     before = program.weights()
     assert program.step() > 0
-    moved = {name for name, array in program.weights().items() if not np.array_equal(array, before[name])}
+    moved = {
+        name for name, array in program.weights().items() if not np.array_equal(array, before[name])
+    }
     assert moved == {"batch_norm1.running_mean", "batch_norm1.running_variance"}
 
 
 def test_moving_statistics_follow_the_batch(lower: Callable[..., Any]) -> None:
-    program = lower(lambda net: net.dense(net.batch_norm(net.input(4)), 3), phase="forward", batch_size=5)
+    program = lower(
+        lambda net: net.dense(net.batch_norm(net.input(4)), 3), phase="forward", batch_size=5
+    )
     program.step()
     x, weights = program.batch["input"], program.weights()
     np.testing.assert_allclose(weights["batch_norm1.running_mean"], 0.1 * x.mean(axis=0))
-    np.testing.assert_allclose(weights["batch_norm1.running_variance"], 0.9 + 0.1 * x.var(axis=0, ddof=1))
+    np.testing.assert_allclose(
+        weights["batch_norm1.running_variance"], 0.9 + 0.1 * x.var(axis=0, ddof=1)
+    )
 
 
 def test_asking_for_gradients_changes_no_weight(lower: Callable[..., Any]) -> None:
@@ -63,7 +69,9 @@ def test_asking_for_gradients_changes_no_weight(lower: Callable[..., Any]) -> No
     assert all(np.array_equal(array, before[name]) for name, array in program.weights().items())
 
 
-def test_dropout_is_drawn_anew_in_every_step_and_again_from_the_seed(lower: Callable[..., Any]) -> None:
+def test_dropout_is_drawn_anew_in_every_step_and_again_from_the_seed(
+    lower: Callable[..., Any],
+) -> None:
     one, other = lower(normal, phase="forward"), lower(normal, phase="forward")
     losses = [one.step(), one.step()]
     assert losses[0] != losses[1]

@@ -22,7 +22,9 @@ def test_the_nearest_numbers_are_those_that_every_machine_takes() -> None:
     assert (Rounding("fp16", [0], nearest=True)(values) == values.astype(np.float16)).all()
 
 
-def test_in_fp32_there_is_nothing_to_take_the_nearest_of_because_its_errors_are_those_of_sums() -> None:
+def test_in_fp32_there_is_nothing_to_take_the_nearest_of_because_its_errors_are_those_of_sums() -> (
+    None
+):
     values = np.ones(1000)
     assert (Rounding("fp32", [0], nearest=True)(values) == Rounding("fp32", [0])(values)).all()
 
@@ -57,7 +59,9 @@ def test_a_weight_s_gradient_errs_with_the_length_of_its_sum(rows: int, roundoff
     net = Net("one")
     layer = net.graph(net.dense(net.input(1), 4))["dense1"]
     right = np.ones((4, 20_000))
-    compute = Rounding("fp32", [0]).around(lambda layer, weights, walk, x: (x, lambda slope: ([], {"weight": right})))
+    compute = Rounding("fp32", [0]).around(
+        lambda layer, weights, walk, x: (x, lambda slope: ([], {"weight": right}))
+    )
     _, back = compute(layer, {}, None, np.ones(1))
     errors = np.abs(back(np.ones((rows, 4)))[1]["weight"] - 1)
     assert 0.9 * roundoffs < errors.max() / UNITS["fp32"] <= 1.001 * roundoffs

@@ -22,7 +22,9 @@ def test_versions_name_the_framework_and_its_surroundings() -> None:
 
 
 @pytest.mark.parametrize("package", ["onnxruntime", "onnx"])
-def test_without_a_package_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+def test_without_a_package_the_error_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(NotInstalled, match="pip install"):
         framework.versions()
@@ -52,10 +54,14 @@ def test_what_it_can_not_do_is_a_reason_with_a_way_out(setting: dict[str, str], 
 def test_a_missing_gpu_is_told_with_what_was_found(onnxruntime: Any) -> None:
     if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
         pytest.skip("this machine has the CUDA provider")
-    assert "only" in str(reason(device="cuda:0")) and "CPUExecutionProvider" in str(reason(device="cuda:0"))
+    assert "only" in str(reason(device="cuda:0")) and "CPUExecutionProvider" in str(
+        reason(device="cuda:0")
+    )
 
 
-def test_the_cuda_provider_has_its_own_precisions(monkeypatch: pytest.MonkeyPatch, onnxruntime: Any) -> None:
+def test_the_cuda_provider_has_its_own_precisions(
+    monkeypatch: pytest.MonkeyPatch, onnxruntime: Any
+) -> None:
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
     monkeypatch.setattr(framework, "_cuda_devices", lambda: 1)
     assert reason(device="cuda:0", precision="tf32") is None
@@ -70,6 +76,8 @@ def test_an_unsupported_case_is_not_lowered(lower: Any) -> None:
 
 def test_only_its_own_lack_of_memory_is_one(onnxruntime: Any) -> None:
     failed = onnxruntime.capi.onnxruntime_pybind11_state.RuntimeException
-    assert framework.is_out_of_memory(failed("bfc_arena: Failed to allocate memory for requested buffer"))
+    assert framework.is_out_of_memory(
+        failed("bfc_arena: Failed to allocate memory for requested buffer")
+    )
     assert not framework.is_out_of_memory(failed("shapes do not match"))
     assert not framework.is_out_of_memory(ValueError("Failed to allocate memory"))

@@ -39,6 +39,8 @@ def test_activations_written_in_small_steps_are_run_as_one_kernel(lower: Any) ->
     assert not operators & {"Erf", "Tanh", "Pow"}
 
 
-@pytest.mark.parametrize(("policy", "spins"), [("default", False), ("passive", False), ("active", True)])
+@pytest.mark.parametrize(
+    ("policy", "spins"), [("default", False), ("passive", False), ("active", True)]
+)
 def test_threads_spin_only_where_the_case_asks_for_it(lower: Any, policy: str, spins: bool) -> None:
     assert lower("images", wait_policy=policy).facts()["spinning"] is spins

@@ -32,7 +32,9 @@ def test_versions_name_the_framework_and_its_surroundings() -> None:
 
 
 @pytest.mark.parametrize("package", ["openvino", "onnx"])
-def test_without_a_package_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+def test_without_a_package_the_error_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(NotInstalled, match="pip install"):
         framework.versions()
@@ -65,7 +67,8 @@ def test_a_precision_that_the_cpu_lacks_is_refused(openvino: Any, precision: str
 
 
 @pytest.mark.parametrize(
-    ("kernel", "padding", "dilation", "refused"), [(1, 1, 1, True), (3, 3, 1, True), (3, 3, 2, False), (1, 0, 1, False)]
+    ("kernel", "padding", "dilation", "refused"),
+    [(1, 1, 1, True), (3, 3, 1, True), (3, 3, 2, False), (1, 0, 1, False)],
 )
 def test_a_window_that_can_lie_in_its_padding_is_refused(
     kernel: int, padding: int, dilation: int, refused: bool
@@ -86,7 +89,9 @@ loaded = [name for name, module in sys.modules.items() if name.startswith("openv
 print(loaded, threading.active_count())
 """
     environment = {"HOME": str(tmp_path), "PATH": "", "PYTHONPATH": ":".join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
     assert done.stdout.split("\n")[0] == "[] 1"
     assert list(tmp_path.iterdir()) == []
 

@@ -26,7 +26,9 @@ def residual(net: Net) -> Tensor:
 
 def branches(net: Net) -> Tensor:
     x = net.lrn(net.conv(net.input(3, 8, 8), 6, 3), 3, alpha=2.0)
-    x = net.concat(net.relu(net.conv(x, 4, 1)), net.pad_channels(net.average_pool(x, 1), 2, 1), net.relu(x))
+    x = net.concat(
+        net.relu(net.conv(x, 4, 1)), net.pad_channels(net.average_pool(x, 1), 2, 1), net.relu(x)
+    )
     return net.dense(net.slice(net.flatten(x), 5, 600), 5)
 
 

@@ -27,9 +27,13 @@ def trained(lower: Any, name: str, optimizer: Optimizer, **settings: Any) -> dic
     return dict(program.weights())
 
 
-@pytest.mark.parametrize("optimizer", [sgd(0.1), momentum(0.1), adam(0.01)], ids=lambda optimizer: optimizer.kind)
+@pytest.mark.parametrize(
+    "optimizer", [sgd(0.1), momentum(0.1), adam(0.01)], ids=lambda optimizer: optimizer.kind
+)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_replayed_step_trains_like_an_eager_one(lower: Any, name: str, optimizer: Optimizer) -> None:
+def test_a_replayed_step_trains_like_an_eager_one(
+    lower: Any, name: str, optimizer: Optimizer
+) -> None:
     eager = trained(lower, name, optimizer)
     replayed = trained(lower, name, optimizer, mode="cudagraph")
     for key, array in eager.items():
@@ -38,7 +42,10 @@ def test_a_replayed_step_trains_like_an_eager_one(lower: Any, name: str, optimiz
 
 @pytest.mark.parametrize("phase", ["inference", "forward"])
 def test_a_replayed_step_gives_what_an_eager_one_gives(lower: Any, phase: str) -> None:
-    eager, replayed = (lower("residual", device="cuda:0", phase=phase, mode=mode) for mode in ("eager", "cudagraph"))
+    eager, replayed = (
+        lower("residual", device="cuda:0", phase=phase, mode=mode)
+        for mode in ("eager", "cudagraph")
+    )
     np.testing.assert_allclose(replayed.step().cpu(), eager.step().cpu(), rtol=1e-3, atol=1e-5)
 
 
@@ -109,7 +116,7 @@ def test_memory_is_accounted(lower: Any) -> None:
 
 
 def test_roofs_of_a_gpu_are_in_order() -> None:
-    from steptime.frameworks.pytorch.roofs import measure_roofs
+    from steptime.frameworks.pytorch.peaks import measure_roofs
 
     found = measure_roofs("cuda:0", 14)
     assert found["bf16"]["flops_per_second"] > found["fp32"]["flops_per_second"]

@@ -12,12 +12,17 @@ from steptime.core.case import Case
 from steptime.core.errors import SteptimeError, Unsupported
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
-from steptime.executors.local import Executor
 from steptime.frameworks import pytorch
+from steptime.run.local import Executor
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
 
-SHARED: dict[str, Any] = {"workload": "mnist-mlp", "exchange": "allreduce", "devices": 2, "threads": 1}
+SHARED: dict[str, Any] = {
+    "workload": "mnist-mlp",
+    "exchange": "allreduce",
+    "devices": 2,
+    "threads": 1,
+}
 
 
 def lower(**changes: Any) -> Any:
@@ -33,10 +38,18 @@ def test_two_ranks_measure_a_step_and_its_exchange(tmp_path: Path, short: Protoc
     attempt = Executor().run(job, store)
     assert attempt.measurement is not None, attempt.failure
     told, facts = attempt.findings["exchange"], attempt.measurement.facts
-    assert (told["backend"], told["ranks"], told["bytes"]) == ("gloo", 2, 4 * attempt.network["trainable_parameters"])
+    assert (told["backend"], told["ranks"], told["bytes"]) == (
+        "gloo",
+        2,
+        4 * attempt.network["trainable_parameters"],
+    )
     assert facts["kernels"]["c10d::allreduce_"] >= 1 and facts["exchange_backend"] == "gloo"
     assert [rank.threads for rank in attempt.measurement.ranks] == [1, 1]
-    assert told["tiny"]["bytes"] == 4 and told["latency_seconds"]["value"] > 0 and len(told["rank_seconds"]) == 2
+    assert (
+        told["tiny"]["bytes"] == 4
+        and told["latency_seconds"]["value"] > 0
+        and len(told["rank_seconds"]) == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,7 +66,9 @@ def test_what_ranks_can_not_do_is_said(changes: dict[str, Any], reason: str | No
     assert found is None if reason is None else reason in str(found)
 
 
-@pytest.mark.parametrize("changes", [{"exchange": "independent"}, {"phase": "forward"}, {"phase": "inference"}])
+@pytest.mark.parametrize(
+    "changes", [{"exchange": "independent"}, {"phase": "forward"}, {"phase": "inference"}]
+)
 def test_ranks_that_share_no_gradients_need_no_partner(changes: dict[str, Any]) -> None:
     program = lower(**changes)
     assert program.called is program.module and "exchange_backend" not in program.facts()

@@ -19,7 +19,9 @@ CASE = Case(workload="tiny", phase="inference", precision="fp8", batch_size=4)
 def work() -> Work:
     """The first layer fits the tiles, over positions; the second does not."""
     net = Net("tiny")
-    graph = net.graph(net.dense(net.relu(net.dense(net.embedding(net.tokens(6, 20), 20, 32), 48)), 20))
+    graph = net.graph(
+        net.dense(net.relu(net.dense(net.embedding(net.tokens(6, 20), 20, 32), 48)), 20)
+    )
     return Work(graph, dict(initial_weights(graph, 0)), synthetic_batch(graph, 4, 0), sgd())
 
 
@@ -40,7 +42,9 @@ def test_numbers_fill_the_range_of_the_format(torch: Any) -> None:
     from steptime.frameworks.pytorch.fp8 import in_fp8
 
     values, scale = in_fp8(torch.tensor([[0.5, -2.0, 0.25]]))
-    assert values.float().tolist() == [[112.0, -448.0, 56.0]] and scale.item() == pytest.approx(2 / 448)
+    assert values.float().tolist() == [[112.0, -448.0, 56.0]] and scale.item() == pytest.approx(
+        2 / 448
+    )
 
 
 def test_a_tensor_of_zeros_stays_one(torch: Any) -> None:

@@ -13,14 +13,20 @@ from steptime.core.case import Case
 from steptime.core.errors import NotInstalled
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
-from steptime.executors.local import Executor
 from steptime.frameworks import pytorch
+from steptime.run.local import Executor
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
 
-SHARED: dict[str, Any] = {"workload": "mnist-mlp", "exchange": "horovod", "devices": 2, "threads": 1}
+SHARED: dict[str, Any] = {
+    "workload": "mnist-mlp",
+    "exchange": "horovod",
+    "devices": 2,
+    "threads": 1,
+}
 needs_horovod = pytest.mark.skipif(
-    find_spec("horovod") is None, reason="Horovod is not installed; `make horovod` builds it in some ten minutes"
+    find_spec("horovod") is None,
+    reason="Horovod is not installed; `make horovod` builds it in some ten minutes",
 )
 
 
@@ -28,7 +34,9 @@ needs_horovod = pytest.mark.skipif(
 @pytest.mark.live
 @pytest.mark.usefixtures("no_orphans")
 @pytest.mark.parametrize("mode", ["eager", "compiled"])
-def test_two_ranks_measure_a_step_and_its_exchange(mode: str, tmp_path: Path, short: Protocol) -> None:
+def test_two_ranks_measure_a_step_and_its_exchange(
+    mode: str, tmp_path: Path, short: Protocol
+) -> None:
     case = Case(**SHARED, mode=mode)
     job = Job(id=uuid7(), session="s", plan="p", process=0, case=case, protocol=short)
     attempt = Executor().run(job, FolderStore(tmp_path / "results"))
@@ -42,7 +50,9 @@ def test_two_ranks_measure_a_step_and_its_exchange(mode: str, tmp_path: Path, sh
 @needs_horovod
 @pytest.mark.live
 @pytest.mark.usefixtures("no_orphans")
-def test_horovodrun_may_start_the_ranks(tmp_path: Path, short: Protocol, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_horovodrun_may_start_the_ranks(
+    tmp_path: Path, short: Protocol, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "machine.toml"
     line = [
         str(Path(sys.executable).with_name("horovodrun")),
@@ -71,7 +81,9 @@ def test_what_horovod_can_not_do_is_said(changes: dict[str, Any], reason: str) -
     assert reason in str(exchange.unsupported(Case(**{**SHARED, **changes})))
 
 
-def test_without_horovod_it_is_said_where_its_making_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_horovod_it_is_said_where_its_making_stands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("steptime.frameworks.pytorch.horovod.find_spec", lambda name: None)
     with pytest.raises(NotInstalled, match=r"make horovod"):
         pytorch.unsupported(Case(**SHARED))

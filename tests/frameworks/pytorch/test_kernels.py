@@ -33,5 +33,7 @@ def test_a_profiler_that_fails_leaves_nothing_behind() -> None:
 def test_only_the_costliest_are_told() -> None:
     from steptime.frameworks.pytorch.kernels import MOST, _costliest
 
-    found = _costliest([(f"routine{place}", float(place)) for place in range(MOST + 5)] + [("routine44", 1.0)])
+    found = _costliest(
+        [(f"routine{place}", float(place)) for place in range(MOST + 5)] + [("routine44", 1.0)]
+    )
     assert len(found) == MOST and next(iter(found.items())) == ("routine44", 2)

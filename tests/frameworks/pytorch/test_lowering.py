@@ -11,7 +11,7 @@ from steptime import networks
 from steptime.core.errors import Unsupported
 from steptime.frameworks.pytorch.splits import splits
 from steptime.graph import Net
-from steptime.graph.kind import Kind
+from steptime.graph.op import Kind
 
 
 def lower_graph(graph: Any, **settings: Any) -> Any:
@@ -31,7 +31,9 @@ def test_the_generated_code_is_flat(name: str) -> None:
     assert head.startswith("def forward(self, x")
     assert len(body) - len(lines) <= 2  # the dictionaries, and whether to drop
     together = sum(pieces == [] for pieces in splits(graph).values())
-    assert len(lines) == len(graph.layers) - together  # one for each layer but the input, and the return
+    assert (
+        len(lines) == len(graph.layers) - together
+    )  # one for each layer but the input, and the return
     assert all(line.startswith("    ") and not line.startswith("     ") for line in lines)
 
 
@@ -70,7 +72,9 @@ def test_activations_are_let_go_behind_their_last_use(graph_of: Any) -> None:
         assert re.search(rf"; del .*\b{variable}\b", last), last
 
 
-def test_the_flat_module_is_called_with_fewer_python_calls_than_nested_ones(graph_of: Any, torch: Any) -> None:
+def test_the_flat_module_is_called_with_fewer_python_calls_than_nested_ones(
+    graph_of: Any, torch: Any
+) -> None:
     from sys import setprofile
 
     calls = 0
@@ -89,10 +93,12 @@ def test_the_flat_module_is_called_with_fewer_python_calls_than_nested_ones(grap
 @pytest.mark.parametrize("padding", [((0, 1), (2, 0)), ((2, 2), (2, 2)), ((0, 0), (1, 1))])
 @pytest.mark.parametrize("ceil", [False, True])
 def test_average_pools_count_only_cells_of_the_image(padding: Any, ceil: bool, torch: Any) -> None:
-    from steptime.graph.kinds import AveragePool
+    from steptime.graph.ops import AveragePool
 
     net = Net("pool")
-    graph = net.graph(net.layer(AveragePool((3, 3), (2, 2), padding, ceil), net.input(1, 6, 7), name="pool"))
+    graph = net.graph(
+        net.layer(AveragePool((3, 3), (2, 2), padding, ceil), net.input(1, 6, 7), name="pool")
+    )
     image = np.random.default_rng(0).standard_normal((6, 7)).astype(np.float32)
     output = lower_graph(graph)(torch.from_numpy(image)[None, None])[0, 0].numpy()
     (top, _), (left, _) = padding

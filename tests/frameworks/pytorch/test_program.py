@@ -13,7 +13,9 @@ NAMES = ["residual", "sequence", "perceptron"]
 
 def assert_equal_weights(first: Any, second: Any, tolerance: float = 1e-5) -> None:
     for name, array in first.weights().items():
-        np.testing.assert_allclose(second.weights()[name], array, rtol=tolerance, atol=tolerance, err_msg=name)
+        np.testing.assert_allclose(
+            second.weights()[name], array, rtol=tolerance, atol=tolerance, err_msg=name
+        )
 
 
 @pytest.mark.parametrize("name", ["residual", "branches"])
@@ -30,7 +32,9 @@ def test_both_layouts_compute_the_same(lower: Any, work_of: Any, torch: Any, nam
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_training_is_mixed_and_inference_is_cast(lower: Any, torch: Any, precision: str) -> None:
     low = {"bf16": torch.bfloat16, "fp16": torch.float16}[precision]
-    training, inference = (lower("residual", precision=precision, phase=phase) for phase in ("training", "inference"))
+    training, inference = (
+        lower("residual", precision=precision, phase=phase) for phase in ("training", "inference")
+    )
     assert {p.dtype for p in training.module.parameters()} == {torch.float32}
     assert training.step().dtype is torch.float32  # the loss
     assert training.facts()["autocast_dtype"] == str(low).removeprefix("torch.")
@@ -41,7 +45,9 @@ def test_training_is_mixed_and_inference_is_cast(lower: Any, torch: Any, precisi
 
 @pytest.mark.parametrize("name", ["residual", "branches", "transformer", "cells"])
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_mixed_gradients_are_near_the_exact_ones(lower: Any, work_of: Any, precision: str, name: str) -> None:
+def test_mixed_gradients_are_near_the_exact_ones(
+    lower: Any, work_of: Any, precision: str, name: str
+) -> None:
     batch = work_of(name).batch
     _, exact = lower(name, precision="fp64").gradients(batch)
     _, mixed = lower(name, precision=precision).gradients(batch)
@@ -49,7 +55,9 @@ def test_mixed_gradients_are_near_the_exact_ones(lower: Any, work_of: Any, preci
         assert np.linalg.norm(mixed[name] - array) < 0.1 * np.linalg.norm(array) + 1e-3, name
 
 
-def test_a_recurrent_layer_in_half_precision_needs_a_cpu_that_has_it(lower: Any, torch: Any) -> None:
+def test_a_recurrent_layer_in_half_precision_needs_a_cpu_that_has_it(
+    lower: Any, torch: Any
+) -> None:
     if torch.ops.mkldnn._is_mkldnn_bf16_supported():
         pytest.skip("this CPU has bf16 instructions")
     with pytest.raises(Unsupported, match="bf16"):
@@ -74,7 +82,9 @@ def test_forward_has_trainings_loss_and_moves_only_statistics(lower: Any) -> Non
     training, forward = lower("residual"), lower("residual", phase="forward")
     before = forward.weights()
     assert forward.step().item() == training.step().item()
-    moved = {name for name, array in forward.weights().items() if not np.array_equal(array, before[name])}
+    moved = {
+        name for name, array in forward.weights().items() if not np.array_equal(array, before[name])
+    }
     assert moved == {name for name in before if "running" in name}
 
 
@@ -107,7 +117,11 @@ def test_an_lstm_is_the_plain_formula(lower: Any, work_of: Any) -> None:
     h = c = np.zeros((4, 3))
     outputs = []
     for time in range(5):
-        gates = x[:, time] @ w["lstm1.weight_input"].T + h @ w["lstm1.weight_hidden"].T + w["lstm1.bias"]
+        gates = (
+            x[:, time] @ w["lstm1.weight_input"].T
+            + h @ w["lstm1.weight_hidden"].T
+            + w["lstm1.bias"]
+        )
         i, f, g, o = np.split(gates, 4, axis=1)
         c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
         h = np.tanh(c) / (1 + np.exp(-o))
@@ -156,9 +170,14 @@ def test_compiled_equals_eager_and_compiles_once(lower: Any, name: str, torch: A
 
 @pytest.mark.parametrize("name", ["branches", "transformer", "cells"])
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_networks_infer_in_half_precision(lower: Any, work_of: Any, name: str, precision: str) -> None:
+def test_networks_infer_in_half_precision(
+    lower: Any, work_of: Any, name: str, precision: str
+) -> None:
     batch = work_of(name).batch
-    exact, half = (lower(name, phase="inference", precision=word).predict(batch) for word in ("fp64", precision))
+    exact, half = (
+        lower(name, phase="inference", precision=word).predict(batch)
+        for word in ("fp64", precision)
+    )
     assert np.abs(half - exact).max() < 0.02 * np.abs(exact).max()
 
 
@@ -174,7 +193,10 @@ def test_a_fed_batch_lies_where_the_last_one_did(lower: Any, work_of: Any, data:
 
 def test_a_lent_weight_is_one_parameter(lower: Any, work_of: Any) -> None:
     program = lower("transformer")
-    assert sum(p.numel() for p in program.module.parameters()) == work_of("transformer").graph.trainable_parameters
+    assert (
+        sum(p.numel() for p in program.module.parameters())
+        == work_of("transformer").graph.trainable_parameters
+    )
 
 
 def test_facts_say_what_was_used(lower: Any) -> None:

@@ -16,8 +16,12 @@ from steptime.graph import Net, Work, sgd
 from steptime.graph.weights import initial_weights
 
 CASE = Case(workload="tiny", phase="inference", mode="compiled", precision="int8", batch_size=4)
-needs_quantiser = pytest.mark.skipif(find_spec("torchao") is None, reason="torchao is not installed")
-needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ on the path")
+needs_quantiser = pytest.mark.skipif(
+    find_spec("torchao") is None, reason="torchao is not installed"
+)
+needs_compiler = pytest.mark.skipif(
+    shutil.which("g++") is None, reason="there is no g++ on the path"
+)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +96,11 @@ def test_recurrent_networks_are_refused_with_a_reason(work_of: Callable[..., Wor
 
 @pytest.mark.parametrize(
     ("setting", "reason"),
-    [({"phase": "training"}, "phase=inference"), ({"mode": "eager"}, "mode=compiled"), ({"device": "cuda:0"}, "CPU")],
+    [
+        ({"phase": "training"}, "phase=inference"),
+        ({"mode": "eager"}, "mode=compiled"),
+        ({"device": "cuda:0"}, "CPU"),
+    ],
 )
 def test_int8_is_refused_elsewhere(setting: dict[str, str], reason: str) -> None:
     from steptime.frameworks import pytorch

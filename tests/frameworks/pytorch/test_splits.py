@@ -18,7 +18,12 @@ def test_slices_of_a_whole_are_one_cut_in_the_order_of_their_places() -> None:
 
 
 def test_slices_that_leave_a_gap_or_overlap_stay_apart() -> None:
-    assert splits(sliced((0, 2), (3, 6))) == splits(sliced((0, 4), (2, 6))) == splits(sliced((0, 5))) == {}
+    assert (
+        splits(sliced((0, 2), (3, 6)))
+        == splits(sliced((0, 4), (2, 6)))
+        == splits(sliced((0, 5)))
+        == {}
+    )
 
 
 def test_a_slice_used_twice_is_no_cut() -> None:
@@ -28,5 +33,7 @@ def test_a_slice_used_twice_is_no_cut() -> None:
 def test_tokens_have_no_way_back_and_stay_apart() -> None:
     net = Net("tokens")
     tokens = net.tokens(4, 9)
-    graph = net.graph(net.add(*(net.embedding(net.slice(tokens, at, at + 2), 9, 3) for at in (0, 2))))
+    graph = net.graph(
+        net.add(*(net.embedding(net.slice(tokens, at, at + 2), 9, 3) for at in (0, 2)))
+    )
     assert splits(graph) == {}

@@ -26,5 +26,11 @@ def test_what_does_no_work_is_left_out_and_the_costliest_is_first() -> None:
 def test_compiled_routines_are_those_that_have_an_end() -> None:
     from steptime.frameworks.tensorflow.kernels import costliest
 
-    events = [("add_fusion", 1), ("end: add_fusion", 0), ("add_fusion.12", 2), ("end: add_fusion.12", 0), ("traced", 9)]
+    events = [
+        ("add_fusion", 1),
+        ("end: add_fusion", 0),
+        ("add_fusion.12", 2),
+        ("end: add_fusion.12", 0),
+        ("traced", 9),
+    ]
     assert costliest(events) == {"add_fusion": 2}

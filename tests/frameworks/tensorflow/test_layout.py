@@ -17,12 +17,18 @@ def test_what_is_stored_comes_back_in_logical_order(layout: Any, tensorflow: Any
     image = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5)
     assert layout.stored(image).shape == (2, 4, 5, 3)
     np.testing.assert_array_equal(layout.logical(layout.stored(image)), image)
-    np.testing.assert_array_equal(layout.put(layout.logical(layout.stored(image))), layout.stored(image))
+    np.testing.assert_array_equal(
+        layout.put(layout.logical(layout.stored(image))), layout.stored(image)
+    )
 
 
 def test_only_images_have_another_order(layout: Any) -> None:
     table = np.zeros((4, 6))
-    assert layout.stored(table) is table and layout.logical(table) is table and layout.put(table) is table
+    assert (
+        layout.stored(table) is table
+        and layout.logical(table) is table
+        and layout.put(table) is table
+    )
 
 
 def test_an_axis_is_found_where_it_lies(layout: Any) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from steptime.core.errors import Unsupported
 from steptime.graph import Net
-from steptime.graph.kind import Kind
-from steptime.graph.kinds import KINDS
+from steptime.graph.op import Kind
+from steptime.graph.ops import KINDS
 
 
 def test_a_kind_without_a_lowering_is_named() -> None:
@@ -22,14 +22,16 @@ def test_a_kind_without_a_lowering_is_named() -> None:
 
 
 def test_every_kind_has_a_lowering() -> None:
-    from steptime.frameworks.tensorflow import kinds
+    from steptime.frameworks.tensorflow import ops
 
-    assert kinds.KINDS.keys() == KINDS.keys() - {"input"}
+    assert ops.KINDS.keys() == KINDS.keys() - {"input"}
 
 
 def test_an_embedding_keeps_the_gradient_of_its_rows_alone(lower: Any, tensorflow: Any) -> None:
     steps = lower("sequence", precision="bf16", mode="eager").steps
     table = steps.variables["embedding1.weight"]
     with tensorflow.GradientTape() as tape:
-        loss, _ = steps._loss(tensorflow.zeros((4, 5), "int32"), tensorflow.zeros((4, 5), "int32"), None)
+        loss, _ = steps._loss(
+            tensorflow.zeros((4, 5), "int32"), tensorflow.zeros((4, 5), "int32"), None
+        )
     assert isinstance(tape.gradient(loss, table), tensorflow.IndexedSlices)

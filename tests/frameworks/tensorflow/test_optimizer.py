@@ -39,9 +39,13 @@ def formula(spec: Optimizer, weight: Any, gradients: list[Any]) -> Any:
     return weight
 
 
-@pytest.mark.parametrize(("name", "mode"), [("residual", "graph"), ("sequence", "eager"), ("sequence", "session")])
+@pytest.mark.parametrize(
+    ("name", "mode"), [("residual", "graph"), ("sequence", "eager"), ("sequence", "session")]
+)
 @pytest.mark.parametrize("rule", RULES)
-def test_three_steps_follow_the_formula(rule: str, name: str, mode: str, lower: Any, work_of: Any) -> None:
+def test_three_steps_follow_the_formula(
+    rule: str, name: str, mode: str, lower: Any, work_of: Any
+) -> None:
     program, batch = lower(name, RULES[rule], precision="fp64", mode=mode), work_of(name).batch
     start, gradients = program.weights(), []
     for _ in range(STEPS):
@@ -49,7 +53,9 @@ def test_three_steps_follow_the_formula(rule: str, name: str, mode: str, lower: 
         program.step()
     for weight in gradients[0]:
         expected = formula(RULES[rule], start[weight], [gradient[weight] for gradient in gradients])
-        np.testing.assert_allclose(program.weights()[weight], expected, rtol=1e-9, atol=1e-12, err_msg=weight)
+        np.testing.assert_allclose(
+            program.weights()[weight], expected, rtol=1e-9, atol=1e-12, err_msg=weight
+        )
 
 
 def test_adams_corrections_lose_nothing_in_fp32(lower: Any, work_of: Any) -> None:

@@ -16,7 +16,9 @@ MODES = ["eager", "graph", "session", "xla"]
 
 def assert_equal_weights(first: Any, second: Any, tolerance: float = 1e-5) -> None:
     for name, array in first.weights().items():
-        np.testing.assert_allclose(second.weights()[name], array, rtol=tolerance, atol=tolerance, err_msg=name)
+        np.testing.assert_allclose(
+            second.weights()[name], array, rtol=tolerance, atol=tolerance, err_msg=name
+        )
 
 
 @pytest.mark.parametrize("mode", ["graph", "session", "xla"])
@@ -32,7 +34,9 @@ def test_every_mode_takes_the_same_steps(lower: Any, work_of: Any, name: str, mo
 
 @pytest.mark.parametrize("mode", ["eager", "graph", "session"])
 def test_the_seed_decides_what_is_dropped(lower: Any, mode: str) -> None:
-    first, again, other = (float(lower("perceptron", seed=seed, mode=mode).step()) for seed in (1, 1, 2))
+    first, again, other = (
+        float(lower("perceptron", seed=seed, mode=mode).step()) for seed in (1, 1, 2)
+    )
     assert first == again != other
 
 
@@ -46,9 +50,13 @@ def test_both_layouts_compute_the_same(lower: Any) -> None:
 @pytest.mark.parametrize("mode", ["graph", "session"])
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 @pytest.mark.parametrize("name", ["residual", "sequence"])
-def test_training_is_mixed_and_inference_is_cast(lower: Any, name: str, precision: str, mode: str) -> None:
+def test_training_is_mixed_and_inference_is_cast(
+    lower: Any, name: str, precision: str, mode: str
+) -> None:
     low = {"bf16": "bfloat16", "fp16": "float16"}[precision]
-    training, inference = (lower(name, precision=precision, phase=way, mode=mode) for way in ("training", "inference"))
+    training, inference = (
+        lower(name, precision=precision, phase=way, mode=mode) for way in ("training", "inference")
+    )
     assert np.asarray(training.step()).dtype == np.float32  # the loss
     assert {variable.dtype.name for variable in training.steps.variables.values()} == {"float32"}
     assert training.facts()["loss_scaling"] is (precision == "fp16")
@@ -57,14 +65,24 @@ def test_training_is_mixed_and_inference_is_cast(lower: Any, name: str, precisio
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_products_are_computed_in_the_lower_precision(lower: Any, tensorflow: Any, precision: str) -> None:
+def test_products_are_computed_in_the_lower_precision(
+    lower: Any, tensorflow: Any, precision: str
+) -> None:
     program = lower("residual", precision=precision, mode="session")
-    products = [one for one in program.execution.graph.get_operations() if one.type in ("Conv2D", "MatMul")]
-    assert products and {one.outputs[0].dtype.name for one in products} == {program.facts()["computed_dtype"]}
+    products = [
+        one for one in program.execution.graph.get_operations() if one.type in ("Conv2D", "MatMul")
+    ]
+    assert products and {one.outputs[0].dtype.name for one in products} == {
+        program.facts()["computed_dtype"]
+    }
 
 
-@pytest.mark.parametrize(("precision", "mode"), [("bf16", "graph"), ("fp16", "eager"), ("bf16", "xla")])
-def test_mixed_gradients_are_near_the_exact_ones(lower: Any, work_of: Any, precision: str, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("precision", "mode"), [("bf16", "graph"), ("fp16", "eager"), ("bf16", "xla")]
+)
+def test_mixed_gradients_are_near_the_exact_ones(
+    lower: Any, work_of: Any, precision: str, mode: str
+) -> None:
     batch = work_of("residual").batch
     _, exact = lower("residual", precision="fp64", mode="eager").gradients(batch)
     _, mixed = lower("residual", precision=precision, mode=mode).gradients(batch)
@@ -94,8 +112,13 @@ def test_a_resident_batch_is_the_programs_own(work_of: Any, mode: str) -> None:
 
 @pytest.mark.parametrize("data", ["device", "host"])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_fed_batch_is_used_and_nothing_is_traced_anew(lower: Any, work_of: Any, mode: str, data: str) -> None:
-    program, batch = lower("perceptron", phase="inference", mode=mode, data=data), work_of("perceptron").batch
+def test_a_fed_batch_is_used_and_nothing_is_traced_anew(
+    lower: Any, work_of: Any, mode: str, data: str
+) -> None:
+    program, batch = (
+        lower("perceptron", phase="inference", mode=mode, data=data),
+        work_of("perceptron").batch,
+    )
     before, traces = np.array(program.step()), program.compilations()
     program.feed({**batch, "input": 2 * batch["input"]})
     assert not np.array_equal(program.step(), before)
@@ -111,10 +134,14 @@ def test_a_batch_of_another_size_is_refused(lower: Any, work_of: Any) -> None:
 
 @pytest.mark.parametrize("mode", ["eager", "graph", "session"])
 def test_forward_has_trainings_loss_and_moves_only_statistics(lower: Any, mode: str) -> None:
-    training, forward = (lower("residual", phase=phase, mode=mode) for phase in ("training", "forward"))
+    training, forward = (
+        lower("residual", phase=phase, mode=mode) for phase in ("training", "forward")
+    )
     before = forward.weights()
     assert float(forward.step()) == pytest.approx(float(training.step()), rel=1e-6)
-    moved = {name for name, array in forward.weights().items() if not np.array_equal(array, before[name])}
+    moved = {
+        name for name, array in forward.weights().items() if not np.array_equal(array, before[name])
+    }
     assert moved == {name for name in before if "running" in name}
 
 
@@ -150,7 +177,9 @@ def test_a_step_is_traced_once(lower: Any, mode: str, traces: int, phase: str) -
 
 
 @pytest.mark.parametrize(("images", "fused"), [(1, False), (2, True)])
-def test_one_image_s_normalisation_is_not_left_to_be_fused_with_its_convolution(images: int, fused: bool) -> None:
+def test_one_image_s_normalisation_is_not_left_to_be_fused_with_its_convolution(
+    images: int, fused: bool
+) -> None:
     from steptime import workloads
     from steptime.core.case import Case
     from steptime.frameworks import tensorflow as folder
@@ -177,7 +206,14 @@ def test_a_network_without_weights_runs_in_a_session(phase: str, data: str) -> N
 
     net = Net("bare")
     graph = net.graph(net.flatten(net.max_pool(net.input(2, 4, 4), 2)))
-    case = Case(workload="bare", framework="tensorflow", mode="session", phase=phase, data=data, batch_size=4)
+    case = Case(
+        workload="bare",
+        framework="tensorflow",
+        mode="session",
+        phase=phase,
+        data=data,
+        batch_size=4,
+    )
     program = folder.lower(Work(graph, {}, synthetic_batch(graph, 4, 0), sgd()), case)
     assert program.step() is not None and program.weights() == {}
 
@@ -191,7 +227,9 @@ def test_nothing_is_left_to_do_when_a_step_returns(mode: str) -> None:
     net = Net("wide")
     graph = net.graph(net.dense(net.dense(net.input(2000), 2000), 10))
     work = Work(graph, dict(initial_weights(graph, 0)), synthetic_batch(graph, 256, 0), sgd(0.1))
-    program = folder.lower(work, Case(workload="wide", framework="tensorflow", mode=mode, batch_size=256))
+    program = folder.lower(
+        work, Case(workload="wide", framework="tensorflow", mode=mode, batch_size=256)
+    )
     program.step(), time.sleep(0.1)
     before = time.process_time()
     program.step()

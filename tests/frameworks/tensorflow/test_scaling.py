@@ -13,7 +13,9 @@ def scaling(tensorflow: Any) -> Any:
     return Scaling(lambda array: tensorflow.Variable(array, trainable=False))
 
 
-def test_the_scale_grows_after_many_good_steps_and_halves_after_a_bad_one(scaling: Any, tensorflow: Any) -> None:
+def test_the_scale_grows_after_many_good_steps_and_halves_after_a_bad_one(
+    scaling: Any, tensorflow: Any
+) -> None:
     from steptime.frameworks.tensorflow.scaling import FIRST, PATIENCE
 
     scaling.good.assign(PATIENCE - 1)

@@ -12,7 +12,11 @@ def test_an_lstm_is_the_plain_formula(lower: Any, work_of: Any) -> None:
     h = c = np.zeros((4, 3))
     outputs = []
     for time in range(5):
-        gates = x[:, time] @ w["lstm1.weight_input"].T + h @ w["lstm1.weight_hidden"].T + w["lstm1.bias"]
+        gates = (
+            x[:, time] @ w["lstm1.weight_input"].T
+            + h @ w["lstm1.weight_hidden"].T
+            + w["lstm1.bias"]
+        )
         i, f, g, o = np.split(gates, 4, axis=1)
         c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
         h = np.tanh(c) / (1 + np.exp(-o))

@@ -8,9 +8,9 @@ import pytest
 
 from steptime.core.case import Case
 from steptime.data.synthetic import synthetic_batch
-from steptime.engine.gang import free_port
 from steptime.graph import Net, Work, momentum
 from steptime.graph.weights import initial_weights
+from steptime.ranks.launcher import free_port
 
 
 @pytest.fixture
@@ -26,10 +26,20 @@ def rank(monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(number: int, **settings: Any) -> Any:
         for name, value in (("RANK", number), ("WORLD_SIZE", 2), ("LOCAL_RANK", number)):
             monkeypatch.setenv(name, str(value))
-        threads = len(os.sched_getaffinity(0))  # as all tests of this process have them: TensorFlow keeps the first
-        own = {"workload": "small", "framework": "tensorflow", "mode": "session", "batch_size": 4, "threads": threads}
+        threads = len(
+            os.sched_getaffinity(0)
+        )  # as all tests of this process have them: TensorFlow keeps the first
+        own = {
+            "workload": "small",
+            "framework": "tensorflow",
+            "mode": "session",
+            "batch_size": 4,
+            "threads": threads,
+        }
         case = Case(**{**own, **settings})
-        return folder.lower(Work(graph, weights, synthetic_batch(graph, 4, number), momentum(0.1, 0.9)), case)
+        return folder.lower(
+            Work(graph, weights, synthetic_batch(graph, 4, number), momentum(0.1, 0.9)), case
+        )
 
     return make
 
@@ -48,5 +58,11 @@ def test_ranks_move_the_weights_that_one_of_them_serves(rank: Any) -> None:
 def test_a_parameter_server_needs_a_session() -> None:
     from steptime.frameworks import tensorflow as folder
 
-    case = Case(workload="small", framework="tensorflow", mode="graph", devices=2, exchange="parameter_server")
+    case = Case(
+        workload="small",
+        framework="tensorflow",
+        mode="graph",
+        devices=2,
+        exchange="parameter_server",
+    )
     assert "mode=session" in str(folder.unsupported(case))

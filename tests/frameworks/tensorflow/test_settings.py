@@ -34,7 +34,9 @@ print(settings.facts(case)["threads"], settings.facts(case)["threads_between_ope
 
 
 def test_threads_are_what_the_case_says() -> None:
-    done = subprocess.run([sys.executable, "-c", ONE_THREAD], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_THREAD], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == ["1", "1"]
 
 
@@ -59,4 +61,9 @@ def test_only_inference_stores_weights_in_a_lower_precision(settings: Any) -> No
 
 def test_facts_tell_onednn_the_layout_and_how_it_was_executed(settings: Any) -> None:
     facts = settings.facts(case())
-    assert (facts["onednn"], facts["layout"], facts["executed"], facts["jit"]) == ("1", "nhwc", "tf.function", False)
+    assert (facts["onednn"], facts["layout"], facts["executed"], facts["jit"]) == (
+        "1",
+        "nhwc",
+        "tf.function",
+        False,
+    )

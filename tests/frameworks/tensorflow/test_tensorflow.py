@@ -13,14 +13,18 @@ from steptime.frameworks import tensorflow as folder
 
 
 def reason(**settings: Any) -> str | None:
-    return folder.unsupported(Case(workload="lenet5", framework="tensorflow", **{"mode": "graph", **settings}))
+    return folder.unsupported(
+        Case(workload="lenet5", framework="tensorflow", **{"mode": "graph", **settings})
+    )
 
 
 def test_versions_name_the_framework_and_its_surroundings() -> None:
     assert {"tensorflow", "python", "numpy", "compiler"} <= folder.versions().keys()
 
 
-def test_without_tensorflow_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_tensorflow_the_error_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "tensorflow", None)
     with pytest.raises(NotInstalled, match="pip install"):
         folder.versions()
@@ -39,7 +43,9 @@ def test_other_frameworks_modes_are_refused(mode: str) -> None:
 
 @pytest.mark.parametrize("precision", ["tf32", "fp8", "int8"])
 def test_precisions_that_it_has_not_are_refused_with_those_that_it_has(precision: str) -> None:
-    assert precision in str(reason(precision=precision)) and "fp32" in str(reason(precision=precision))
+    assert precision in str(reason(precision=precision)) and "fp32" in str(
+        reason(precision=precision)
+    )
 
 
 def test_an_unsupported_case_is_not_lowered(work_of: Any) -> None:

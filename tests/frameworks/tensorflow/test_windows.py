@@ -11,16 +11,20 @@ from steptime.core.case import Case
 from steptime.frameworks import numpy as reference
 from steptime.frameworks import tensorflow as folder
 from steptime.graph import Graph, Net, Work, sgd
-from steptime.graph.kind import Kind
-from steptime.graph.kinds import AveragePool, Conv, MaxPool
+from steptime.graph.op import Kind
+from steptime.graph.ops import AveragePool, Conv, MaxPool
 from steptime.graph.weights import initial_weights
 
 
 def both(graph: Graph, batch: dict[str, Any], **settings: Any) -> tuple[Any, Any]:
     """TensorFlow's program and the reference's."""
     work = Work(graph, dict(initial_weights(graph, 0)), batch, sgd(0.1))
-    case = Case(workload="one", framework="tensorflow", **{"precision": "fp64", "mode": "eager", **settings})
-    return folder.lower(work, case), reference.lower(work, Case(workload="one", framework="numpy", precision="fp64"))
+    case = Case(
+        workload="one", framework="tensorflow", **{"precision": "fp64", "mode": "eager", **settings}
+    )
+    return folder.lower(work, case), reference.lower(
+        work, Case(workload="one", framework="numpy", precision="fp64")
+    )
 
 
 def one_layer(kind: Kind, *dims: int) -> Graph:
@@ -28,7 +32,9 @@ def one_layer(kind: Kind, *dims: int) -> Graph:
     return net.graph(net.layer(kind, net.input(*dims), name="here"))
 
 
-def assert_equal_gradients(graph: Graph, batch: dict[str, Any], tolerance: float = 1e-9, **settings: Any) -> None:
+def assert_equal_gradients(
+    graph: Graph, batch: dict[str, Any], tolerance: float = 1e-9, **settings: Any
+) -> None:
     program, right = both(graph, batch, **settings)
     _, found = program.gradients(batch)
     for name, array in right.gradients(batch)[1].items():
@@ -39,21 +45,31 @@ def assert_equal_gradients(graph: Graph, batch: dict[str, Any], tolerance: float
 @pytest.mark.parametrize("padding", [((0, 1), (2, 0)), ((2, 2), (2, 2)), ((0, 0), (1, 1))])
 @pytest.mark.parametrize("kind", [AveragePool, MaxPool])
 def test_pools_round_and_pad_as_the_reference_does(kind: Any, padding: Any, mode: str) -> None:
-    image = np.random.default_rng(0).standard_normal((2, 3, 6, 7)) - 5  # a padding of 0 would be the largest
+    image = (
+        np.random.default_rng(0).standard_normal((2, 3, 6, 7)) - 5
+    )  # a padding of 0 would be the largest
     for ceil in (False, True):
         batch = {"input": image, "target": np.zeros((2, 3, 4), np.int64)}
-        program, right = both(one_layer(kind((3, 3), (2, 2), padding, ceil), 3, 6, 7), batch, mode=mode)
+        program, right = both(
+            one_layer(kind((3, 3), (2, 2), padding, ceil), 3, 6, 7), batch, mode=mode
+        )
         np.testing.assert_allclose(program.predict(batch), right.predict(batch), rtol=1e-12)
 
 
-@pytest.mark.parametrize(("mode", "precision"), [("eager", "fp64"), ("graph", "fp32"), ("xla", "fp64")])
+@pytest.mark.parametrize(
+    ("mode", "precision"), [("eager", "fp64"), ("graph", "fp32"), ("xla", "fp64")]
+)
 def test_of_equal_cells_the_first_gets_the_gradient(mode: str, precision: str) -> None:
     net = Net("ties")
     x = net.max_pool(net.relu(net.conv(net.input(1, 6, 6), 2, 1)), 3, stride=2, padding=1)
     graph = net.graph(net.dense(net.flatten(x), 3))
-    image = np.random.default_rng(0).integers(-1, 2, (4, 1, 6, 6)).astype(np.float64)  # three values: ties everywhere
+    image = (
+        np.random.default_rng(0).integers(-1, 2, (4, 1, 6, 6)).astype(np.float64)
+    )  # three values: ties everywhere
     batch = {"input": image, "target": np.array([0, 1, 2, 0])}
-    assert_equal_gradients(graph, batch, {"fp64": 1e-9, "fp32": 1e-5}[precision], mode=mode, precision=precision)
+    assert_equal_gradients(
+        graph, batch, {"fp64": 1e-9, "fp32": 1e-5}[precision], mode=mode, precision=precision
+    )
 
 
 CONVOLUTIONS = {
@@ -65,12 +81,17 @@ CONVOLUTIONS = {
 }
 
 
-@pytest.mark.parametrize(("name", "mode"), [*((name, "eager") for name in CONVOLUTIONS), ("dilated, grouped", "xla")])
+@pytest.mark.parametrize(
+    ("name", "mode"), [*((name, "eager") for name in CONVOLUTIONS), ("dilated, grouped", "xla")]
+)
 def test_convolutions_are_the_references_forth_and_back(name: str, mode: str) -> None:
     net = Net("two")
     x = net.layer(CONVOLUTIONS[name], net.conv(net.input(2, 9, 8), 4, 1))
     graph = net.graph(net.dense(net.global_average_pool(x), 3))
-    batch = {"input": np.random.default_rng(0).standard_normal((2, 2, 9, 8)), "target": np.array([0, 2])}
+    batch = {
+        "input": np.random.default_rng(0).standard_normal((2, 2, 9, 8)),
+        "target": np.array([0, 2]),
+    }
     program, right = both(graph, batch, mode=mode)
     np.testing.assert_allclose(program.predict(batch), right.predict(batch), rtol=1e-9)
     assert_equal_gradients(graph, batch, mode=mode)
@@ -82,17 +103,26 @@ def test_convolutions_are_the_references_forth_and_back(name: str, mode: str) ->
         (((0, 0), (0, 0)), 8, "VALID"),
         (((0, 1), (0, 1)), 8, "SAME"),
         (((1, 1), (1, 1)), 7, "SAME"),
-        (((1, 1), (1, 1)), 8, [(0, 0), (1, 1), (1, 1), (0, 0)]),  # PyTorch's habit: the windows lie elsewhere
+        (
+            ((1, 1), (1, 1)),
+            8,
+            [(0, 0), (1, 1), (1, 1), (0, 0)],
+        ),  # PyTorch's habit: the windows lie elsewhere
     ],
 )
-def test_padding_has_tensorflows_name_only_where_it_is_the_same(pads: Any, size: int, name: Any) -> None:
+def test_padding_has_tensorflows_name_only_where_it_is_the_same(
+    pads: Any, size: int, name: Any
+) -> None:
     from steptime.frameworks.tensorflow.windows import _named
 
     assert _named(pads, np.zeros((1, size, size, 3)), (3, 3), (2, 2)) == name
 
 
 def test_pools_with_a_named_padding_are_the_references() -> None:
-    batch = {"input": np.random.default_rng(0).standard_normal((2, 3, 7, 7)) - 5, "target": np.zeros((2, 3, 4), int)}
+    batch = {
+        "input": np.random.default_rng(0).standard_normal((2, 3, 7, 7)) - 5,
+        "target": np.zeros((2, 3, 4), int),
+    }
     for kind in (AveragePool, MaxPool):
         program, right = both(one_layer(kind((3, 3), (2, 2), ((1, 1), (1, 1))), 3, 7, 7), batch)
         np.testing.assert_allclose(program.predict(batch), right.predict(batch), rtol=1e-12)

@@ -26,7 +26,12 @@ Items = dict[str, dict[str, Any]]
 def build(network: Callable[[Net], Tensor], optimizer: Optimizer | None = None) -> Work:
     net = Net("tiny")
     graph = net.graph(network(net))
-    return Work(graph, dict(initial_weights(graph, 0)), synthetic_batch(graph, 4, 0), optimizer or adam(1e-3))
+    return Work(
+        graph,
+        dict(initial_weights(graph, 0)),
+        synthetic_batch(graph, 4, 0),
+        optimizer or adam(1e-3),
+    )
 
 
 @dataclass(frozen=True)

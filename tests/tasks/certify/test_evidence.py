@@ -12,7 +12,15 @@ import pytest
 from steptime.core.case import Case
 from steptime.frameworks import numpy as reference
 from steptime.graph import Net, Tensor, Work, sgd
-from steptime.tasks.certify.evidence import RULE, STEPS, Lowering, dropout_losses, gather, gentle_rate, widened
+from steptime.tasks.certify.evidence import (
+    RULE,
+    STEPS,
+    Lowering,
+    dropout_losses,
+    gather,
+    gentle_rate,
+    widened,
+)
 
 EXACT = Case(workload="tiny", framework="numpy", precision="fp64", batch_size=4)
 
@@ -30,7 +38,9 @@ def work(bench: Callable[..., Any]) -> Work:
 def test_training_shows_every_item_and_every_weight(work: Work) -> None:
     found = gather(Lowering(reference, EXACT), work, covers="training")
     assert list(found) == ["outputs", "loss", "gradients", "optimizer step", "trajectory", RULE]
-    assert found["gradients"].keys() == {name for name, weight in work.graph.weights.items() if weight.trainable}
+    assert found["gradients"].keys() == {
+        name for name, weight in work.graph.weights.items() if weight.trainable
+    }
     assert found["optimizer step"].keys() == work.graph.weights.keys()
     assert len(found["trajectory"]) == STEPS
 
@@ -75,7 +85,9 @@ class Skipping:
         self.skips -= 1
         before = self.program.weights()
         loss, _ = self.program.gradients(self.program.batch)
-        self.program.load({**before, "batch_norm1.running_mean": before["batch_norm1.running_mean"] + 1})
+        self.program.load(
+            {**before, "batch_norm1.running_mean": before["batch_norm1.running_mean"] + 1}
+        )
         return float(loss)
 
 
@@ -84,15 +96,24 @@ def test_steps_that_loss_scaling_leaves_out_do_not_count(work: Work) -> None:
         def lower(self, work: Work, case: Case) -> Any:
             program = reference.lower(work, case)
             return (
-                Skipping(program, 3) if "batch_norm1.weight" in work.weights and case.phase == "training" else program
+                Skipping(program, 3)
+                if "batch_norm1.weight" in work.weights and case.phase == "training"
+                else program
             )
 
     plain = gather(Lowering(reference, EXACT), work, covers="training")
     scaled = gather(Lowering(Framework(), EXACT), work, covers="training")
     for item in ("optimizer step", "trajectory"):
         for name, value in plain[item].items():
-            np.testing.assert_allclose(scaled[item][name], value, rtol=1e-12, atol=1e-15, err_msg=name)
+            np.testing.assert_allclose(
+                scaled[item][name], value, rtol=1e-12, atol=1e-15, err_msg=name
+            )
 
 
 def test_the_rule_is_shown_in_fp32_or_better() -> None:
-    assert [widened(word) for word in ("fp64", "fp32", "bf16", "fp8")] == ["fp64", "fp32", "fp32", "fp32"]
+    assert [widened(word) for word in ("fp64", "fp32", "bf16", "fp8")] == [
+        "fp64",
+        "fp32",
+        "fp32",
+        "fp32",
+    ]

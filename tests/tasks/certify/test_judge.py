@@ -40,7 +40,12 @@ def test_an_error_beyond_it_fails() -> None:
 def test_many_small_errors_fail_where_each_would_pass() -> None:
     exact = {"outputs": {"outputs": np.linspace(0.0, 1.0, 10_000)}}
     deviations = {"outputs": {"outputs": [1e-3, 1e-5]}}
-    found = judge({"outputs": {"outputs": exact["outputs"]["outputs"] + 1e-4}}, exact, deviations, {"outputs": UNIT})
+    found = judge(
+        {"outputs": {"outputs": exact["outputs"]["outputs"] + 1e-4}},
+        exact,
+        deviations,
+        {"outputs": UNIT},
+    )
     assert not found[0]["passed"]
 
 
@@ -65,24 +70,36 @@ def test_a_gradient_that_is_exactly_zero_may_only_be_zero_or_small_beside_the_ot
 
 def test_no_weight_must_be_better_than_half_of_them_are() -> None:
     exact = {"gradients": {name: np.array([1.0]) for name in "abc"}}
-    deviations = {"gradients": {"a": [1e-4, 1e-4], "b": [1e-4, 1e-4], "c": [0.0, 0.0]}}  # c had a lucky draw
+    deviations = {
+        "gradients": {"a": [1e-4, 1e-4], "b": [1e-4, 1e-4], "c": [0.0, 0.0]}
+    }  # c had a lucky draw
     found = {"gradients": {"a": np.array([1.0]), "b": np.array([1.0]), "c": np.array([1.0 + 1e-4])}}
     assert judge(found, exact, deviations, {"gradients": UNIT})[0]["passed"]
 
 
 def test_one_turned_sign_in_a_small_weight_is_no_bias_of_all() -> None:
-    exact = {"optimizer step": {name: np.ones(32 if name == "small" else 3200) for name in ("a", "b", "small")}}
+    exact = {
+        "optimizer step": {
+            name: np.ones(32 if name == "small" else 3200) for name in ("a", "b", "small")
+        }
+    }
     deviations = {"optimizer step": {"a": [2.0, 0.05], "b": [2.0, 0.05], "small": [1e-3, 1e-3]}}
     found = {name: value.copy() for name, value in exact["optimizer step"].items()}
     found["small"][7] = -1.0
-    assert judge({"optimizer step": found}, exact, deviations, {"optimizer step": UNIT})[0]["passed"]
+    assert judge({"optimizer step": found}, exact, deviations, {"optimizer step": UNIT})[0][
+        "passed"
+    ]
     found["a"][:100] = -1.0
-    assert not judge({"optimizer step": found}, exact, deviations, {"optimizer step": UNIT})[0]["passed"]
+    assert not judge({"optimizer step": found}, exact, deviations, {"optimizer step": UNIT})[0][
+        "passed"
+    ]
 
 
 def test_a_single_number_may_be_moved_as_far_as_any_but_a_whole_weight_may_not() -> None:
     exact = {"gradients": {name: np.ones(1000) for name in "abcd"}}
-    deviations = {"gradients": {"a": [0.1, 0.004], "b": [1e-3, 1e-4], "c": [1e-3, 1e-4], "d": [2.0, 1e-4]}}
+    deviations = {
+        "gradients": {"a": [0.1, 0.004], "b": [1e-3, 1e-4], "c": [1e-3, 1e-4], "d": [2.0, 1e-4]}
+    }
     found = {name: value.copy() for name, value in exact["gradients"].items()}
     found["b"][7] += 0.1
     assert judge({"gradients": found}, exact, deviations, {"gradients": UNIT})[0]["passed"]
@@ -93,10 +110,16 @@ def test_a_single_number_may_be_moved_as_far_as_any_but_a_whole_weight_may_not()
 
 
 def test_of_a_loss_that_leaps_the_steps_before_are_judged() -> None:
-    steps = {f"step {number}": np.float64(value) for number, value in enumerate([2.0, 1.8, 9.0, 3.0], 1)}
+    steps = {
+        f"step {number}": np.float64(value) for number, value in enumerate([2.0, 1.8, 9.0, 3.0], 1)
+    }
     exact = {**EXACT, "loss": {"loss": np.float64(2.0)}, "trajectory": steps}
     small = [1e-9, 1e-9]
-    deviations = {"outputs": {"outputs": small}, "loss": {"loss": small}, "trajectory": dict.fromkeys(steps, small)}
+    deviations = {
+        "outputs": {"outputs": small},
+        "loss": {"loss": small},
+        "trajectory": dict.fromkeys(steps, small),
+    }
     units = {"trajectory": UNIT}
     later = {"trajectory": {**steps, "step 3": np.float64(9.5), "step 4": np.float64(7.0)}}
     assert judge(later, exact, deviations, units)[0]["passed"]
@@ -127,15 +150,20 @@ def test_a_trajectory_is_judged_up_to_where_rounding_decides() -> None:
     entry = judge({"trajectory": wild}, exact, {**deviations, "trajectory": chaos}, units)[0]
     assert entry["passed"] and not entry["weak"]
     sooner = {name: [value[0] * 1e4] * 2 for name, value in chaos.items()}
-    assert judge({"trajectory": wild}, exact, {**deviations, "trajectory": sooner}, units)[0]["weak"]
+    assert judge({"trajectory": wild}, exact, {**deviations, "trajectory": sooner}, units)[0][
+        "weak"
+    ]
 
 
 def test_a_step_whose_reference_is_beyond_numbers_proves_nothing() -> None:
     exact = {"outputs": {"a": np.array([1.0]), "b": np.array([np.inf])}}
     deviations = {"outputs": {"a": [0.0, 0.0], "b": [np.inf, np.inf]}}
-    assert judge({"outputs": {"a": np.array([1.0]), "b": np.array([5.0])}}, exact, deviations, {"outputs": UNIT})[0][
-        "passed"
-    ]
+    assert judge(
+        {"outputs": {"a": np.array([1.0]), "b": np.array([5.0])}},
+        exact,
+        deviations,
+        {"outputs": UNIT},
+    )[0]["passed"]
 
 
 def test_a_bound_as_wide_as_the_value_is_called_weak() -> None:
@@ -151,4 +179,6 @@ def test_losses_under_dropout_agree_within_their_noise() -> None:
     dice = np.random.default_rng(0)
     right = {"rate 0.5": 4.0 + 0.01 * dice.standard_normal(64)}
     assert judge_dropout({"rate 0.5": 4.0 + 0.01 * dice.standard_normal(16)}, right, UNIT)["passed"]
-    assert not judge_dropout({"rate 0.5": 4.05 + 0.01 * dice.standard_normal(16)}, right, UNIT)["passed"]
+    assert not judge_dropout({"rate 0.5": 4.05 + 0.01 * dice.standard_normal(16)}, right, UNIT)[
+        "passed"
+    ]

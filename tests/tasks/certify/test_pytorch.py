@@ -8,19 +8,21 @@ import pytest
 
 pytest.importorskip("torch")
 
-from steptime import shelf
-from steptime.frameworks.pytorch.kinds import KINDS
+from steptime import plugins
+from steptime.frameworks.pytorch.ops import KINDS
 from steptime.graph import Net, Tensor, momentum
 
 
 def network(net: Net) -> Tensor:
-    x = net.relu(net.batch_norm(net.conv(net.input(2, 8, 8), 4, 3, stride=2, padding="same", bias=False)))
+    x = net.relu(
+        net.batch_norm(net.conv(net.input(2, 8, 8), 4, 3, stride=2, padding="same", bias=False))
+    )
     return net.dense(net.dropout(net.flatten(x), 0.5), 5)
 
 
 @pytest.fixture
 def pytorch(bench: Any) -> Any:
-    ready, framework = bench(network, momentum(0.1)), shelf.load("frameworks", "pytorch")
+    ready, framework = bench(network, momentum(0.1)), plugins.load("frameworks", "pytorch")
     return lambda **settings: ready.items(framework, framework="pytorch", **settings)
 
 
@@ -37,7 +39,9 @@ def test_in_inference_the_outputs_alone_are_proved(pytorch: Any) -> None:
 
 def test_symmetric_padding_is_seen(pytorch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def conv(site: Any) -> str:
-        return f"conv2d({site.inputs[0]}, {site.weights['weight']}, None, (2, 2), (1, 1), (1, 1), 1)"
+        return (
+            f"conv2d({site.inputs[0]}, {site.weights['weight']}, None, (2, 2), (1, 1), (1, 1), 1)"
+        )
 
     monkeypatch.setitem(KINDS, "conv", conv)
     items = pytorch()

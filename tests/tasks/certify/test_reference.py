@@ -61,7 +61,9 @@ def test_a_damaged_reference_is_computed_anew(ready: Any, which: str) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:100] + b"#" * 50 + whole[150:])
     write(Lowering(reference, reference_case()), ready.work, ready.shelved, "fp32")
-    assert ready.shelved.read_exact()["gradients"] and ready.shelved.read_deviations("fp32")["outputs"]
+    assert (
+        ready.shelved.read_exact()["gradients"] and ready.shelved.read_deviations("fp32")["outputs"]
+    )
 
 
 def test_a_reference_that_is_not_there_is_a_sentence(ready: Any, tmp_path: Path) -> None:

@@ -20,11 +20,15 @@ Bench = Any
 
 
 def strided(net: Net) -> Tensor:
-    return net.dense(net.flatten(net.tanh(net.conv(net.input(2, 8, 8), 4, 3, stride=2, padding="same"))), 5)
+    return net.dense(
+        net.flatten(net.tanh(net.conv(net.input(2, 8, 8), 4, 3, stride=2, padding="same"))), 5
+    )
 
 
 def pooled(net: Net) -> Tensor:
-    return net.dense(net.global_average_pool(net.max_pool(net.conv(net.input(2, 9, 9), 4, 3), 2, ceil=True)), 5)
+    return net.dense(
+        net.global_average_pool(net.max_pool(net.conv(net.input(2, 9, 9), 4, 3), 2, ceil=True)), 5
+    )
 
 
 def neighbours(net: Net) -> Tensor:
@@ -33,7 +37,9 @@ def neighbours(net: Net) -> Tensor:
 
 
 def normal(net: Net) -> Tensor:
-    return net.dense(net.flatten(net.relu(net.batch_norm(net.conv(net.input(2, 5, 5), 4, 3, bias=False)))), 5)
+    return net.dense(
+        net.flatten(net.relu(net.batch_norm(net.conv(net.input(2, 5, 5), 4, 3, bias=False)))), 5
+    )
 
 
 def bell(net: Net) -> Tensor:
@@ -79,11 +85,15 @@ TRAPS = {
     "pooling rounded down": Trap(pooled, setting("max_pool", ceil=False), "outputs"),
     "alpha not divided by the size": Trap(neighbours, setting("lrn", alpha=5e-2), "outputs"),
     "another k": Trap(neighbours, setting("lrn", k=2.0), "outputs"),
-    "momentum of the other side": Trap(normal, setting("batch_norm", momentum=0.9), "optimizer step"),
+    "momentum of the other side": Trap(
+        normal, setting("batch_norm", momentum=0.9), "optimizer step"
+    ),
     "epsilon of another framework": Trap(normal, setting("batch_norm", epsilon=1e-3), "gradients"),
     "gelu by tanh": Trap(bell, setting("gelu", tanh=True), "outputs"),
     "decay not decoupled": Trap(bell, rule(decoupled=False), "optimizer rule", adamw(1e-3)),
-    "decay decoupled": Trap(bell, rule(decoupled=True), "optimizer rule", momentum(0.1, weight_decay=1e-4)),
+    "decay decoupled": Trap(
+        bell, rule(decoupled=True), "optimizer rule", momentum(0.1, weight_decay=1e-4)
+    ),
     "decay forgotten": Trap(bell, rule(weight_decay=0.0), "optimizer rule", adamw(1e-3)),
     "epsilon of another rule": Trap(bell, rule(epsilon=1e-7), "optimizer rule", adam(1e-3)),
     "no momentum": Trap(bell, rule(momentum=0.0), "trajectory", momentum(0.1)),
@@ -100,9 +110,13 @@ def test_a_setting_taken_for_another_is_seen(trap: Trap, bench: Bench, mistaking
 
 @pytest.mark.parametrize("network", [strided, pooled, neighbours, normal, bell, dropping, words])
 @pytest.mark.parametrize(
-    "optimizer", [adam(1e-3), adamw(1e-3), momentum(0.1, weight_decay=1e-4)], ids=["adam", "adamw", "momentum"]
+    "optimizer",
+    [adam(1e-3), adamw(1e-3), momentum(0.1, weight_decay=1e-4)],
+    ids=["adam", "adamw", "momentum"],
 )
-def test_the_right_lowering_passes(network: Callable[[Net], Tensor], optimizer: Optimizer, bench: Bench) -> None:
+def test_the_right_lowering_passes(
+    network: Callable[[Net], Tensor], optimizer: Optimizer, bench: Bench
+) -> None:
     items = bench(network, optimizer).items()
     assert [item for item in items.values() if not item["passed"]] == []
     assert len(items) == (7 if network is dropping else 6)
@@ -112,7 +126,9 @@ def failing(items: dict[str, Any]) -> set[str]:
     return {name for name, item in items.items() if not item["passed"]}
 
 
-def test_features_flattened_with_the_channels_last_are_seen(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_features_flattened_with_the_channels_last_are_seen(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right = bench(strided)
 
     def flatten(layer: Any, weights: Any, walk: Any, x: Any) -> Any:
@@ -126,7 +142,9 @@ def test_features_flattened_with_the_channels_last_are_seen(bench: Bench, monkey
     assert {"outputs", "gradients"} <= failing(right.items())
 
 
-def test_a_biased_variance_that_is_remembered_is_seen(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_biased_variance_that_is_remembered_is_seen(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right = bench(normal)
     monkeypatch.setattr(normalisation, "_unbiased", lambda variance, x: variance)
     items = right.items()
@@ -151,12 +169,16 @@ def test_an_epsilon_outside_the_root_is_seen(bench: Bench, monkeypatch: pytest.M
     assert {"outputs", "gradients"} <= failing(right.items())
 
 
-def test_an_unbiased_variance_that_normalises_is_seen(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unbiased_variance_that_normalises_is_seen(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right, own = bench(normal), layers.LAYERS["batch_norm"]
 
     def batch_norm(layer: Any, weights: Any, walk: Any, x: Any) -> Any:
         count = x.size / x.shape[1]
-        return own(layer, {**weights, "weight": weights["weight"] * np.sqrt((count - 1) / count)}, walk, x)
+        return own(
+            layer, {**weights, "weight": weights["weight"] * np.sqrt((count - 1) / count)}, walk, x
+        )
 
     monkeypatch.setitem(layers.LAYERS, "batch_norm", batch_norm)
     assert {"loss", "gradients"} <= failing(right.items())
@@ -176,7 +198,9 @@ def uncorrected(rule: Optimizer, m: Any, s: Any, left: list[float]) -> Any:
 
 
 @pytest.mark.parametrize("formula", [inside_the_root, epsilon_hat, uncorrected])
-def test_adam_with_another_formula_is_seen(formula: Any, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adam_with_another_formula_is_seen(
+    formula: Any, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right = bench(bell, adam(1e-3))
 
     def wrong(rule: Optimizer, state: Any, slope: Any, left: list[float]) -> Any:
@@ -191,11 +215,16 @@ def test_adam_with_another_formula_is_seen(formula: Any, bench: Bench, monkeypat
     assert items["gradients"]["passed"]
 
 
-SCALED = {"not scaled": lambda kept, rate: kept, "scaled by the rate": lambda kept, rate: kept / rate}
+SCALED = {
+    "not scaled": lambda kept, rate: kept,
+    "scaled by the rate": lambda kept, rate: kept / rate,
+}
 
 
 @pytest.mark.parametrize("factor", SCALED.values(), ids=SCALED)
-def test_dropout_scaled_otherwise_is_seen(factor: Any, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropout_scaled_otherwise_is_seen(
+    factor: Any, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right = bench(dropping)
 
     def dropout(layer: Any, weights: Any, walk: Any, x: Any) -> Any:
@@ -238,12 +267,19 @@ def with_forget_bias(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("order", [True, False], ids=["gate order", "forget bias"])
-def test_an_lstm_of_another_convention_is_seen(order: bool, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_lstm_of_another_convention_is_seen(
+    order: bool, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right, own = bench(words), layers.LAYERS["lstm"]
 
     def lstm(layer: Any, weights: Any, walk: Any, x: Any) -> Any:
         changed = {part: other_order(value) for part, value in weights.items()}
-        return own(layer, changed if order else {**weights, "bias": with_forget_bias(weights["bias"])}, walk, x)
+        return own(
+            layer,
+            changed if order else {**weights, "bias": with_forget_bias(weights["bias"])},
+            walk,
+            x,
+        )
 
     monkeypatch.setitem(layers.LAYERS, "lstm", lstm)
     items = right.items()

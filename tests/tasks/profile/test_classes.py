@@ -53,6 +53,8 @@ NAMES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in NAMES.items() for name in names])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, names in NAMES.items() for name in names]
+)
 def test_a_profilers_name_finds_its_class(kind: str, name: str) -> None:
     assert class_of(name) == kind

@@ -101,4 +101,6 @@ def test_marks_that_take_time_are_told(clock: Clock) -> None:
             super().staged(mark)
             self.clock.nanoseconds += 500_000
 
-    assert phases.phases(Slowed(clock), CASE, lambda case: None)["perturbation"] == pytest.approx(0.1)
+    assert phases.phases(Slowed(clock), CASE, lambda case: None)["perturbation"] == pytest.approx(
+        0.1
+    )

@@ -37,8 +37,15 @@ class Telling:
         return getattr(self.own, name)
 
     def watch(self, steps: int) -> Watched:
-        spans = [{"ph": "X", "name": "step", "ts": 1000.0 * n, "dur": 900.0, "pid": 1, "tid": 1} for n in range(steps)]
-        operators = (Operator("aten::mm", steps, 0.006), Operator(BETWEEN, 0, 0.002), Operator("odd", 1, 0.002))
+        spans = [
+            {"ph": "X", "name": "step", "ts": 1000.0 * n, "dur": 900.0, "pid": 1, "tid": 1}
+            for n in range(steps)
+        ]
+        operators = (
+            Operator("aten::mm", steps, 0.006),
+            Operator(BETWEEN, 0, 0.002),
+            Operator("odd", 1, 0.002),
+        )
         return Watched(operators, spans, 0.01)
 
     def account(self) -> Account:
@@ -47,7 +54,16 @@ class Telling:
 
 def profiled(folder: Path, short: Protocol, lower: Any) -> dict[str, Any]:
     options = {"store": str(folder)}
-    job = Job(id="a", session="s", plan="p", process=0, case=CASE, protocol=short, task="profile", options=options)
+    job = Job(
+        id="a",
+        session="s",
+        plan="p",
+        process=0,
+        case=CASE,
+        protocol=short,
+        task="profile",
+        options=options,
+    )
     with Journal(folder / "a.jsonl") as journal:
         journal.begin(job)
         perform(Setting(job, journal, SimpleNamespace(lower=lower), 0.0))  # type: ignore[arg-type]
@@ -80,12 +96,22 @@ def test_shares_of_operators_sum_to_one_and_many_are_not_listed() -> None:
     found = digest(seen, 10, 0.5)
     listed = sum(one["share"] for one in found["operators"])
     assert listed + found["unlisted_share"] == pytest.approx(1.0) and len(found["operators"]) == 40
-    assert found["perturbation"] == pytest.approx(1.0) and found["operators"][0]["calls"] == pytest.approx(0.2)
+    assert found["perturbation"] == pytest.approx(1.0) and found["operators"][0][
+        "calls"
+    ] == pytest.approx(0.2)
 
 
 def test_a_trace_begins_at_zero_and_keeps_no_stranger(tmp_path: Path) -> None:
     events = [
-        {"ph": "X", "name": "a", "ts": 5e9, "dur": 2, "pid": 1, "tid": 1, "args": {"secret": 1, "stream": 7}},
+        {
+            "ph": "X",
+            "name": "a",
+            "ts": 5e9,
+            "dur": 2,
+            "pid": 1,
+            "tid": 1,
+            "args": {"secret": 1, "stream": 7},
+        },
         {"ph": "X", "name": "b", "ts": 5e9 + 10, "dur": 2, "pid": 1, "tid": 1},
         {"ph": "i", "name": "instant", "ts": 0.0},
     ]
@@ -100,5 +126,7 @@ def test_a_training_step_moves_more_than_a_forward_pass() -> None:
     forward = least_bytes(work, Case(workload="mnist-mlp", phase="inference", batch_size=2))
     training = least_bytes(work, Case(workload="mnist-mlp", batch_size=2))
     assert forward == work.graph.forward_bytes(2, 4)
-    update = 7 * 4 * work.graph.trainable_parameters  # Adam reads and writes weight, both moments, and reads a gradient
+    update = (
+        7 * 4 * work.graph.trainable_parameters
+    )  # Adam reads and writes weight, both moments, and reads a gradient
     assert 2.9 * forward < training - update < 3 * forward

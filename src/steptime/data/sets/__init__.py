@@ -36,13 +36,19 @@ class DataSet:
     title: str
     address: str  # where its authors offer it
     files: dict[str, tuple[str, ...]]  # name -> SHA-256 of each edition that is known
-    preparation: str  # from what the files hold to what a network reads: part of the set's definition
+    preparation: (
+        str  # from what the files hold to what a network reads: part of the set's definition
+    )
     metric: str = "accuracy"  # of a network's predictions
-    other_forms: tuple[str, ...] = ()  # files that may be here instead, with the same content packed another way
+    other_forms: tuple[
+        str, ...
+    ] = ()  # files that may be here instead, with the same content packed another way
 
     def find(self, file: str, folder: Path) -> Path | None:
         """In the folder, or in one below it that is named after the set, however that is spelt."""
-        return next((place / file for place in self._places(folder) if (place / file).is_file()), None)
+        return next(
+            (place / file for place in self._places(folder) if (place / file).is_file()), None
+        )
 
     def checked(self, file: str, folder: Path) -> Path:
         """The file, if it is there and is what its authors published."""
@@ -73,7 +79,9 @@ class DataSet:
         return " or ".join(self.files[file])
 
     def _places(self, folder: Path) -> Iterator[Path]:
-        inner = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+        inner = (
+            sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+        )
         for place in inner:
             if _plain(place.name).startswith(_plain(self.name)):
                 yield place
@@ -93,7 +101,10 @@ class Samples:
         return len(self.values)
 
     def batch(self, places: Any) -> dict[str, Any]:
-        return {"input": self.prepare(self.values[places]), "target": self.targets[places].astype(np.int64)}
+        return {
+            "input": self.prepare(self.values[places]),
+            "target": self.targets[places].astype(np.int64),
+        }
 
     def batches(self, size: int, *, rest: bool = False) -> Iterator[dict[str, Any]]:
         """In order, all of one size: a rest that does not fill a batch is left out, unless it is asked for."""
@@ -117,10 +128,14 @@ def images(values: NDArray[np.uint8], targets: NDArray[np.uint8], graph: Graph) 
     wanted, found = graph.input.shape, values.shape[1:]
     classes, output = int(targets.max()) + 1, graph[graph.output].shape
     if len(output) != 1 or output[0] < classes:
-        raise SteptimeError(f"{graph.name} ends in the shape {output}; the set has {classes} classes.")
+        raise SteptimeError(
+            f"{graph.name} ends in the shape {output}; the set has {classes} classes."
+        )
     frame = _frame(found, wanted)
     if frame is None:
-        raise SteptimeError(f"{graph.name} reads samples of shape {wanted}; the set has images of {found}.")
+        raise SteptimeError(
+            f"{graph.name} reads samples of shape {wanted}; the set has images of {found}."
+        )
 
     def prepare(chosen: NDArray[np.uint8]) -> NDArray[np.float32]:
         framed = np.pad(chosen, ((0, 0), *frame)) if any(map(any, frame)) else chosen

@@ -35,7 +35,10 @@ SET = DataSet(
 )
 SIDE = 32
 VALUES = 3 * SIDE * SIDE  # of one picture: its red, green and blue plane
-PARTS = {"train": [name for name in SET.files if name.startswith("data")], "test": ["test_batch.bin"]}
+PARTS = {
+    "train": [name for name in SET.files if name.startswith("data")],
+    "test": ["test_batch.bin"],
+}
 
 
 def read(folder: Path, part: str, graph: Graph) -> Samples:
@@ -69,17 +72,23 @@ def from_archive(path: Path, name: str) -> bytes:
             file = archive.extractfile(member) if member else None
             return file.read() if file else b""
     except (tarfile.TarError, OSError, EOFError) as problem:
-        raise SteptimeError(f"{path} can not be unpacked: {problem}. Get it anew from {SET.address}.") from None
+        raise SteptimeError(
+            f"{path} can not be unpacked: {problem}. Get it anew from {SET.address}."
+        ) from None
 
 
 def from_mosaic(path: Path, labels: Path, place: int) -> bytes:
     """Pictures side by side in rows as long as the mosaic is high; the labels of all six files one after the other."""
     if not labels.is_file():
-        raise SteptimeError(f"{path} needs {labels} beside it, a byte for the label of each picture.")
+        raise SteptimeError(
+            f"{path} needs {labels} beside it, a byte for the label of each picture."
+        )
     with _pillow().open(path) as picture:
         pixels = np.asarray(picture.convert("RGB"))
     row = pixels.shape[0] // SIDE
-    tiles = pixels.reshape(row, SIDE, row, SIDE, 3).transpose(0, 2, 4, 1, 3).reshape(row * row, VALUES)
+    tiles = (
+        pixels.reshape(row, SIDE, row, SIDE, 3).transpose(0, 2, 4, 1, 3).reshape(row * row, VALUES)
+    )
     own = np.fromfile(labels, np.uint8)[place * row * row : (place + 1) * row * row]
     return np.concatenate([own[:, None], tiles], axis=1).tobytes()
 
@@ -88,5 +97,7 @@ def _pillow() -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise NotInstalled("CIFAR-10 as mosaics is decoded by Pillow; install it with: pip install pillow") from None
+        raise NotInstalled(
+            "CIFAR-10 as mosaics is decoded by Pillow; install it with: pip install pillow"
+        ) from None
     return Image

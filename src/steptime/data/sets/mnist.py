@@ -18,10 +18,18 @@ SET = DataSet(
     title="MNIST",
     address="https://ossci-datasets.s3.amazonaws.com/mnist/ (the files of http://yann.lecun.com/exdb/mnist/)",
     files={
-        "train-images-idx3-ubyte.gz": ("440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",),
-        "train-labels-idx1-ubyte.gz": ("3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",),
-        "t10k-images-idx3-ubyte.gz": ("8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",),
-        "t10k-labels-idx1-ubyte.gz": ("f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",),
+        "train-images-idx3-ubyte.gz": (
+            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+        ),
+        "train-labels-idx1-ubyte.gz": (
+            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+        ),
+        "t10k-images-idx3-ubyte.gz": (
+            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+        ),
+        "t10k-labels-idx1-ubyte.gz": (
+            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+        ),
     },
     preparation="bytes / 255, so values from 0 to 1; a black frame where the network reads larger images",
 )
@@ -40,7 +48,9 @@ def read_idx(path: Path) -> NDArray[Any]:
     """Two zeros, the type of the values, the number of axes, each axis as four bytes, the values."""
     content = gzip.decompress(path.read_bytes())
     if len(content) < 4 or content[:3] != bytes((0, 0, UNSIGNED_BYTES)):
-        raise SteptimeError(f"{path} is not an idx file of bytes: it begins with {content[:4].hex(' ') or 'nothing'}.")
+        raise SteptimeError(
+            f"{path} is not an idx file of bytes: it begins with {content[:4].hex(' ') or 'nothing'}."
+        )
     axes = content[3]
     shape = np.frombuffer(content, ">u4", axes, offset=4)
     values = np.frombuffer(content, np.uint8, offset=4 + 4 * axes)

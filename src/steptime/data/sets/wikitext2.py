@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from steptime.core.errors import SteptimeError
 from steptime.data.sets import DataSet, Samples
 from steptime.graph import Graph
-from steptime.graph.kinds import Input
+from steptime.graph.ops import Input
 
 ARCHIVE = "wikitext-2-v1.zip"
 SET = DataSet(
@@ -48,7 +48,9 @@ def _wanted(graph: Graph) -> tuple[int, int]:
     kind, output = graph.input.kind, graph[graph.output].shape
     assert isinstance(kind, Input)
     if not kind.vocabulary or len(kind.dims) != 1 or output != (*kind.dims, kind.vocabulary):
-        raise SteptimeError(f"{graph.name} does not predict the next word: {graph.input.shape} becomes {output}.")
+        raise SteptimeError(
+            f"{graph.name} does not predict the next word: {graph.input.shape} becomes {output}."
+        )
     return kind.dims[0], kind.vocabulary
 
 
@@ -58,8 +60,12 @@ def read_words(archive: Path, part: str) -> tuple[str, ...]:
         with zipfile.ZipFile(archive) as content:
             text = content.read(f"wikitext-2/wiki.{part}.tokens").decode()
     except (zipfile.BadZipFile, KeyError, UnicodeDecodeError) as problem:
-        raise SteptimeError(f"{archive} can not be read: {problem}. Get it anew from {SET.address}.") from None
-    return tuple(word for line in text.removesuffix("\n").split("\n") for word in (*line.split(), END))
+        raise SteptimeError(
+            f"{archive} can not be read: {problem}. Get it anew from {SET.address}."
+        ) from None
+    return tuple(
+        word for line in text.removesuffix("\n").split("\n") for word in (*line.split(), END)
+    )
 
 
 def numbers(words: tuple[str, ...], vocabulary: int) -> dict[str, int]:

@@ -71,13 +71,13 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def _not_on_cpu(case: Case) -> str | None:
     if case.precision == "fp8":
-        return "fp8 products need a CUDA device of compute capability 8.9; the CPU has none. Use bf16."
+        return (
+            "fp8 products need a CUDA device of compute capability 8.9; the CPU has none. Use bf16."
+        )
     if case.precision == "tf32":
         return "tf32 is a mode of NVIDIA's matrix units; the CPU has fp32."
     if case.threads > (cpus := len(os.sched_getaffinity(0))):
-        return (
-            f"XLA has one thread for each CPU that the process may use: {cpus}, and the case asks for {case.threads}."
-        )
+        return f"XLA has one thread for each CPU that the process may use: {cpus}, and the case asks for {case.threads}."
     return None
 
 
@@ -101,7 +101,9 @@ def _jax() -> ModuleType:
     try:
         import jax
     except ImportError as problem:
-        raise NotInstalled(f"JAX can not be imported here ({problem}); install it with: {INSTALL}") from problem
+        raise NotInstalled(
+            f"JAX can not be imported here ({problem}); install it with: {INSTALL}"
+        ) from problem
     return jax
 
 

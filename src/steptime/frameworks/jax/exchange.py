@@ -42,22 +42,32 @@ class SharedProgram(JaxProgram):
     """The training step of one of several ranks. What proves the lowering works on this rank's own copy."""
 
     def facts(self) -> dict[str, Any]:
-        return {**super().facts(), "exchange_backend": "gloo" if self.case.device == "cpu" else "nccl"}
+        return {
+            **super().facts(),
+            "exchange_backend": "gloo" if self.case.device == "cpu" else "nccl",
+        }
 
     def exchange(self, *, tiny: bool = False) -> int:
         """The gradients' bytes, or one number's, once over all ranks, and nothing else."""
         if not hasattr(self, "sent"):
-            gradients, number = jax.tree.map(jnp.zeros_like, self.state.weights), np.zeros(1, np.float32)
+            gradients, number = (
+                jax.tree.map(jnp.zeros_like, self.state.weights),
+                np.zeros(1, np.float32),
+            )
             self.sent = {False: gradients, True: self._spread(number, WHOLE)}
             self.alone = jax.jit(
-                jax.shard_map(_averaged, mesh=self.mesh, in_specs=WHOLE, out_specs=WHOLE, check_vma=False)
+                jax.shard_map(
+                    _averaged, mesh=self.mesh, in_specs=WHOLE, out_specs=WHOLE, check_vma=False
+                )
             )
         jax.block_until_ready(self.alone(self.sent[tiny]))
         return sum(one.nbytes for one in jax.tree.leaves(self.sent[tiny]))
 
     def _choose(self) -> tuple[Any, Callable[[], Any]]:
         train = self.steps.train if self.state.scaling is None else self.steps.train_scaled
-        shared = jax.shard_map(train, mesh=self.mesh, in_specs=(WHOLE, SHARE, SHARE), out_specs=WHOLE, check_vma=False)
+        shared = jax.shard_map(
+            train, mesh=self.mesh, in_specs=(WHOLE, SHARE, SHARE), out_specs=WHOLE, check_vma=False
+        )
         return jax.jit(shared, donate_argnums=0), self._launch_training
 
     def _start(self) -> State:

@@ -11,8 +11,8 @@ from jax import lax
 
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
+from steptime.frameworks.jax.context import Array
 from steptime.frameworks.jax.program import JaxProgram
-from steptime.frameworks.jax.walk import Array
 from steptime.graph import Graph, Work
 
 FP8 = jnp.float8_e4m3fn
@@ -27,15 +27,25 @@ class Fp8Program(JaxProgram):
     def __init__(self, work: Work, case: Case) -> None:
         self.chosen, self.left = choose(work.graph)
         if not self.chosen:
-            raise Unsupported(f"{work.graph.name} has no dense layer in multiples of {TILE}, so nothing would be fp8.")
+            raise Unsupported(
+                f"{work.graph.name} has no dense layer in multiples of {TILE}, so nothing would be fp8."
+            )
         self.exact: dict[str, Any] = {}
         super().__init__(work, case)
 
     def facts(self) -> dict[str, Any]:
         graph = self.work.graph
         share = sum(graph.layer_flops(graph[name])[0] for name in self.chosen) / graph.forward_flops
-        scaling = {"format": "e4m3fn", "weights": "static, per tensor", "activations": "dynamic, per tensor"}
-        layers = {"fp8_layers": self.chosen, "bf16_dense_layers": self.left, "fp8_flops_share": share}
+        scaling = {
+            "format": "e4m3fn",
+            "weights": "static, per tensor",
+            "activations": "dynamic, per tensor",
+        }
+        layers = {
+            "fp8_layers": self.chosen,
+            "bf16_dense_layers": self.left,
+            "fp8_flops_share": share,
+        }
         return {**super().facts(), "fp8": scaling, **layers}
 
     def weights(self) -> dict[str, Any]:
@@ -44,7 +54,10 @@ class Fp8Program(JaxProgram):
     def _placed(self, weights: dict[str, Any]) -> tuple[dict[str, Array], dict[str, Array]]:
         self.exact = {name: weights[name] for name in self.work.graph.weights}
         trained, rest = super()._placed(weights)
-        scaled = {f"{name}.weight": Fp8Weight.of(self._put(weights[f"{name}.weight"])) for name in self.chosen}
+        scaled = {
+            f"{name}.weight": Fp8Weight.of(self._put(weights[f"{name}.weight"]))
+            for name in self.chosen
+        }
         return {**trained, **scaled}, rest
 
 
@@ -53,7 +66,10 @@ class Fp8Weight:
     """Stands where a dense layer's weight stands, and multiplies what meets it in fp8."""
 
     def __init__(self, values: Array, scale: Array) -> None:
-        self.values, self.scale = values, scale  # (outputs, inputs): what the matrix units of GPUs want
+        self.values, self.scale = (
+            values,
+            scale,
+        )  # (outputs, inputs): what the matrix units of GPUs want
 
     @classmethod
     def of(cls, weight: Array) -> Fp8Weight:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-INSTRUCTION = re.compile(r"^\s*(?:ROOT )?\S+ = (?:\(.*?\)|(\w+)\[\S*) ([\w-]+)\((.*)$", re.MULTILINE)
+INSTRUCTION = re.compile(
+    r"^\s*(?:ROOT )?\S+ = (?:\(.*?\)|(\w+)\[\S*) ([\w-]+)\((.*)$", re.MULTILINE
+)
 TARGET = re.compile(r'custom_call_target="([^"]+)"')  # a library's routine: cuBLAS, cuDNN, oneDNN
-FUSIONS = (re.compile(r'"kind":"(\w+)"'), re.compile(r"kind=(\w+)"))  # __triton_gemm and its like, or else kLoop …
+FUSIONS = (
+    re.compile(r'"kind":"(\w+)"'),
+    re.compile(r"kind=(\w+)"),
+)  # __triton_gemm and its like, or else kLoop …
 TELLING = {
     "convolution", "dot", "fft", "gather", "reduce-window", "scatter", "select-and-scatter", "sort", "while",
 }  # fmt: skip

@@ -12,7 +12,9 @@ def optimizer_for(spec: Optimizer) -> Any:
     try:
         import optax
     except ImportError as problem:
-        raise NotInstalled(f"Training in JAX needs optax ({problem}); install it with: pip install optax") from problem
+        raise NotInstalled(
+            f"Training in JAX needs optax ({problem}); install it with: pip install optax"
+        ) from problem
     rule = _direction(spec, optax)
     decay = [optax.add_decayed_weights(spec.weight_decay)] if spec.weight_decay else []
     parts = [rule, *decay] if spec.decoupled else [*decay, rule]
@@ -27,4 +29,6 @@ def _direction(spec: Optimizer, optax: Any) -> Any:
         return optax.trace(decay=spec.momentum)
     if spec.kind == "adam":
         return optax.scale_by_adam(b1=spec.betas[0], b2=spec.betas[1], eps=spec.epsilon)
-    raise Unsupported(f"JAX's folder has no optimiser {spec.kind!r}; it has sgd, momentum and adam.")
+    raise Unsupported(
+        f"JAX's folder has no optimiser {spec.kind!r}; it has sgd, momentum and adam."
+    )

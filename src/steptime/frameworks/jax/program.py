@@ -18,14 +18,14 @@ from steptime.core.errors import Unsupported
 from steptime.core.inspection import Account, Watched
 from steptime.core.program import DeviceTimer
 from steptime.frameworks.jax import settings
+from steptime.frameworks.jax.context import Array
 from steptime.frameworks.jax.kernels import executed
 from steptime.frameworks.jax.layout import Layout
 from steptime.frameworks.jax.lowering import lower_graph
 from steptime.frameworks.jax.optimizer import optimizer_for
+from steptime.frameworks.jax.profiler import account, watch
 from steptime.frameworks.jax.scaling import Scaling
 from steptime.frameworks.jax.steps import Moving, State, Steps
-from steptime.frameworks.jax.walk import Array
-from steptime.frameworks.jax.watching import account, watch
 from steptime.graph import Work
 from steptime.graph.weights import check
 
@@ -74,7 +74,11 @@ class JaxProgram:
 
     def facts(self) -> dict[str, Any]:
         own = {"optimizer": f"optax, {self.work.optimizer.kind}"} if self.rule else {}
-        return {**settings.facts(self.case, self.device), **own, "loss_scaling": self.state.scaling is not None}
+        return {
+            **settings.facts(self.case, self.device),
+            **own,
+            "loss_scaling": self.state.scaling is not None,
+        }
 
     def feed(self, batch: dict[str, Any]) -> None:
         arrays, far = self._arrays(batch), self.case.data == "host"
@@ -97,14 +101,19 @@ class JaxProgram:
     def weights(self) -> dict[str, Any]:
         weights, moving = self._own()
         own = {**weights, **moving.statistics}
-        return {name: _array(self.layout.logical_weight(name, own[name])) for name in self.work.graph.weights}
+        return {
+            name: _array(self.layout.logical_weight(name, own[name]))
+            for name in self.work.graph.weights
+        }
 
     def load(self, weights: dict[str, Any]) -> None:
         """What the optimiser remembers stays."""
         check(weights, self.work.graph)
         settings.apply(self.case)
         trained, statistics = self._placed(weights)
-        self.state = self.state._replace(weights=trained, moving=self.state.moving._replace(statistics=statistics))
+        self.state = self.state._replace(
+            weights=trained, moving=self.state.moving._replace(statistics=statistics)
+        )
 
     def predict(self, batch: dict[str, Any]) -> Any:
         settings.apply(self.case)
@@ -117,7 +126,10 @@ class JaxProgram:
         placed = self._put(self._arrays(batch))
         for scale in SCALES if self.case.precision == "fp16" else (1.0,):
             loss, found = self.slopes(*self._own(), *placed, np.float32(scale))
-            slopes = {name: _array(self.layout.logical_weight(name, value)) / scale for name, value in found.items()}
+            slopes = {
+                name: _array(self.layout.logical_weight(name, value)) / scale
+                for name, value in found.items()
+            }
             if all(np.isfinite(value).all() for value in slopes.values()):
                 break
         return loss.item(), slopes
@@ -135,7 +147,11 @@ class JaxProgram:
         state, batch = self.state, self._batch()
         if self.case.phase == "training":
             return state, *batch
-        return state.weights, state.moving, *(batch[:1] if self.case.phase == "inference" else batch)
+        return (
+            state.weights,
+            state.moving,
+            *(batch[:1] if self.case.phase == "inference" else batch),
+        )
 
     def _launch_training(self) -> Array:
         self.state, loss = self.pending = self.run(*self._arguments())
@@ -173,7 +189,9 @@ class JaxProgram:
         return np.ascontiguousarray(self.layout.stored(values)), target
 
     def _start(self) -> State:
-        drops = self.case.phase != "inference" and any(layer.kind.name == "dropout" for layer in self.work.graph)
+        drops = self.case.phase != "inference" and any(
+            layer.kind.name == "dropout" for layer in self.work.graph
+        )
         check(self.work.weights, self.work.graph)
         weights, statistics = self._placed(self.work.weights)
         rule = self.rule.init(weights) if self.rule else None
@@ -184,7 +202,10 @@ class JaxProgram:
     def _placed(self, weights: dict[str, Any]) -> tuple[dict[str, Array], dict[str, Array]]:
         """The trainable ones, and the rest."""
         dtype, own = settings.stored_dtype(self.case), self.work.graph.weights
-        arrays = {name: np.ascontiguousarray(self.layout.stored_weight(name, weights[name]), dtype) for name in own}
+        arrays = {
+            name: np.ascontiguousarray(self.layout.stored_weight(name, weights[name]), dtype)
+            for name in own
+        }
         placed = self._put(arrays)
         trained = {name: value for name, value in placed.items() if own[name].trainable}
         return trained, {name: value for name, value in placed.items() if name not in trained}
@@ -192,7 +213,9 @@ class JaxProgram:
 
 def _layout(work: Work, case: Case) -> Layout:
     if case.layout == "nhwc" and len(work.graph.input.shape) != 3:
-        raise Unsupported(f"{work.graph.name} reads no images, so layout nhwc means nothing; use nchw.")
+        raise Unsupported(
+            f"{work.graph.name} reads no images, so layout nhwc means nothing; use nchw."
+        )
     return Layout.of(work.graph, last=case.layout == "nhwc")
 
 

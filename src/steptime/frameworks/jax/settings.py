@@ -48,9 +48,15 @@ def apply(case: Case) -> Any:
     jax.config.update("jax_default_matmul_precision", PRODUCTS.get(case.precision))
     if case.device != "cpu":
         own = jax.local_devices(backend="cuda")
-        return own[0] if jax.distributed.is_initialized() else own[int(case.device.removeprefix("cuda:"))]
+        return (
+            own[0]
+            if jax.distributed.is_initialized()
+            else own[int(case.device.removeprefix("cuda:"))]
+        )
     if not jax.config.jax_platforms:
-        jax.config.update("jax_platforms", "cpu")  # else a GPU that is not asked for loses most of its memory to us
+        jax.config.update(
+            "jax_platforms", "cpu"
+        )  # else a GPU that is not asked for loses most of its memory to us
     threads = _confine(case)
     device = jax.local_devices(backend="cpu")[0]
     if threads and pool_threads() not in (0, threads):

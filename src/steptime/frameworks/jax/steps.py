@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from steptime.frameworks.jax.context import Array, Walk, wide
 from steptime.frameworks.jax.layout import Layout
 from steptime.frameworks.jax.lowering import Lowered
 from steptime.frameworks.jax.scaling import Scaling, all_finite, choose, follow
-from steptime.frameworks.jax.walk import Array, Walk, wide
 
 
 class Moving(NamedTuple):
@@ -40,9 +40,13 @@ class Steps:
     average: Callable[[Any], Any] = lambda slopes: slopes  # over the ranks that share a step
 
     def infer(self, weights: dict[str, Array], moving: Moving, values: Array) -> Array:
-        return self.network({**weights, **moving.statistics}, values, Walk(self.layout, self.dtype, training=False))
+        return self.network(
+            {**weights, **moving.statistics}, values, Walk(self.layout, self.dtype, training=False)
+        )
 
-    def _loss(self, weights: dict[str, Array], moving: Moving, values: Array, target: Array) -> tuple[Array, Moving]:
+    def _loss(
+        self, weights: dict[str, Array], moving: Moving, values: Array, target: Array
+    ) -> tuple[Array, Moving]:
         walk = Walk(self.layout, self.dtype, training=True, key=moving.key)
         output = wide(self.network({**weights, **moving.statistics}, values, walk))
         chosen = jnp.take_along_axis(output, target[..., None], axis=-1, mode="clip")[..., 0]
@@ -66,7 +70,9 @@ class Steps:
         self, weights: dict[str, Array], moving: Moving, values: Array, target: Array
     ) -> tuple[Moving, Array, list[Array]]:
         """What a backward pass would need is an output, else XLA would not write it. Inputs are there already."""
-        loss, back, moved = jax.vjp(lambda w: self._loss(w, moving, values, target), weights, has_aux=True)
+        loss, back, moved = jax.vjp(
+            lambda w: self._loss(w, moving, values, target), weights, has_aux=True
+        )
         given = {id(leaf) for leaf in jax.tree.leaves((weights, moving, values, target))}
         return moved, loss, [leaf for leaf in jax.tree.leaves(back) if id(leaf) not in given]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from steptime.frameworks.numpy.walk import Array, Back, Slopes, Walk, outer, times
+from steptime.frameworks.numpy.context import Array, Back, Slopes, Walk, outer, times
 from steptime.graph import Layer
 
 
@@ -19,12 +19,16 @@ def embedding(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> 
     return weights["weight"][x], back
 
 
-def tied_embedding(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array, _: Array) -> tuple[Array, Back]:
+def tied_embedding(
+    layer: Layer, weights: dict[str, Array], walk: Walk, x: Array, _: Array
+) -> tuple[Array, Back]:
     y, back = embedding(layer, weights, walk, x)
     return y, lambda slope: ([None, None], back(slope)[1])
 
 
-def tied_dense(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array, _: Array) -> tuple[Array, Back]:
+def tied_dense(
+    layer: Layer, weights: dict[str, Array], walk: Walk, x: Array, _: Array
+) -> tuple[Array, Back]:
     weight = weights["weight"]
 
     def back(slope: Array) -> Slopes:
@@ -37,7 +41,9 @@ def positions(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> 
     return x + weights["weight"], lambda slope: ([slope], {"weight": slope.sum(axis=0)})
 
 
-def attention(layer: Layer, weights: dict[str, Array], walk: Walk, *inputs: Array) -> tuple[Array, Back]:
+def attention(
+    layer: Layer, weights: dict[str, Array], walk: Walk, *inputs: Array
+) -> tuple[Array, Back]:
     kind: Any = layer.kind
     query, keys, values = (_split(x, kind.heads) for x in inputs)
     scale = kind.scale_for(inputs[0].shape[-1])
@@ -50,7 +56,9 @@ def attention(layer: Layer, weights: dict[str, Array], walk: Walk, *inputs: Arra
     def back(slope: Array) -> Slopes:
         above = _split(slope, kind.heads)
         of_shares = above @ _turned(values)
-        of_scores = walk.rounded(scale * shares * (of_shares - (of_shares * shares).sum(axis=-1, keepdims=True)))
+        of_scores = walk.rounded(
+            scale * shares * (of_shares - (of_shares * shares).sum(axis=-1, keepdims=True))
+        )
         slopes = (of_scores @ keys, _turned(of_scores) @ query, _turned(shares) @ above)
         return [_joined(inner) for inner in slopes], {}
 

@@ -8,11 +8,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from steptime.frameworks.numpy.attention import attention, embedding, positions, tied_dense, tied_embedding
+from steptime.frameworks.numpy.attention import (
+    attention,
+    embedding,
+    positions,
+    tied_dense,
+    tied_embedding,
+)
+from steptime.frameworks.numpy.context import Array, Back, Slopes, Walk, outer, times
 from steptime.frameworks.numpy.lstm import lstm
 from steptime.frameworks.numpy.normalisation import batch_norm, layer_norm, lrn
 from steptime.frameworks.numpy.recurrent import gru, rnn
-from steptime.frameworks.numpy.walk import Array, Back, Slopes, Walk, outer, times
 from steptime.frameworks.numpy.windows import average_pool, conv, max_pool
 from steptime.graph import Layer
 
@@ -23,7 +29,10 @@ def dense(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tupl
     weight = weights["weight"]
 
     def back(slope: Array) -> Slopes:
-        return [times(slope, weight)], {"weight": outer(slope, x), "bias": slope.reshape(-1, len(weight)).sum(axis=0)}
+        return [times(slope, weight)], {
+            "weight": outer(slope, x),
+            "bias": slope.reshape(-1, len(weight)).sum(axis=0),
+        }
 
     y = times(x, weight.T)
     return y + weights["bias"] if "bias" in weights else y, back
@@ -67,7 +76,9 @@ def scale(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tupl
     return x * factor, lambda slope: ([slope * factor], {})
 
 
-def concat(layer: Layer, weights: dict[str, Array], walk: Walk, *parts: Array) -> tuple[Array, Back]:
+def concat(
+    layer: Layer, weights: dict[str, Array], walk: Walk, *parts: Array
+) -> tuple[Array, Back]:
     axis = layer.kind.settings()["axis"] % len(layer.shape) + 1  # the batch comes first
     ends = np.cumsum([part.shape[axis] for part in parts])[:-1]
     return np.concatenate(parts, axis), lambda slope: (np.split(slope, ends, axis), {})
@@ -79,13 +90,17 @@ def slice_(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tup
     return x[..., start:stop], lambda slope: ([np.pad(slope, around)], {})
 
 
-def pad_channels(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
+def pad_channels(
+    layer: Layer, weights: dict[str, Array], walk: Walk, x: Array
+) -> tuple[Array, Back]:
     before, behind = layer.kind.settings()["before"], layer.kind.settings()["behind"]
     y = np.pad(x, ((0, 0), (before, behind), (0, 0), (0, 0)))
     return y, lambda slope: ([slope[:, before : before + x.shape[1]]], {})
 
 
-def add(layer: Layer, weights: dict[str, Array], walk: Walk, a: Array, b: Array) -> tuple[Array, Back]:
+def add(
+    layer: Layer, weights: dict[str, Array], walk: Walk, a: Array, b: Array
+) -> tuple[Array, Back]:
     return a + b, lambda slope: ([slope, slope], {})
 
 
@@ -93,7 +108,9 @@ def flatten(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tu
     return x.reshape(len(x), -1), lambda slope: ([slope.reshape(x.shape)], {})
 
 
-def global_average_pool(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
+def global_average_pool(
+    layer: Layer, weights: dict[str, Array], walk: Walk, x: Array
+) -> tuple[Array, Back]:
     height, width = x.shape[2:]
     even = np.ones((1, 1, height, width), x.dtype) / (height * width)
     return x.mean(axis=(2, 3)), lambda slope: ([slope[:, :, None, None] * even], {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from steptime.frameworks.numpy.walk import Array, Back, Slopes, Walk, outer, times
+from steptime.frameworks.numpy.context import Array, Back, Slopes, Walk, outer, times
 from steptime.graph import Layer
 
 
@@ -22,8 +22,14 @@ def lstm(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple
 
     def back(slope: Array) -> Slopes:
         slopes = _through_time(slope.transpose(1, 0, 2), (gates, cell), of_hidden, walk)
-        found = {"weight_input": outer(slopes, x.transpose(1, 0, 2)), "weight_hidden": outer(slopes, hidden[:-1])}
-        return [times(slopes, of_input).transpose(1, 0, 2)], {**found, "bias": slopes.sum(axis=(0, 1))}
+        found = {
+            "weight_input": outer(slopes, x.transpose(1, 0, 2)),
+            "weight_hidden": outer(slopes, hidden[:-1]),
+        }
+        return [times(slopes, of_input).transpose(1, 0, 2)], {
+            **found,
+            "bias": slopes.sum(axis=(0, 1)),
+        }
 
     return hidden[1:].transpose(1, 0, 2), back
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from steptime.frameworks.numpy.walk import Array, Back, Slopes, Walk
+from steptime.frameworks.numpy.context import Array, Back, Slopes, Walk
 from steptime.graph import Layer
 
 
@@ -17,7 +17,9 @@ def batch_norm(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) ->
     mean, variance = weights["running_mean"], weights["running_variance"]
     if walk.training:
         mean, variance = x.mean(axis=axes), x.var(axis=axes)
-        _follow(layer, weights, walk, {"running_mean": mean, "running_variance": _unbiased(variance, x)})
+        _follow(
+            layer, weights, walk, {"running_mean": mean, "running_variance": _unbiased(variance, x)}
+        )
     scale = 1 / np.sqrt(variance + settings["epsilon"])
     normal = (x - mean.reshape(form)) * scale.reshape(form)
 
@@ -25,8 +27,13 @@ def batch_norm(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) ->
         of_weight, of_bias = (slope * normal).sum(axis=axes), slope.sum(axis=axes)
         inner = slope
         if walk.training:  # the batch's own mean and variance depend on x too
-            inner = slope - (of_bias.reshape(form) + normal * of_weight.reshape(form)) / (x.size / x.shape[1])
-        return [inner * (weights["weight"] * scale).reshape(form)], {"weight": of_weight, "bias": of_bias}
+            inner = slope - (of_bias.reshape(form) + normal * of_weight.reshape(form)) / (
+                x.size / x.shape[1]
+            )
+        return [inner * (weights["weight"] * scale).reshape(form)], {
+            "weight": of_weight,
+            "bias": of_bias,
+        }
 
     return normal * weights["weight"].reshape(form) + weights["bias"].reshape(form), back
 

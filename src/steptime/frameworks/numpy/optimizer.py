@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from steptime.frameworks.numpy.walk import Array
+from steptime.frameworks.numpy.context import Array
 from steptime.graph import Optimizer
 
 State = dict[str, Array]  # of one block
 Rounded = Callable[[float], float]  # what a number of the rule becomes where it is stored
-BLOCK = 1 << 15  # numbers of a weight that are moved at once: all that belongs to them stays in the cache
+BLOCK = (
+    1 << 15
+)  # numbers of a weight that are moved at once: all that belongs to them stays in the cache
 
 
 def _sgd(rule: Optimizer, state: State, slope: Array, left: list[float]) -> Array:
@@ -51,7 +53,10 @@ class Stepper:
         for name, slope in slopes.items():
             weight, flat = weights[name].reshape(-1), slope.reshape(-1)
             for start in range(0, weight.size, BLOCK):
-                block, state = slice(start, start + BLOCK), self.states.setdefault((name, start), {})
+                block, state = (
+                    slice(start, start + BLOCK),
+                    self.states.setdefault((name, start), {}),
+                )
                 weight[block] = self._moved(weight[block], flat[block], state, left)
 
     def _moved(self, weight: Array, slope: Array, state: State, left: list[float]) -> Array:

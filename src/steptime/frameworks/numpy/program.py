@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from steptime.frameworks.numpy.context import Array, Walk
 from steptime.frameworks.numpy.optimizer import Stepper
 from steptime.frameworks.numpy.reference import backward, forward, loss
 from steptime.frameworks.numpy.rounding import Rounding
-from steptime.frameworks.numpy.walk import Array, Walk
 from steptime.graph import Work
 from steptime.graph.weights import check
 
@@ -18,13 +18,17 @@ from steptime.graph.weights import check
 class NumpyProgram:
     timer = None
 
-    def __init__(self, work: Work, *, phase: str, seed: int, rounding: Rounding | None = None) -> None:
+    def __init__(
+        self, work: Work, *, phase: str, seed: int, rounding: Rounding | None = None
+    ) -> None:
         self._rounding = rounding  # None: exact
         self._dtype = rounding.dtype if rounding else np.float64
         self.graph, self.batch = work.graph, self._floats(work.batch)
         self.load(work.weights)
         self._stepper = Stepper(work.optimizer, rounding.number if rounding else float)
-        self._random = np.random.default_rng([seed, 0x64_726F_70])  # apart from the weights' and the batch's streams
+        self._random = np.random.default_rng(
+            [seed, 0x64_726F_70]
+        )  # apart from the weights' and the batch's streams
         steps: dict[str, Callable[[], Array]] = {
             "training": self._train,
             "inference": lambda: self._predict(self.batch["input"]),
@@ -55,7 +59,9 @@ class NumpyProgram:
 
     def load(self, weights: dict[str, Any]) -> None:
         check(weights, self.graph)
-        self._weights = {name: np.array(array, dtype=self._dtype) for name, array in weights.items()}
+        self._weights = {
+            name: np.array(array, dtype=self._dtype) for name, array in weights.items()
+        }
 
     def predict(self, batch: dict[str, Any]) -> Array:
         return self._predict(self._floats(batch)["input"])
@@ -64,7 +70,9 @@ class NumpyProgram:
         return self._slopes(self._floats(batch), Walk(training=True, rounding=self._rounding))
 
     def _predict(self, x: Array) -> Array:
-        return forward(self.graph, self._weights, x, Walk(training=False, rounding=self._rounding))[0]
+        return forward(self.graph, self._weights, x, Walk(training=False, rounding=self._rounding))[
+            0
+        ]
 
     def _forward(self) -> float:
         walk = Walk(training=True, random=self._random, rounding=self._rounding)
@@ -78,7 +86,9 @@ class NumpyProgram:
         self._weights.update(walk.statistics)
         self._stepper.update(self._weights, slopes)
         if self._rounding is not None:
-            self._weights = {name: self._rounding.kept(array) for name, array in self._weights.items()}
+            self._weights = {
+                name: self._rounding.kept(array) for name, array in self._weights.items()
+            }
         return value
 
     def _slopes(self, batch: dict[str, Any], walk: Walk) -> tuple[float, dict[str, Array]]:
@@ -88,4 +98,7 @@ class NumpyProgram:
 
     def _floats(self, batch: dict[str, Any]) -> dict[str, Any]:
         """Tokens and targets stay whole numbers."""
-        return {name: a.astype(self._dtype) if a.dtype.kind == "f" else np.asarray(a) for name, a in batch.items()}
+        return {
+            name: a.astype(self._dtype) if a.dtype.kind == "f" else np.asarray(a)
+            for name, a in batch.items()
+        }

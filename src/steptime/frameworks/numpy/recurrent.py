@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from steptime.frameworks.numpy.walk import Array, Back, Slopes, Walk, outer, times
+from steptime.frameworks.numpy.context import Array, Back, Slopes, Walk, outer, times
 from steptime.graph import Layer
 
 
@@ -22,7 +22,10 @@ def rnn(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[
         for t in reversed(range(len(entries))):
             inner[t] = (slope[:, t] + later) * steep[t]
             later = walk.rounded(inner[t] @ of_hidden)
-        return _to_input(weights, inner), {**_of_input(x, inner), "weight_hidden": outer(inner, hidden[:-1])}
+        return _to_input(weights, inner), {
+            **_of_input(x, inner),
+            "weight_hidden": outer(inner, hidden[:-1]),
+        }
 
     return hidden[1:].transpose(1, 0, 2), back
 
@@ -38,20 +41,31 @@ def gru(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[
         (in_reset, in_update, in_new), (by_reset, by_update, by_new) = (
             np.split(side, 3, axis=1) for side in (entry, hidden[t] @ of_hidden.T)
         )
-        reset, update, memory = _sigmoid(in_reset + by_reset), _sigmoid(in_update + by_update), by_new + of_bias
+        reset, update, memory = (
+            _sigmoid(in_reset + by_reset),
+            _sigmoid(in_update + by_update),
+            by_new + of_bias,
+        )
         gates[t] = walk.rounded(np.stack([reset, update, np.tanh(in_new + reset * memory), memory]))
         hidden[t + 1] = walk.rounded((1 - gates[t, 1]) * gates[t, 2] + gates[t, 1] * hidden[t])
 
     def back(slope: Array) -> Slopes:
-        inner, of_memory = _gru_through_time(slope.transpose(1, 0, 2), (gates, hidden), of_hidden, walk)
+        inner, of_memory = _gru_through_time(
+            slope.transpose(1, 0, 2), (gates, hidden), of_hidden, walk
+        )
         states = np.concatenate([inner[..., : -of_hidden.shape[1]], of_memory], axis=-1)
-        found = {"weight_hidden": outer(states, hidden[:-1]), "bias_hidden": of_memory.sum(axis=(0, 1))}
+        found = {
+            "weight_hidden": outer(states, hidden[:-1]),
+            "bias_hidden": of_memory.sum(axis=(0, 1)),
+        }
         return _to_input(weights, inner), {**_of_input(x, inner), **found}
 
     return hidden[1:].transpose(1, 0, 2), back
 
 
-def _gru_through_time(slope: Array, kept: tuple[Array, Array], of_hidden: Array, walk: Walk) -> tuple[Array, Array]:
+def _gru_through_time(
+    slope: Array, kept: tuple[Array, Array], of_hidden: Array, walk: Walk
+) -> tuple[Array, Array]:
     """Gradients before the squashing, for every step, and those of the state's part of the candidate."""
     gates, hidden = kept
     inner = np.zeros((*slope.shape[:2], 3 * slope.shape[2]), slope.dtype)
@@ -62,8 +76,13 @@ def _gru_through_time(slope: Array, kept: tuple[Array, Array], of_hidden: Array,
         of_new = of_h * (1 - update) * (1 - new**2)
         of_update = of_h * (hidden[t] - new) * update * (1 - update)
         of_reset = of_new * memory * reset * (1 - reset)
-        inner[t], of_memory[t] = np.concatenate([of_reset, of_update, of_new], axis=1), of_new * reset
-        later = walk.rounded(of_h * update + np.concatenate([of_reset, of_update, of_memory[t]], axis=1) @ of_hidden)
+        inner[t], of_memory[t] = (
+            np.concatenate([of_reset, of_update, of_new], axis=1),
+            of_new * reset,
+        )
+        later = walk.rounded(
+            of_h * update + np.concatenate([of_reset, of_update, of_memory[t]], axis=1) @ of_hidden
+        )
     return inner, of_memory
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from steptime.frameworks.numpy.context import Array, Back, Walk
 from steptime.frameworks.numpy.layers import LAYERS
-from steptime.frameworks.numpy.walk import Array, Back, Walk
 from steptime.graph import Graph, Layer
 
 
-def forward(graph: Graph, weights: dict[str, Array], x: Array, walk: Walk) -> tuple[Array, dict[str, Back]]:
+def forward(
+    graph: Graph, weights: dict[str, Array], x: Array, walk: Walk
+) -> tuple[Array, dict[str, Back]]:
     """The output, and each layer's way back."""
     if walk.rounding is not None:
         walk.rounding.begin()
@@ -20,7 +22,9 @@ def forward(graph: Graph, weights: dict[str, Array], x: Array, walk: Walk) -> tu
             compute = LAYERS[layer.kind.name]
             if walk.rounding is not None:
                 compute = walk.rounding.around(compute)
-            values[layer.name], backs[layer.name] = compute(layer, _own(layer, weights), walk, *inputs)
+            values[layer.name], backs[layer.name] = compute(
+                layer, _own(layer, weights), walk, *inputs
+            )
     return values[graph.output], backs
 
 
@@ -30,7 +34,11 @@ def backward(graph: Graph, backs: dict[str, Back], slope: Array) -> dict[str, Ar
         if layer.name not in slopes or not (layer.name in graph.learns_before or layer.weights):
             continue  # nothing to learn here or before, or only its weights are used
         of_inputs, of_weights = backs[layer.name](slopes.pop(layer.name))
-        own = {name: of_weights[name.rpartition(".")[2]] for name, w in layer.weights.items() if w.trainable}
+        own = {
+            name: of_weights[name.rpartition(".")[2]]
+            for name, w in layer.weights.items()
+            if w.trainable
+        }
         _gather(found, own)  # a lent weight gets what each of its users finds
         for name, value in zip(layer.inputs, of_inputs, strict=True):
             _gather(slopes, {name: value} if value is not None else {})
@@ -44,7 +52,9 @@ def _gather(sums: dict[str, Array], parts: dict[str, Array]) -> None:
 
 def loss(output: Array, target: Array) -> tuple[float, Array]:
     """Mean over batch and positions of −log softmax(output)[target], and its gradient."""
-    shifted = output - output.max(axis=-1, keepdims=True)  # the softmax is the same and nothing overflows
+    shifted = output - output.max(
+        axis=-1, keepdims=True
+    )  # the softmax is the same and nothing overflows
     logarithms = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     chosen = np.take_along_axis(logarithms, target[..., None], axis=-1)
     slope = np.exp(logarithms)

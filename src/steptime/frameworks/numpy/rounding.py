@@ -11,16 +11,23 @@ import numpy as np
 from steptime.core.errors import Unsupported, unknown
 
 Array = Any
-UNITS = {"fp64": 2.0**-53, "fp32": 2.0**-24, "tf32": 2.0**-11, "bf16": 2.0**-8, "fp16": 2.0**-11, "fp8": 2.0**-4}
+UNITS = {
+    "fp64": 2.0**-53,
+    "fp32": 2.0**-24,
+    "tf32": 2.0**-11,
+    "bf16": 2.0**-8,
+    "fp16": 2.0**-11,
+    "fp8": 2.0**-4,
+}
 """Unit roundoff: half the distance from 1 to the next number."""
 SUMMED = 8.0  # a sum of n products in lanes and blocks of about 64 errs like products that each err by √64 roundoffs
 WIDE = "fp32"  # lower precisions sum in it, and keep the weights that are trained in it
-LANES = 8.0  # of a long sum, over all places of a batch: its chains are so many times shorter than it
+LANES = (
+    8.0  # of a long sum, over all places of a batch: its chains are so many times shorter than it
+)
 WINOGRAD = 16.0  # F(4×4, 3×3) errs so many times as much as the plain sum: 11 in its products, more in its transforms
 COARSE = 2.0**-11  # errors so large hide those of float32 arithmetic, which is faster
-DRAWN = (
-    262_139  # numbers drawn at once: a prime, so that no row of a larger array meets the same ones in the same place
-)
+DRAWN = 262_139  # numbers drawn at once: a prime, so that no row of a larger array meets the same ones in the same place
 
 
 class Rounding:
@@ -45,7 +52,9 @@ class Rounding:
         shortcut = max(self.size, WINOGRAD * wide) if fast else self.size
         sizes = (self.size, self.wide, shortcut)
         self._errors: Array
-        self._errors, self._small, self._shortcut = ((1 + size * drawn).astype(self.dtype) for size in sizes)
+        self._errors, self._small, self._shortcut = (
+            (1 + size * drawn).astype(self.dtype) for size in sizes
+        )
         self.begin()
 
     def begin(self) -> None:
@@ -65,7 +74,11 @@ class Rounding:
         return value * (1 + self.wide / SUMMED * float(self._between.choice([-2.0, 2.0])))
 
     def _erring(self, values: Array, factors: Array) -> Array:
-        return _rounded(values, factors, self._random) if self._unit is None else _nearest(values, self._unit)
+        return (
+            _rounded(values, factors, self._random)
+            if self._unit is None
+            else _nearest(values, self._unit)
+        )
 
     def _summed(self, values: Array, count: float) -> Array:
         """A weight's gradient, of so many summands: long chains of them err more than anything else does."""
@@ -88,7 +101,10 @@ class Rounding:
 
             def rounded_back(slope: Array) -> Any:
                 of_inputs, of_weights = back(err(slope))
-                found = {part: self._summed(err(s), slope.size / len(s)) for part, s in of_weights.items()}
+                found = {
+                    part: self._summed(err(s), slope.size / len(s))
+                    for part, s in of_weights.items()
+                }
                 return [err(s) for s in of_inputs], found
 
             return err(output), rounded_back

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from steptime.frameworks.numpy.walk import Array, Back, Slopes, Walk
+from steptime.frameworks.numpy.context import Array, Back, Slopes, Walk
 from steptime.graph import Layer
 
 
@@ -30,14 +30,20 @@ class Windows:
 
     def pad(self, x: Array, fill: float = 0.0) -> Array:
         around = zip(self.before, self.behind, strict=True)
-        return np.pad(x, ((0, 0), (0, 0), *around), constant_values=fill) if any(self.before + self.behind) else x
+        return (
+            np.pad(x, ((0, 0), (0, 0), *around), constant_values=fill)
+            if any(self.before + self.behind)
+            else x
+        )
 
     def cell(self, room: Array, place: tuple[int, ...]) -> Array:
         """A view of the padded input."""
         (down, across), (rows, columns) = self.stride, self.count
         row, column = (i * d for i, d in zip(place, self.dilation, strict=True))
         return room[
-            ..., row : row + (rows - 1) * down + 1 : down, column : column + (columns - 1) * across + 1 : across
+            ...,
+            row : row + (rows - 1) * down + 1 : down,
+            column : column + (columns - 1) * across + 1 : across,
         ]
 
     def room(self, x: Array) -> Array:
@@ -53,14 +59,25 @@ class Windows:
 
 def conv(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
     windows, groups = Windows(layer), layer.kind.settings()["groups"]
-    weight = weights["weight"].reshape(groups, layer.shape[0] // groups, -1)  # (group, filter, cell)
-    patches = _patches(windows, x).reshape(len(x), groups, weight.shape[2], -1)  # (image, group, cell, window)
+    weight = weights["weight"].reshape(
+        groups, layer.shape[0] // groups, -1
+    )  # (group, filter, cell)
+    patches = _patches(windows, x).reshape(
+        len(x), groups, weight.shape[2], -1
+    )  # (image, group, cell, window)
 
     def back(slope: Array) -> Slopes:
-        slopes = slope.reshape(len(x), groups, weight.shape[1], -1)  # (image, group, filter, window)
-        of_weight = sum(own @ cells.swapaxes(1, 2) for own, cells in zip(slopes, patches, strict=True))
+        slopes = slope.reshape(
+            len(x), groups, weight.shape[1], -1
+        )  # (image, group, filter, window)
+        of_weight = sum(
+            own @ cells.swapaxes(1, 2) for own, cells in zip(slopes, patches, strict=True)
+        )
         of_input = _pasted(windows, weight.swapaxes(1, 2) @ slopes, x)
-        return [of_input], {"weight": of_weight.reshape(weights["weight"].shape), "bias": slope.sum(axis=(0, 2, 3))}
+        return [of_input], {
+            "weight": of_weight.reshape(weights["weight"].shape),
+            "bias": slope.sum(axis=(0, 2, 3)),
+        }
 
     y = (weight @ patches).reshape(len(x), *layer.shape)
     return y + weights["bias"].reshape(1, -1, 1, 1) if "bias" in weights else y, back
@@ -107,7 +124,9 @@ def max_pool(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> t
     return y, back
 
 
-def average_pool(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
+def average_pool(
+    layer: Layer, weights: dict[str, Array], walk: Walk, x: Array
+) -> tuple[Array, Back]:
     windows = Windows(layer)
     room, inside = windows.pad(x), windows.pad(np.ones((1, 1, *x.shape[2:]), x.dtype))
     counts = sum(windows.cell(inside, place) for place in windows.cells)

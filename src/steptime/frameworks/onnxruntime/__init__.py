@@ -74,7 +74,9 @@ def _not_on_cuda(case: Case, runtime: ModuleType) -> str | None:
     if "CUDAExecutionProvider" not in (providers := runtime.get_available_providers()):
         return f"ONNX Runtime {runtime.__version__} has no CUDA provider here, only {', '.join(providers)}."
     if int(case.device.removeprefix("cuda:")) >= (count := _cuda_devices()):
-        return f"There is no {case.device}: this machine has {count} CUDA device(s), counted from 0."
+        return (
+            f"There is no {case.device}: this machine has {count} CUDA device(s), counted from 0."
+        )
     if case.precision not in ON_CUDA:
         return f"ONNX Runtime's CUDA provider is used with {', '.join(ON_CUDA)}, not {case.precision}; use one of them."
     return None
@@ -89,5 +91,7 @@ def _onnxruntime() -> ModuleType:
         import onnx  # noqa: F401  # its absence should be told before anything is built
         import onnxruntime
     except ImportError as problem:
-        raise NotInstalled(f"ONNX Runtime can not be imported here ({problem}); install it with: {INSTALL}") from None
+        raise NotInstalled(
+            f"ONNX Runtime can not be imported here ({problem}); install it with: {INSTALL}"
+        ) from None
     return onnxruntime

@@ -8,9 +8,9 @@ from onnxruntime import OrtValue
 
 from steptime.core.case import Case
 from steptime.core.inspection import Watched
-from steptime.frameworks.onnxruntime import kernels, settings, watching
+from steptime.frameworks.onnxruntime import kernels, profiler, settings
 from steptime.graph import Work
-from steptime.graph.onnx_program import OnnxProgram
+from steptime.graph.onnx.program import OnnxProgram
 
 
 class OnnxruntimeProgram(OnnxProgram):
@@ -27,11 +27,13 @@ class OnnxruntimeProgram(OnnxProgram):
         return settings.facts(self.case, self.session)
 
     def kernels(self) -> dict[str, int]:
-        return kernels.executed(self._model(len(self.input)), self.case, {self.graph.input.name: self.input})
+        return kernels.executed(
+            self._model(len(self.input)), self.case, {self.graph.input.name: self.input}
+        )
 
     def watch(self, steps: int) -> Watched:
         feed = {self.graph.input.name: self.input}
-        return watching.watch(self._model(len(self.input)), self.case, feed, steps)
+        return profiler.watch(self._model(len(self.input)), self.case, feed, steps)
 
     def _build(self) -> None:
         self.session = self._session(len(self.input))

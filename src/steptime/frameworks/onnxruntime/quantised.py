@@ -19,9 +19,7 @@ from steptime.graph import Work
 from steptime.graph.batches import in_own_size
 from steptime.graph.quantisation import not_quantisable, reduced_range
 
-SCHEME = (
-    "static QDQ, U8 activations per tensor (not the outputs), S8 weights per channel, ranges by minimum and maximum"
-)
+SCHEME = "static QDQ, U8 activations per tensor (not the outputs), S8 weights per channel, ranges by minimum and maximum"
 
 
 class QuantisedProgram(OnnxruntimeProgram):
@@ -39,7 +37,9 @@ class QuantisedProgram(OnnxruntimeProgram):
             **super().facts(),
             "quantisation": SCHEME,
             "reduced_range": reduced_range(),
-            "calibration_samples": sum(len(next(iter(batch.values()))) for batch in self.calibration),
+            "calibration_samples": sum(
+                len(next(iter(batch.values()))) for batch in self.calibration
+            ),
             "preparation_seconds": self.preparation_seconds,
             "quantised_nodes": self.quantised_nodes,
         }
@@ -68,9 +68,13 @@ class Batches(CalibrationDataReader):
 
 
 def quantised(model: bytes, calibration: list[dict[str, Any]]) -> bytes:
-    logging.getLogger().setLevel(logging.ERROR)  # it warns that pre-processing is advised after it was done
+    logging.getLogger().setLevel(
+        logging.ERROR
+    )  # it warns that pre-processing is advised after it was done
     with tempfile.TemporaryDirectory() as folder:
-        source, clean, target = (Path(folder) / name for name in ("source.onnx", "clean.onnx", "quantised.onnx"))
+        source, clean, target = (
+            Path(folder) / name for name in ("source.onnx", "clean.onnx", "quantised.onnx")
+        )
         source.write_bytes(model)
         # Folds normalisation into convolutions. Shapes are all known, so their symbolic inference has nothing to do.
         quant_pre_process(source, clean, skip_symbolic_shape=True)

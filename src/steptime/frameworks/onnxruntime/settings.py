@@ -33,9 +33,13 @@ def options(case: Case) -> Any:
 def session(model: bytes, case: Case, chosen: Any) -> Any:
     """Never the silent fall back to the CPU that follows from a provider that can not start."""
     name, details = provider(case)
-    found = onnxruntime.InferenceSession(model, chosen, providers=[(name, details)], enable_fallback=0)
+    found = onnxruntime.InferenceSession(
+        model, chosen, providers=[(name, details)], enable_fallback=0
+    )
     if found.get_providers()[0] != name:
-        raise Unsupported(f"ONNX Runtime could not start {name} on {case.device}; it has {found.get_providers()}.")
+        raise Unsupported(
+            f"ONNX Runtime could not start {name} on {case.device}; it has {found.get_providers()}."
+        )
     return found
 
 
@@ -44,7 +48,10 @@ def provider(case: Case) -> tuple[str, dict[str, str]]:
     if case.device == "cpu":
         return "CPUExecutionProvider", {}
     tf32 = str(int(case.precision == "tf32"))
-    return "CUDAExecutionProvider", {"device_id": case.device.removeprefix("cuda:"), "use_tf32": tf32}
+    return "CUDAExecutionProvider", {
+        "device_id": case.device.removeprefix("cuda:"),
+        "use_tf32": tf32,
+    }
 
 
 def place(case: Case) -> tuple[str, int]:

@@ -45,7 +45,9 @@ def unsupported(case: Case) -> str | None:
     if case.precision in ("fp64", "tf32", "fp8"):
         return f"OpenVINO's CPU kernels have no {case.precision}; use precision=fp32."
     if case.precision == "int8" and not find_spec("nncf"):
-        raise NotInstalled("OpenVINO's quantiser NNCF is not installed; install it with: pip install 'steptime[int8]'")
+        raise NotInstalled(
+            "OpenVINO's quantiser NNCF is not installed; install it with: pip install 'steptime[int8]'"
+        )
     # Asked for what the CPU lacks, OpenVINO computes in fp32 without a word.
     known = openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     if case.precision.upper() not in known:
@@ -85,7 +87,9 @@ def _beyond_its_kernels(work: Work) -> str | None:
 
 
 def _looks_past_the_image(conv: Any) -> bool:
-    reach = [(size - 1) * dilation + 1 for size, dilation in zip(conv.kernel, conv.dilation, strict=True)]
+    reach = [
+        (size - 1) * dilation + 1 for size, dilation in zip(conv.kernel, conv.dilation, strict=True)
+    ]
     return any(max(pads) >= cells for cells, pads in zip(reach, conv.padding, strict=True))
 
 
@@ -97,5 +101,7 @@ def _openvino() -> ModuleType:
         import onnx  # noqa: F401  # its absence should be told before anything is built
         import openvino
     except ImportError as problem:
-        raise NotInstalled(f"OpenVINO can not be imported here ({problem}); install it with: {INSTALL}") from None
+        raise NotInstalled(
+            f"OpenVINO can not be imported here ({problem}); install it with: {INSTALL}"
+        ) from None
     return openvino

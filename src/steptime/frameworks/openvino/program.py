@@ -10,9 +10,9 @@ from openvino import Tensor
 from steptime.core.case import Case
 from steptime.core.inspection import Watched
 from steptime.frameworks.openvino import settings
-from steptime.frameworks.openvino.watching import watch
+from steptime.frameworks.openvino.profiler import watch
 from steptime.graph import Work
-from steptime.graph.onnx_program import OnnxProgram
+from steptime.graph.onnx.program import OnnxProgram
 
 
 class OpenvinoProgram(OnnxProgram):

@@ -48,7 +48,9 @@ class QuantisedProgram(OpenvinoProgram):
         begin = time.perf_counter()
         model = quantised(super()._model(batch_size), self.calibration)
         self.preparation_seconds = time.perf_counter() - begin
-        self.quantised_nodes = sum(node.get_type_name() == "FakeQuantize" for node in model.get_ops())
+        self.quantised_nodes = sum(
+            node.get_type_name() == "FakeQuantize" for node in model.get_ops()
+        )
         return model
 
     def _outputs(self, values: Any) -> Any:

@@ -45,7 +45,11 @@ def compiled(model: Any, case: Case, **more: Any) -> Any:
 def facts(running: Any) -> dict[str, Any]:
     """Read back from the compiled model itself."""
     found = {word: _plain(running.get_property(name)) for word, name in READ_BACK.items()}
-    return {**found, "weights_dtype": "float32", "telemetry": bool(sys.modules.get("openvino_telemetry"))}
+    return {
+        **found,
+        "weights_dtype": "float32",
+        "telemetry": bool(sys.modules.get("openvino_telemetry")),
+    }
 
 
 def kernels(running: Any) -> dict[str, int]:
@@ -53,7 +57,13 @@ def kernels(running: Any) -> dict[str, int]:
     computes, so a silent bf16 is seen here; what has no kernel does nothing."""
     told = [node.get_rt_info() for node in running.get_runtime_model().get_ops()]
     ran = [(info["layerType"].value, info["primitiveType"].value) for info in told]
-    return dict(sorted(Counter(f"{kind} {kernel}" for kind, kernel in ran if not kernel.startswith(NO_KERNEL)).items()))
+    return dict(
+        sorted(
+            Counter(
+                f"{kind} {kernel}" for kind, kernel in ran if not kernel.startswith(NO_KERNEL)
+            ).items()
+        )
+    )
 
 
 def _plain(value: Any) -> Any:

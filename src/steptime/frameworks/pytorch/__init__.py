@@ -25,9 +25,17 @@ def versions() -> dict[str, str]:
     torch = _torch()
     import numpy
 
-    found = {"pytorch": torch.__version__, "python": platform.python_version(), "numpy": numpy.__version__}
+    found = {
+        "pytorch": torch.__version__,
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+    }
     if torch.cuda.is_available():
-        found |= {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version()), "driver": _driver(torch)}
+        found |= {
+            "cuda": torch.version.cuda,
+            "cudnn": str(torch.backends.cudnn.version()),
+            "driver": _driver(torch),
+        }
     return found
 
 
@@ -36,7 +44,9 @@ def unsupported(case: Case) -> str | None:
     if case.mode not in ("eager", "compiled", "cudagraph"):
         return f"PyTorch has no mode {case.mode!r}; it has eager, compiled and cudagraph."
     if case.precision in ("fp8", "int8") and case.phase != "inference":
-        return f"{case.precision} is for phase=inference; {case.phase} has fp32, tf32, bf16 and fp16."
+        return (
+            f"{case.precision} is for phase=inference; {case.phase} has fp32, tf32, bf16 and fp16."
+        )
     if case.precision == "int8" and (reason := _not_in_int8(case)):
         return reason
     if reason := _not_on_cpu(case) if case.device == "cpu" else _not_on_cuda(case, torch):
@@ -66,14 +76,16 @@ def _program(case: Case) -> Any:
 
 def measure_roofs(device: str, seconds: float) -> dict[str, Any]:
     _torch()
-    from steptime.frameworks.pytorch import roofs
+    from steptime.frameworks.pytorch import peaks
 
-    return roofs.measure_roofs(device, seconds)
+    return peaks.measure_roofs(device, seconds)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
     torch = sys.modules.get("torch")
-    if isinstance(error, MemoryError) or (torch is not None and isinstance(error, torch.OutOfMemoryError)):
+    if isinstance(error, MemoryError) or (
+        torch is not None and isinstance(error, torch.OutOfMemoryError)
+    ):
         return True
     signs = ("out of memory", "can't allocate memory", "DefaultCPUAllocator", "STATUS_ALLOC_FAILED")
     return isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)
@@ -131,7 +143,9 @@ def _torch() -> ModuleType:
     try:
         import torch
     except ImportError as problem:
-        raise NotInstalled(f"PyTorch can not be imported here ({problem}); install it with: {INSTALL}") from problem
+        raise NotInstalled(
+            f"PyTorch can not be imported here ({problem}); install it with: {INSTALL}"
+        ) from problem
     return torch
 
 

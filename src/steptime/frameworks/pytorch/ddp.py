@@ -34,7 +34,9 @@ def shared(module: Lowered, case: Case, ranks: Ranks) -> Any:
     DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(module, constants)
     statistics = len(list(module.buffers())) > len(constants)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch 2.13 has another name for it, which 2.11 does not know
+        warnings.simplefilter(
+            "ignore"
+        )  # torch 2.13 has another name for it, which 2.11 does not know
         return DistributedDataParallel(module, broadcast_buffers=statistics)
 
 
@@ -52,13 +54,19 @@ def reduce(pieces: list[torch.Tensor]) -> None:
 def _join(ranks: Ranks, case: Case) -> None:
     if group.is_initialized():
         return
-    launched = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # torchrun holds the port itself
+    launched = (
+        os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    )  # torchrun holds the port itself
     method = "env://" if launched else f"tcp://{ranks.address}:{ranks.port}"
     device = None if case.device == "cpu" else torch.device(case.device)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         group.init_process_group(
-            backend(case), init_method=method, rank=ranks.rank, world_size=ranks.size, device_id=device
+            backend(case),
+            init_method=method,
+            rank=ranks.rank,
+            world_size=ranks.size,
+            device_id=device,
         )
     atexit.register(_part)
 

@@ -44,7 +44,9 @@ def shared(module: Lowered, case: Case) -> Any:
     if not case.shares_gradients:
         return module
     if ranks.size != case.ranks:
-        raise SteptimeError(f"{case.ranks} ranks exchange gradients, and {ranks.size} were started.")
+        raise SteptimeError(
+            f"{case.ranks} ranks exchange gradients, and {ranks.size} were started."
+        )
     return _library(case).shared(module, case, ranks)
 
 
@@ -78,6 +80,8 @@ def _flat(module: Lowered, weights: list[torch.nn.Parameter]) -> torch.Tensor:
     """Kept from one exchange to the next: new memory would be paid for."""
     if not hasattr(module, "exchanged"):
         count, like = sum(one.numel() for one in weights), weights[0]
-        object.__setattr__(module, "exchanged", torch.zeros(count, dtype=like.dtype, device=like.device))
+        object.__setattr__(
+            module, "exchanged", torch.zeros(count, dtype=like.dtype, device=like.device)
+        )
     found: torch.Tensor = module.exchanged
     return found

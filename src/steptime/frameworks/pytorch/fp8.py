@@ -9,8 +9,8 @@ import torch
 
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
-from steptime.frameworks.pytorch.kinds import KINDS, Site, own_name
 from steptime.frameworks.pytorch.lowering import Lowered, lower_graph
+from steptime.frameworks.pytorch.ops import KINDS, Site, own_name
 from steptime.frameworks.pytorch.program import PytorchProgram
 from steptime.graph import Layer, Work
 
@@ -28,20 +28,32 @@ class Fp8Program(PytorchProgram):
         self.chosen = [layer.name for layer in dense if fits(layer)]
         self.left = {layer.name: why_not(layer) for layer in dense if not fits(layer)}
         if not self.chosen:
-            raise Unsupported(f"{work.graph.name} has no dense layer in multiples of {TILE}, so nothing would be fp8.")
+            raise Unsupported(
+                f"{work.graph.name} has no dense layer in multiples of {TILE}, so nothing would be fp8."
+            )
         super().__init__(work, case)
 
     def facts(self) -> dict[str, Any]:
         graph = self.work.graph
         share = sum(graph.layer_flops(graph[name])[0] for name in self.chosen) / graph.forward_flops
-        scaling = {"format": "e4m3fn", "weights": "static, per tensor", "activations": "dynamic, per tensor"}
-        layers = {"fp8_layers": self.chosen, "bf16_dense_layers": self.left, "fp8_flops_share": share}
+        scaling = {
+            "format": "e4m3fn",
+            "weights": "static, per tensor",
+            "activations": "dynamic, per tensor",
+        }
+        layers = {
+            "fp8_layers": self.chosen,
+            "bf16_dense_layers": self.left,
+            "fp8_flops_share": share,
+        }
         return {**super().facts(), "fp8": {**scaling, "fast_accumulation": True}, **layers}
 
     def load(self, weights: dict[str, Any]) -> None:
         super().load(weights)
         for name in self.chosen:
-            exact = torch.from_numpy(np.ascontiguousarray(weights[f"{name}.weight"], np.float32)).to(self.device)
+            exact = torch.from_numpy(
+                np.ascontiguousarray(weights[f"{name}.weight"], np.float32)
+            ).to(self.device)
             scaled, scale = in_fp8(exact)
             for part, value in (("weight_fp8", scaled), ("weight_scale", scale)):
                 self._keep(own_name(f"{name}.{part}"), value)
@@ -55,19 +67,36 @@ class Fp8Program(PytorchProgram):
             self.module._buffers[name] = value
 
     def _lowered(self, opaque: Any) -> Lowered:
-        kinds = {**KINDS, "dense": lambda site: dense(site) if site.layer.name in self.chosen else KINDS["dense"](site)}
-        return lower_graph(self.work.graph, opaque=opaque, kinds=kinds, more={"fp8_linear": fp8_linear})
+        kinds = {
+            **KINDS,
+            "dense": lambda site: (
+                dense(site) if site.layer.name in self.chosen else KINDS["dense"](site)
+            ),
+        }
+        return lower_graph(
+            self.work.graph, opaque=opaque, kinds=kinds, more={"fp8_linear": fp8_linear}
+        )
 
 
 def dense(site: Site) -> str:
-    weight, scale = (site.constant(part, np.zeros(1, np.float32)) for part in ("weight_fp8", "weight_scale"))
+    weight, scale = (
+        site.constant(part, np.zeros(1, np.float32)) for part in ("weight_fp8", "weight_scale")
+    )
     return f"fp8_linear({site.inputs[0]}, {weight}, {scale}, {site.weights.get('bias')})"
 
 
-def fp8_linear(x: torch.Tensor, weight: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+def fp8_linear(
+    x: torch.Tensor, weight: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor | None
+) -> torch.Tensor:
     rows, own = in_fp8(x.reshape(-1, x.shape[-1]))
     found = torch._scaled_mm(
-        rows, weight.t(), scale_a=own, scale_b=scale, bias=bias, out_dtype=torch.bfloat16, use_fast_accum=True
+        rows,
+        weight.t(),
+        scale_a=own,
+        scale_b=scale,
+        bias=bias,
+        out_dtype=torch.bfloat16,
+        use_fast_accum=True,
     )
     return found.view(*x.shape[:-1], weight.shape[0])
 

@@ -39,7 +39,9 @@ def unsupported(case: Case) -> str | None:
         built: bool = _horovod().gloo_built()
     except ImportError as problem:
         return f"Horovod is installed and can not be loaded: {problem}"
-    return None if built else "This Horovod is built without gloo; build it with HOROVOD_WITH_GLOO=1."
+    return (
+        None if built else "This Horovod is built without gloo; build it with HOROVOD_WITH_GLOO=1."
+    )
 
 
 def shared(module: Lowered, case: Case, ranks: Ranks) -> Lowered:
@@ -65,7 +67,9 @@ def stepped(optimizer: torch.optim.Optimizer, module: Lowered) -> torch.optim.Op
 
 def reduce(pieces: list[torch.Tensor]) -> None:
     hvd = _horovod()
-    handles = [hvd.allreduce_async_(piece, name=f"piece {place}") for place, piece in enumerate(pieces)]
+    handles = [
+        hvd.allreduce_async_(piece, name=f"piece {place}") for place, piece in enumerate(pieces)
+    ]
     for handle in handles:
         hvd.synchronize(handle)
 
@@ -107,7 +111,11 @@ def _interface(ranks: Ranks) -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((ranks.address, ranks.port))
         own = probe.getsockname()[0]
-    return next(name for name, places in psutil.net_if_addrs().items() if own in {place.address for place in places})
+    return next(
+        name
+        for name, places in psutil.net_if_addrs().items()
+        if own in {place.address for place in places}
+    )
 
 
 def _server(ranks: Ranks, case: Case) -> Any:
@@ -118,7 +126,9 @@ def _server(ranks: Ranks, case: Case) -> Any:
     each = case.ranks_per_node
     server.init(
         [
-            SlotInfo(f"node{rank // each}", rank, rank % each, rank // each, ranks.size, each, case.nodes)
+            SlotInfo(
+                f"node{rank // each}", rank, rank % each, rank // each, ranks.size, each, case.nodes
+            )
             for rank in range(ranks.size)
         ]
     )
@@ -133,6 +143,8 @@ def _wait_for(ranks: Ranks) -> None:
             return
         except OSError as problem:
             if time.monotonic() > until:
-                told = f"Horovod's rank 0 was not met at {place[0]}:{place[1]} within {MEET_SECONDS} s"
+                told = (
+                    f"Horovod's rank 0 was not met at {place[0]}:{place[1]} within {MEET_SECONDS} s"
+                )
                 raise SteptimeError(f"{told}: {problem}.") from None
             time.sleep(0.05)

@@ -30,11 +30,15 @@ def kernels_of(step: Callable[[], Any], wait: Callable[[], None], *, cuda: bool)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # Not torch.profiler, which imports the compiler first: two seconds of a process without an optimiser.
-            with torch.autograd.profiler.profile(use_device="cuda" if cuda else None, use_kineto=True) as profiler:
+            with torch.autograd.profiler.profile(
+                use_device="cuda" if cuda else None, use_kineto=True
+            ) as profiler:
                 step()
                 wait()
             found = list(profiler.function_events)
-    except Exception:  # a driver may forbid it, a build may lack it: the measurement is done and stands without
+    except (
+        Exception
+    ):  # a driver may forbid it, a build may lack it: the measurement is done and stands without
         return {}
     return _costliest(_on_device(found) if cuda else _on_host(found))
 

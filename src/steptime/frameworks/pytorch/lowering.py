@@ -16,7 +16,7 @@ from torch.backends.cudnn.rnn import get_cudnn_mode
 
 from steptime.core.errors import Unsupported
 from steptime.frameworks.pytorch.inplace import overwrites
-from steptime.frameworks.pytorch.kinds import KINDS, NAMES, RECURRENT, Site, own_name
+from steptime.frameworks.pytorch.ops import KINDS, NAMES, RECURRENT, Site, own_name
 from steptime.frameworks.pytorch.splits import splits
 from steptime.graph import Graph, Layer
 
@@ -47,7 +47,9 @@ class Lowered(nn.Module):
             if layer.kind.name in ("lstm", "rnn"):
                 _compact(self, layer)
             if layer.kind.name == "gru":  # its second bias is put together in every step
-                warnings.filterwarnings("ignore", message="RNN module weights are not part of single contiguous chunk")
+                warnings.filterwarnings(
+                    "ignore", message="RNN module weights are not part of single contiguous chunk"
+                )
 
 
 def lower_graph(
@@ -62,9 +64,15 @@ def lower_graph(
     a compiler can not see through. `more`: what the lines of other `kinds` call besides."""
     sites = _sites(graph, overwrites(graph) if overwrite else {})
     source = _source(graph, sites, kinds)
-    calls = NAMES if opaque is None else {**NAMES, **{name: opaque(_plain(NAMES[name])) for name in RECURRENT}}
+    calls = (
+        NAMES
+        if opaque is None
+        else {**NAMES, **{name: opaque(_plain(NAMES[name])) for name in RECURRENT}}
+    )
     calls = {**calls, **(more or {})}
-    own = type("Lowered", (Lowered,), {"forward": _compile(graph.name, source, calls), "source": source})
+    own = type(
+        "Lowered", (Lowered,), {"forward": _compile(graph.name, source, calls), "source": source}
+    )
     module: Lowered = own(graph)
     for site in sites:
         for name, value in site.constants.items():
@@ -80,7 +88,9 @@ def _sites(graph: Graph, overwriting: dict[str, int]) -> list[Site]:
         if not layer.inputs or cuts.get(layer.name) == []:
             continue
         if layer.kind.name not in KINDS:
-            raise Unsupported(f"{graph.name}: PyTorch has no lowering of {layer.kind.name!r} (layer {layer.name!r}).")
+            raise Unsupported(
+                f"{graph.name}: PyTorch has no lowering of {layer.kind.name!r} (layer {layer.name!r})."
+            )
         weights = {
             name.rpartition(".")[2]: f'{"p" if weight.trainable else "b"}["{own_name(name)}"]'
             for name, weight in layer.weights.items()
@@ -112,7 +122,12 @@ def _source(graph: Graph, sites: list[Site], kinds: dict[str, Callable[[Site], s
 
 def _compile(name: str, source: str, names: dict[str, Any]) -> Any:
     filename = f"<{name}, generated>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)  # for tracebacks
+    linecache.cache[filename] = (
+        len(source),
+        None,
+        source.splitlines(keepends=True),
+        filename,
+    )  # for tracebacks
     exec(compile(source, filename, "exec"), names)
     return names["forward"]
 

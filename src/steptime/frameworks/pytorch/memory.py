@@ -51,7 +51,10 @@ def _followed(program: Any, tracker: Tracker) -> dict[str, int]:
     for weight in weights:
         if weight.grad is not None:
             tracker.see(weight.grad, GRADIENTS)
-    hooks = [one.register_post_accumulate_grad_hook(lambda w: tracker.see(w.grad, GRADIENTS)) for one in weights]
+    hooks = [
+        one.register_post_accumulate_grad_hook(lambda w: tracker.see(w.grad, GRADIENTS))
+        for one in weights
+    ]
     _reset(program, step=False)
     with tracker, torch.autograd.graph.saved_tensors_hooks(tracker.saved, lambda tensor: tensor):
         output = program.step()

@@ -17,13 +17,23 @@ def optimizer_for(
     decay = spec.weight_decay
     if spec.kind in ("sgd", "momentum") and not spec.decoupled:
         inertia = spec.momentum if spec.kind == "momentum" else 0.0
-        return _at_rest(torch.optim.SGD(weights, lr=spec.rate, momentum=inertia, weight_decay=decay, fused=True))
+        return _at_rest(
+            torch.optim.SGD(weights, lr=spec.rate, momentum=inertia, weight_decay=decay, fused=True)
+        )
     if spec.kind != "adam":
         how = "decoupled " if spec.decoupled else ""
-        raise Unsupported(f"PyTorch's folder has no optimiser {how + spec.kind!r}; it has sgd, momentum and adam.")
+        raise Unsupported(
+            f"PyTorch's folder has no optimiser {how + spec.kind!r}; it has sgd, momentum and adam."
+        )
     make = torch.optim.AdamW if spec.decoupled else torch.optim.Adam
     found = make(
-        weights, lr=spec.rate, betas=spec.betas, eps=spec.epsilon, weight_decay=decay, fused=True, capturable=capturable
+        weights,
+        lr=spec.rate,
+        betas=spec.betas,
+        eps=spec.epsilon,
+        weight_decay=decay,
+        fused=True,
+        capturable=capturable,
     )
     # Steps before the capture are meant: PyTorch would warn of them.
     found._warned_capturable_if_run_uncaptured = True

@@ -20,10 +20,10 @@ from steptime.frameworks.pytorch.kernels import kernels_of
 from steptime.frameworks.pytorch.lowering import Lowered, lower_graph
 from steptime.frameworks.pytorch.memory import account
 from steptime.frameworks.pytorch.optimizer import optimizer_for
+from steptime.frameworks.pytorch.profiler import watch
 from steptime.frameworks.pytorch.replay import Replay
 from steptime.frameworks.pytorch.staged import staged
 from steptime.frameworks.pytorch.timer import CudaTimer
-from steptime.frameworks.pytorch.watching import watch
 from steptime.graph import Work
 from steptime.graph.weights import check
 
@@ -61,7 +61,9 @@ class PytorchProgram:
         self.input, self.target = self._placed(work.batch)
         self.host = self._pinned(work.batch) if case.data == "host" else ()
         self.step: Callable[[], Any] = self._step()
-        self.timer: DeviceTimer | None = CudaTimer(self.device) if self.device.type == "cuda" else None
+        self.timer: DeviceTimer | None = (
+            CudaTimer(self.device) if self.device.type == "cuda" else None
+        )
 
     def wait(self) -> None:
         if self.device.type == "cuda":
@@ -85,12 +87,19 @@ class PytorchProgram:
     def facts(self) -> dict[str, Any]:
         scaled = self.scaler is not None
         fused = {"optimizer": f"{type(self.optimizer).__name__}, fused"} if self.optimizer else {}
-        return {**settings.facts(self.case), **fused, "loss_scaling": scaled, **exchange.facts(self.case)}
+        return {
+            **settings.facts(self.case),
+            **fused,
+            "loss_scaling": scaled,
+            **exchange.facts(self.case),
+        }
 
     def feed(self, batch: dict[str, Any]) -> None:
         """Into the memory that the steps read already: a CUDA graph knows addresses."""
         self.wait()  # a step may still be copying the last one
-        for own, new in zip(self.host or (self.input, self.target), self._tensors(batch), strict=True):
+        for own, new in zip(
+            self.host or (self.input, self.target), self._tensors(batch), strict=True
+        ):
             own.copy_(new)
 
     def kernels(self) -> dict[str, int]:
@@ -125,7 +134,9 @@ class PytorchProgram:
 
     def gradients(self, batch: dict[str, Any]) -> tuple[float, dict[str, Any]]:
         """Through the function that is timed, but never through a CUDA graph, whose batch is fixed."""
-        own = {name: value for name, value in self.module.canonical().items() if value.requires_grad}
+        own = {
+            name: value for name, value in self.module.canonical().items() if value.requires_grad
+        }
         statistics = {name: value.clone() for name, value in self.module.named_buffers()}
         with self._behaviour(training=True):
             loss, found = self._slopes(list(own.values()), *self._placed(batch))
@@ -170,7 +181,9 @@ class PytorchProgram:
         return torch.autocast(self.device.type, settings.DTYPES[self.case.precision])
 
     def _step(self) -> Callable[[], Any]:
-        step = {"training": self._train, "forward": self._forward, "inference": self._infer}[self.case.phase]
+        step = {"training": self._train, "forward": self._forward, "inference": self._infer}[
+            self.case.phase
+        ]
         if self.scaler is not None:
             step = self._train_scaled
         if self.case.mode == "cudagraph":
@@ -204,7 +217,9 @@ class PytorchProgram:
 
     def _forward(self) -> Any:
         with self._autocast():
-            return self.loss(self.input, self.target).detach()  # lets the recorded activations go within the step
+            return self.loss(
+                self.input, self.target
+            ).detach()  # lets the recorded activations go within the step
 
     def _infer(self) -> Any:
         with torch.inference_mode():
@@ -243,14 +258,20 @@ def _beyond_this_cpu(work: Work, case: Case) -> str | None:
     if case.device != "cpu" or not recurrent or not settings.mixed(case):
         return None
     native = getattr(torch.ops.mkldnn, f"_is_mkldnn_{case.precision}_supported")()
-    return None if native else f"This CPU has no {case.precision} instructions, which PyTorch's LSTM needs to train."
+    return (
+        None
+        if native
+        else f"This CPU has no {case.precision} instructions, which PyTorch's LSTM needs to train."
+    )
 
 
 def _memory_format(work: Work, case: Case) -> torch.memory_format:
     if case.layout == "nchw":
         return torch.contiguous_format
     if len(work.graph.input.shape) != 3:
-        raise Unsupported(f"{work.graph.name} reads no images, so layout nhwc means nothing; use nchw.")
+        raise Unsupported(
+            f"{work.graph.name} reads no images, so layout nhwc means nothing; use nchw."
+        )
     return torch.channels_last
 
 

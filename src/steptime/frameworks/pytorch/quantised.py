@@ -61,7 +61,9 @@ class QuantisedProgram(PytorchProgram):
         """Batches of other sizes go through the same compiled program."""
 
         def outputs(values: Any) -> Any:
-            return PytorchProgram.predict(self, {"input": values, "target": np.zeros(len(values), np.int64)})
+            return PytorchProgram.predict(
+                self, {"input": values, "target": np.zeros(len(values), np.int64)}
+            )
 
         return in_own_size(outputs, batch["input"], len(self.input))
 
@@ -72,9 +74,13 @@ class QuantisedProgram(PytorchProgram):
         begin = time.perf_counter()
         shown = [self._placed(batch)[0] for batch in self.work.calibration]
         exported = quantised(self._plain(), shown)
-        self.quantised_nodes = sum(str(node.target).startswith(QUANTISES) for node in exported.graph.nodes)
+        self.quantised_nodes = sum(
+            str(node.target).startswith(QUANTISES) for node in exported.graph.nodes
+        )
         if not self.quantised_nodes:
-            raise Unsupported(f"{self.work.graph.name}: PT2E found no layer that it quantises; use fp32 or bf16.")
+            raise Unsupported(
+                f"{self.work.graph.name}: PT2E found no layer that it quantises; use fp32 or bf16."
+            )
         # Inductor finds its int8 kernels only where weights are constants. Compiling waits for the first call, and by
         # then another program of this process may have turned freezing off.
         torch._inductor.config.freezing = True
@@ -95,13 +101,17 @@ class QuantisedProgram(PytorchProgram):
 def quantised(module: nn.Module, shown: list[torch.Tensor]) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        logging.getLogger("torchao").setLevel(logging.CRITICAL)  # it tells of CUDA kernels that it can not load
+        logging.getLogger("torchao").setLevel(
+            logging.CRITICAL
+        )  # it tells of CUDA kernels that it can not load
         import torch._inductor.config
         from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
         from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
 
         quantizer = x86.X86InductorQuantizer()
-        quantizer.set_global(x86.get_default_x86_inductor_quantization_config(reduce_range=reduced_range()))
+        quantizer.set_global(
+            x86.get_default_x86_inductor_quantization_config(reduce_range=reduced_range())
+        )
         exported = torch.export.export(module, (shown[0],)).module(check_guards=False)
         for node in exported.graph.nodes:
             if node.target in SOURCES:

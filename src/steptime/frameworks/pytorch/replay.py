@@ -7,14 +7,19 @@ from typing import Any
 
 import torch
 
-WARMUP_STEPS = 3  # PyTorch's own advice: libraries choose algorithms and allocate before the capture
+WARMUP_STEPS = (
+    3  # PyTorch's own advice: libraries choose algorithms and allocate before the capture
+)
 
 
 class Replay:
     """Captures at the first call. Training steps of the warm-up are undone: the first call is the first step."""
 
     def __init__(
-        self, step: Callable[[], Any], module: torch.nn.Module, optimizer: torch.optim.Optimizer | None
+        self,
+        step: Callable[[], Any],
+        module: torch.nn.Module,
+        optimizer: torch.optim.Optimizer | None,
     ) -> None:
         self.step, self.module, self.optimizer = step, module, optimizer
         self.graph: torch.cuda.CUDAGraph | None = None
@@ -47,5 +52,7 @@ class Replay:
         for name, value in self.module.state_dict().items():
             value.copy_(before[name])
         states = self.optimizer.state.values() if self.optimizer else ()
-        for value in (value for state in states for value in state.values() if isinstance(value, torch.Tensor)):
+        for value in (
+            value for state in states for value in state.values() if isinstance(value, torch.Tensor)
+        ):
             value.zero_()

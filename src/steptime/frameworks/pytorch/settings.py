@@ -45,7 +45,9 @@ def apply(case: Case) -> None:
     if inductor := sys.modules.get("torch._inductor.config"):
         inductor.freezing = case.precision == "int8"  # type: ignore[attr-defined]
     torch.backends.cudnn.deterministic = False
-    torch.backends.cudnn.benchmark = True  # shapes never change, so the search is paid once, in the warm-up
+    torch.backends.cudnn.benchmark = (
+        True  # shapes never change, so the search is paid once, in the warm-up
+    )
     if case.device != "cpu":
         torch.cuda.set_device(torch.device(case.device))
 
@@ -70,7 +72,9 @@ def facts(case: Case) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "interop_threads": torch.get_num_interop_threads(),
         "weights_dtype": str(stored_dtype(case)).removeprefix("torch."),
-        "autocast_dtype": str(DTYPES[case.precision]).removeprefix("torch.") if mixed(case) else None,
+        "autocast_dtype": str(DTYPES[case.precision]).removeprefix("torch.")
+        if mixed(case)
+        else None,
         "compile_backend": "inductor" if case.mode == "compiled" else None,
         "mkldnn": _mkldnn_version(),
     }

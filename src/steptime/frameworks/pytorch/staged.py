@@ -24,7 +24,11 @@ def staged(program: Any, mark: Mark) -> Any:
             output = program.network(program.input)
         mark("forward")
         return output
-    return _trained(program, mark) if program.case.phase == "training" else _loss(program, mark).detach()
+    return (
+        _trained(program, mark)
+        if program.case.phase == "training"
+        else _loss(program, mark).detach()
+    )
 
 
 def _trained(program: Any, mark: Mark) -> Any:

@@ -58,8 +58,16 @@ def lower(work: Work, case: Case) -> Program:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    signs = ("RESOURCE_EXHAUSTED", "ResourceExhaustedError", "OOM when allocating", "Out of memory", "out of memory")
-    return isinstance(error, MemoryError) or any(sign in f"{type(error).__name__}: {error}" for sign in signs)
+    signs = (
+        "RESOURCE_EXHAUSTED",
+        "ResourceExhaustedError",
+        "OOM when allocating",
+        "Out of memory",
+        "out of memory",
+    )
+    return isinstance(error, MemoryError) or any(
+        sign in f"{type(error).__name__}: {error}" for sign in signs
+    )
 
 
 def _tensorflow() -> ModuleType:
@@ -68,6 +76,10 @@ def _tensorflow() -> ModuleType:
     try:
         import tensorflow
     except ImportError as problem:
-        raise NotInstalled(f"TensorFlow can not be imported here ({problem}); install it with: {INSTALL}") from problem
-    tensorflow.get_logger().setLevel("ERROR")  # it advises against sessions, which are what is asked for
+        raise NotInstalled(
+            f"TensorFlow can not be imported here ({problem}); install it with: {INSTALL}"
+        ) from problem
+    tensorflow.get_logger().setLevel(
+        "ERROR"
+    )  # it advises against sessions, which are what is asked for
     return tensorflow

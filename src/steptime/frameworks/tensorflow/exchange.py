@@ -35,7 +35,9 @@ def unsupported(case: Case) -> str | None:
 def join(case: Case) -> Any:
     """The strategy that all ranks have joined, before anything is computed."""
     own = here(os.environ)
-    cluster = {"worker": [f"{own.address}:{own.port + FIRST_PORT + rank}" for rank in range(own.size)]}
+    cluster = {
+        "worker": [f"{own.address}:{own.port + FIRST_PORT + rank}" for rank in range(own.size)]
+    }
     told = {"cluster": cluster, "task": {"type": "worker", "index": own.rank}}
     os.environ.setdefault("TF_CONFIG", json.dumps(told))
     return tf.distribute.MultiWorkerMirroredStrategy()
@@ -44,5 +46,7 @@ def join(case: Case) -> Any:
 def averaged(slopes: Iterable[Any]) -> list[Any]:
     """Inside a replica. The rows of an embedding become a whole gradient first."""
     own = tf.distribute.get_replica_context()
-    found: list[Any] = own.all_reduce(tf.distribute.ReduceOp.MEAN, [tf.convert_to_tensor(one) for one in slopes])
+    found: list[Any] = own.all_reduce(
+        tf.distribute.ReduceOp.MEAN, [tf.convert_to_tensor(one) for one in slopes]
+    )
     return found

@@ -22,7 +22,9 @@ class Functions:
         self.strategy: Any = exchange.join(case) if case.shares_gradients else None
         self.traces = 0
         self.batch: tuple[Any, ...] = ()
-        self.alone: dict[bool, tuple[list[Any], Any]] = {}  # what an exchange by itself sends, and its function
+        self.alone: dict[
+            bool, tuple[list[Any], Any]
+        ] = {}  # what an exchange by itself sends, and its function
 
     def make(self, array: Any, *, trainable: bool = False) -> Any:
         return tf.Variable(array, trainable=trainable)
@@ -33,7 +35,9 @@ class Functions:
             self.run = self.infer
         else:
             compute = steps.train if self.case.phase == "training" else steps.forward
-            self.run = self._wrapped(self._shared(lambda values, target: compute(values, target)[0]))
+            self.run = self._wrapped(
+                self._shared(lambda values, target: compute(values, target)[0])
+            )
 
     def feed(self, arrays: tuple[Any, ...]) -> None:
         self.batch = arrays if self.case.data == "host" else tuple(map(tf.constant, arrays))
@@ -60,14 +64,18 @@ class Functions:
         if tiny not in self.alone:
             zeros = [tf.zeros([1])] if tiny else [tf.zeros(one.shape, one.dtype) for one in weights]
             sent = [tf.Variable(zero) for zero in zeros]
-            once = tf.function(self._shared(lambda: exchange.averaged(map(tf.identity, sent))), autograph=False)
+            once = tf.function(
+                self._shared(lambda: exchange.averaged(map(tf.identity, sent))), autograph=False
+            )
             self.alone[tiny] = (sent, once)
         sent, once = self.alone[tiny]
         once()
         return sum(one.shape.num_elements() * one.dtype.size for one in sent)
 
     def _shared(self, compute: Callable[..., Any]) -> Callable[..., Any]:
-        return compute if self.strategy is None else lambda *inputs: self.strategy.run(compute, inputs)
+        return (
+            compute if self.strategy is None else lambda *inputs: self.strategy.run(compute, inputs)
+        )
 
     def _wrapped(self, compute: Callable[..., Any]) -> Callable[..., Any]:
         if self.case.mode == "eager":

@@ -28,8 +28,12 @@ def kernels_of(step: Callable[[], Any]) -> dict[str, int]:
                 step()
             finally:
                 tf.profiler.experimental.stop()
-            return costliest([event for path in Path(folder).rglob("*.xplane.pb") for event in _events(path)])
-    except Exception:  # another profile may be under way, a build may lack it: the measurement stands without
+            return costliest(
+                [event for path in Path(folder).rglob("*.xplane.pb") for event in _events(path)]
+            )
+    except (
+        Exception
+    ):  # another profile may be under way, a build may lack it: the measurement stands without
         return {}
 
 

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from steptime.core.errors import Unsupported
 from steptime.frameworks.tensorflow import layout
-from steptime.frameworks.tensorflow.kinds import AS_STORED, KINDS
-from steptime.frameworks.tensorflow.walk import Array, Walk
+from steptime.frameworks.tensorflow.context import Array, Walk
+from steptime.frameworks.tensorflow.ops import AS_STORED, KINDS
 from steptime.graph import Graph, Layer
 
 Lowered = Callable[[dict[str, Any], Array, Walk], Array]
@@ -24,7 +24,9 @@ def lower_graph(graph: Graph) -> Lowered:
             raise Unsupported(
                 f"{graph.name}: TensorFlow has no lowering of {layer.kind.name!r} (layer {layer.name!r})."
             )
-    parts = {layer.name: [(name.rpartition(".")[2], name) for name in layer.weights] for layer in layers}
+    parts = {
+        layer.name: [(name.rpartition(".")[2], name) for name in layer.weights] for layer in layers
+    }
 
     def forward(variables: dict[str, Any], x: Array, walk: Walk) -> Array:
         values = {graph.input.name: x}

@@ -20,7 +20,9 @@ class Rule:
 
     def __init__(self, spec: Optimizer, weights: list[Any], make: Make) -> None:
         if spec.kind not in SLOTS:
-            raise Unsupported(f"TensorFlow's folder has no optimiser {spec.kind!r}; it has sgd, momentum and adam.")
+            raise Unsupported(
+                f"TensorFlow's folder has no optimiser {spec.kind!r}; it has sgd, momentum and adam."
+            )
         self.spec, self.weights = spec, weights
         # A plain Python number would become fp32. Without weights nothing moves.
         self.number = weights[0].dtype.as_numpy_dtype if weights else np.float32
@@ -36,22 +38,30 @@ class Rule:
             for operation in self._moved(apply, weight, slots, slope, settings)
         ]
 
-    def _moved(self, apply: Any, weight: Any, slots: list[Any], slope: Any, settings: Any) -> list[Any]:
+    def _moved(
+        self, apply: Any, weight: Any, slots: list[Any], slope: Any, settings: Any
+    ) -> list[Any]:
         decay = self.spec.weight_decay
         if not decay:
             return [apply(weight, slots, slope, *settings)]
         slope = tf.convert_to_tensor(slope)
         if not self.spec.decoupled:
             return [apply(weight, slots, slope + decay * weight, *settings)]
-        with tf.control_dependencies([slope]):  # a session orders nothing by itself: the network reads the weight first
+        with tf.control_dependencies(
+            [slope]
+        ):  # a session orders nothing by itself: the network reads the weight first
             shrunk = weight.assign_sub(self.spec.rate * decay * weight, read_value=False)
         with tf.control_dependencies([] if tf.executing_eagerly() else [shrunk]):
             return [shrunk, apply(weight, slots, slope, *settings)]
 
     def _sgd(self, weight: Any, slots: list[Any], slope: Any) -> Any:
-        if isinstance(slope, tf.IndexedSlices):  # of the rows of an embedding that were used; the others do not move
+        if isinstance(
+            slope, tf.IndexedSlices
+        ):  # of the rows of an embedding that were used; the others do not move
             move = self.spec.rate * slope.values
-            return tf.raw_ops.ResourceScatterSub(resource=weight.handle, indices=slope.indices, updates=move)
+            return tf.raw_ops.ResourceScatterSub(
+                resource=weight.handle, indices=slope.indices, updates=move
+            )
         return tf.raw_ops.ResourceApplyGradientDescent(
             var=weight.handle, alpha=self.number(self.spec.rate), delta=slope
         )

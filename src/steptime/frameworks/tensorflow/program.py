@@ -14,16 +14,16 @@ from steptime.core.errors import SteptimeError, Unsupported
 from steptime.core.inspection import Watched
 from steptime.core.program import DeviceTimer
 from steptime.frameworks.tensorflow import exchange, layout, settings
+from steptime.frameworks.tensorflow.context import Walk
 from steptime.frameworks.tensorflow.functions import Functions
 from steptime.frameworks.tensorflow.kernels import kernels_of
 from steptime.frameworks.tensorflow.lowering import lower_graph
 from steptime.frameworks.tensorflow.optimizer import Rule
+from steptime.frameworks.tensorflow.profiler import watch
 from steptime.frameworks.tensorflow.scaling import Scaling
 from steptime.frameworks.tensorflow.server import Served
 from steptime.frameworks.tensorflow.session import Session
 from steptime.frameworks.tensorflow.steps import Steps
-from steptime.frameworks.tensorflow.walk import Walk
-from steptime.frameworks.tensorflow.watching import watch
 from steptime.graph import Work
 from steptime.graph.weights import check
 
@@ -42,7 +42,9 @@ class TensorflowProgram:
 
     def __init__(self, work: Work, case: Case) -> None:
         if case.layout == "nhwc" and len(work.graph.input.shape) != 3:
-            raise Unsupported(f"{work.graph.name} reads no images, so layout nhwc means nothing; use nchw.")
+            raise Unsupported(
+                f"{work.graph.name} reads no images, so layout nhwc means nothing; use nchw."
+            )
         check(work.weights, work.graph)
         self.case, self.work = case, work
         self.turns = layout.turns(work.graph)
@@ -63,7 +65,9 @@ class TensorflowProgram:
     def feed(self, batch: dict[str, Any]) -> None:
         for part, shape in self.shapes.items():
             if batch[part].shape != shape:
-                raise SteptimeError(f"The step's {part} has the shape {shape}, found {batch[part].shape}.")
+                raise SteptimeError(
+                    f"The step's {part} has the shape {shape}, found {batch[part].shape}."
+                )
         self._place(batch)
 
     def compilations(self) -> int:
@@ -79,12 +83,29 @@ class TensorflowProgram:
         return watch(self.step, steps)
 
     def facts(self) -> dict[str, Any]:
-        own = {"optimizer": f"TensorFlow's own operations, {self.work.optimizer.kind}"} if self.steps.rule else {}
-        shared = {"exchange_backend": "gRPC"} if self.case.ranks > 1 and self.case.exchange != "independent" else {}
-        return {**settings.facts(self.case), **own, "loss_scaling": self.steps.scaling is not None, **shared}
+        own = (
+            {"optimizer": f"TensorFlow's own operations, {self.work.optimizer.kind}"}
+            if self.steps.rule
+            else {}
+        )
+        shared = (
+            {"exchange_backend": "gRPC"}
+            if self.case.ranks > 1 and self.case.exchange != "independent"
+            else {}
+        )
+        return {
+            **settings.facts(self.case),
+            **own,
+            "loss_scaling": self.steps.scaling is not None,
+            **shared,
+        }
 
     def exchange(self, *, tiny: bool = False) -> int:
-        if not self.case.shares_gradients or self.steps.rule is None or isinstance(self.execution, Session):
+        if (
+            not self.case.shares_gradients
+            or self.steps.rule is None
+            or isinstance(self.execution, Session)
+        ):
             raise Unsupported("These ranks exchange nothing.")
         return self.execution.exchange(self.steps.rule.weights, tiny=tiny)
 
@@ -94,7 +115,9 @@ class TensorflowProgram:
     def load(self, weights: dict[str, Any]) -> None:
         """What the optimiser remembers stays."""
         check(weights, self.work.graph)
-        self.execution.write(self.steps.variables, {name: self._stored(name, weights[name]) for name in weights})
+        self.execution.write(
+            self.steps.variables, {name: self._stored(name, weights[name]) for name in weights}
+        )
 
     def predict(self, batch: dict[str, Any]) -> Any:
         return _array(self.execution.predict(self._arrays(batch)[0]))
@@ -117,11 +140,18 @@ class TensorflowProgram:
         }
         trained = [variable for variable in variables.values() if variable.trainable]
         rule = Rule(self.work.optimizer, trained, make) if case.phase == "training" else None
-        drops = case.phase != "inference" and any(layer.kind.name == "dropout" for layer in self.work.graph)
+        drops = case.phase != "inference" and any(
+            layer.kind.name == "dropout" for layer in self.work.graph
+        )
         return Steps(
             network,
             variables,
-            Walk(settings.computed_dtype(case), training=False, xla=case.mode == "xla", seed=case.seed),
+            Walk(
+                settings.computed_dtype(case),
+                training=False,
+                xla=case.mode == "xla",
+                seed=case.seed,
+            ),
             make(np.int64(0)) if drops else None,
             rule,
             Scaling(make) if rule and case.precision == "fp16" else None,
@@ -145,7 +175,8 @@ class TensorflowProgram:
     def _logical(self, weights: dict[str, Any]) -> dict[str, Any]:
         back = {name: np.argsort(turn) for name, turn in self.turns.items()}
         return {
-            name: _array(weight.transpose(back[name]) if name in back else weight) for name, weight in weights.items()
+            name: _array(weight.transpose(back[name]) if name in back else weight)
+            for name, weight in weights.items()
         }
 
 

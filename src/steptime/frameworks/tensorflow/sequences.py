@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from steptime.frameworks.tensorflow.walk import Array, Walk, shifted, wide
+from steptime.frameworks.tensorflow.context import Array, Walk, shifted, wide
 from steptime.graph import Layer
 
 Weights = dict[str, Array]  # of one layer, by part
@@ -17,7 +17,9 @@ def product(x: Array, weight: Array, *, turned: bool = False) -> Array:
     """x · weight over the last axis; rows of all samples together, because one large product beats many small ones.
     `turned`: the weight has its units first."""
     features = x.shape[-1]
-    rows = tf.matmul(x if len(x.shape) == 2 else tf.reshape(x, (-1, features)), weight, transpose_b=turned)
+    rows = tf.matmul(
+        x if len(x.shape) == 2 else tf.reshape(x, (-1, features)), weight, transpose_b=turned
+    )
     return rows if len(x.shape) == 2 else tf.reshape(rows, (-1, *x.shape[1:-1], rows.shape[-1]))
 
 
@@ -90,7 +92,9 @@ def rnn(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
     hidden = None
     outputs = []
     for arrived in _arriving(weights, x):
-        hidden = bend(arrived if hidden is None else arrived + tf.matmul(hidden, weights["weight_hidden"]))
+        hidden = bend(
+            arrived if hidden is None else arrived + tf.matmul(hidden, weights["weight_hidden"])
+        )
         outputs.append(hidden)
     return tf.stack(outputs, 1)
 

@@ -25,7 +25,9 @@ class Served(Session):
         super().__init__(case)
         self.own, config = here(os.environ), self.session._config
         self.place, self.batch_place = SERVED, f"/job:worker/task:{self.own.rank}"
-        config.device_filters.extend([SERVED, self.batch_place])  # else every rank would wait for all others to begin
+        config.device_filters.extend(
+            [SERVED, self.batch_place]
+        )  # else every rank would wait for all others to begin
         ports = [self.own.port + FIRST_PORT + place for place in range(1 + self.own.size)]
         first, *others = [f"{self.own.address}:{port}" for port in ports]
         cluster = tf.train.ClusterSpec({"ps": [first], "worker": others})
@@ -53,5 +55,7 @@ class Served(Session):
         limit = time.monotonic() + PATIENCE_SECONDS
         while self.session.run(left).size:
             if time.monotonic() > limit:
-                raise SteptimeError(f"Rank 0 has not written the shared weights after {PATIENCE_SECONDS} s.")
+                raise SteptimeError(
+                    f"Rank 0 has not written the shared weights after {PATIENCE_SECONDS} s."
+                )
             time.sleep(PAUSE_SECONDS)

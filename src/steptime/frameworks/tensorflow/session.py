@@ -24,7 +24,9 @@ class Session:
         self.traces = 0
         threads = settings.threads_for(case)
         self.graph = tf.Graph()
-        config = v1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads)
+        config = v1.ConfigProto(
+            intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads
+        )
         self.session = v1.Session(graph=self.graph, config=config)
         self.batch: tuple[Any, ...] = ()
         self.resident: Arrays = {}
@@ -72,12 +74,16 @@ class Session:
         return self.session.run(variables)
 
     def write(self, variables: Arrays, arrays: Arrays) -> None:
-        starts = {variable.initializer.inputs[1]: arrays[name] for name, variable in variables.items()}
+        starts = {
+            variable.initializer.inputs[1]: arrays[name] for name, variable in variables.items()
+        }
         self.session.run([variable.initializer for variable in variables.values()], starts)
 
     def _start(self) -> None:
         """All variables at once, when the graph is whole: a session looks through all of it for every new question."""
-        variables, arrays = ({str(place): pair[part] for place, pair in enumerate(self.made)} for part in (0, 1))
+        variables, arrays = (
+            {str(place): pair[part] for place, pair in enumerate(self.made)} for part in (0, 1)
+        )
         self.write(variables, arrays)
         self.made.clear()
 
@@ -88,15 +94,21 @@ class Session:
             with self.graph.as_default():
                 batch = places = [v1.placeholder(array.dtype, array.shape) for array in arrays]
         else:
-            self.resident = {f"batch{place}": self.make(array) for place, array in enumerate(arrays)}
+            self.resident = {
+                f"batch{place}": self.make(array) for place, array in enumerate(arrays)
+            }
             batch = list(self.resident.values())
         with self.graph.as_default():
-            return self._callable(self._fetched([tf.convert_to_tensor(part) for part in batch]), places)
+            return self._callable(
+                self._fetched([tf.convert_to_tensor(part) for part in batch]), places
+            )
 
     def _fetched(self, batch: list[Any]) -> tuple[Any, ...]:
         if self.case.phase == "inference":
             return (self.steps.infer(batch[0]),)
-        result, updates = (self.steps.train if self.case.phase == "training" else self.steps.forward)(*batch)
+        result, updates = (
+            self.steps.train if self.case.phase == "training" else self.steps.forward
+        )(*batch)
         return result, tf.group(updates)
 
     def _callable(self, fetched: Any, places: list[Any]) -> Any:

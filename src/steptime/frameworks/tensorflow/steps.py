@@ -8,10 +8,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from steptime.frameworks.tensorflow.context import Array, Walk, wide
 from steptime.frameworks.tensorflow.lowering import Lowered
 from steptime.frameworks.tensorflow.optimizer import Rule
 from steptime.frameworks.tensorflow.scaling import Scaling
-from steptime.frameworks.tensorflow.walk import Array, Walk, wide
 
 Updates = list[Any]  # operations that change variables; only a session must be told to run them
 
@@ -24,7 +24,9 @@ class Steps:
     draws: Any = None  # the count of steps with random numbers; None: nothing is drawn
     rule: Rule | None = None
     scaling: Scaling | None = None
-    average: Callable[[list[Array]], list[Array]] = lambda slopes: slopes  # over the ranks that share a step
+    average: Callable[[list[Array]], list[Array]] = lambda slopes: (
+        slopes
+    )  # over the ranks that share a step
 
     def infer(self, values: Array) -> Array:
         return self.network(self.variables, values, self._begin(training=False))
@@ -55,7 +57,9 @@ class Steps:
             loss, _ = self._loss(values, target, None)
             return loss * tf.cast(scale, loss.dtype), loss
 
-        trained = {name: variable for name, variable in self.variables.items() if variable.trainable}
+        trained = {
+            name: variable for name, variable in self.variables.items() if variable.trainable
+        }
         found, loss = differentiate(compute, list(trained.values()))
         return loss, dict(zip(trained, map(tf.convert_to_tensor, found), strict=True))
 
@@ -72,12 +76,16 @@ class Steps:
 
     def _remember(self, walk: Walk) -> Updates:
         return [
-            self.variables[name].assign(tf.cast(value, self.variables[name].dtype), read_value=False)
+            self.variables[name].assign(
+                tf.cast(value, self.variables[name].dtype), read_value=False
+            )
             for name, value in walk.statistics.items()
         ]
 
 
-def differentiate(compute: Callable[[], tuple[Array, Any]], weights: list[Any]) -> tuple[list[Array], Any]:
+def differentiate(
+    compute: Callable[[], tuple[Array, Any]], weights: list[Any]
+) -> tuple[list[Array], Any]:
     """Slopes of the first of what is computed, and the rest. With a tape, or in a session's graph, which needs none."""
     if not tf.executing_eagerly() and not tf.inside_function():
         value, rest = compute()

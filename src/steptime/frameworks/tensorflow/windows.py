@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from steptime.frameworks.tensorflow.walk import Array, Walk, shifted, wide
+from steptime.frameworks.tensorflow.context import Array, Walk, shifted, wide
 from steptime.graph import Layer
-from steptime.graph.kinds import Pads
+from steptime.graph.ops import Pads
 from steptime.graph.windows import cells, covering_pads
 
 Weights = dict[str, Array]  # of one layer, by part
@@ -20,8 +20,16 @@ def conv(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
     kind: Any = layer.kind
     kernel = weights["weight"]
     if walk.native or (kind.groups == 1 and kind.dilation == (1, 1)):
-        reach = tuple((size - 1) * spread + 1 for size, spread in zip(kind.kernel, kind.dilation, strict=True))
-        y = tf.nn.conv2d(x, kernel, kind.stride, _named(kind.padding, x, reach, kind.stride), dilations=kind.dilation)
+        reach = tuple(
+            (size - 1) * spread + 1 for size, spread in zip(kind.kernel, kind.dilation, strict=True)
+        )
+        y = tf.nn.conv2d(
+            x,
+            kernel,
+            kind.stride,
+            _named(kind.padding, x, reach, kind.stride),
+            dilations=kind.dilation,
+        )
     elif kind.dilation == (1, 1):
         y = _grouped(kind, kernel, x)
     else:
@@ -42,9 +50,13 @@ def _dilated(kind: Any, kernel: Array, x: Array) -> Array:
     """The cells that one window sees become neighbours in a batch of smaller images. Strides are taken afterwards."""
     rest = [
         -(size + before + after) % spread
-        for size, (before, after), spread in zip(x.shape[1:3], kind.padding, kind.dilation, strict=True)
+        for size, (before, after), spread in zip(
+            x.shape[1:3], kind.padding, kind.dilation, strict=True
+        )
     ]
-    pads = [(before, after + more) for (before, after), more in zip(kind.padding, rest, strict=True)]
+    pads = [
+        (before, after + more) for (before, after), more in zip(kind.padding, rest, strict=True)
+    ]
     apart = tf.space_to_batch_nd(x, kind.dilation, pads)
     pairs = zip(tf.split(apart, kind.groups, 3), tf.split(kernel, kind.groups, 3), strict=True)
     y = tf.concat([tf.nn.conv2d(part, own, 1, "VALID") for part, own in pairs], 3)

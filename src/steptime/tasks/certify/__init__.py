@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
-from steptime import shelf, workloads
+from steptime import plugins, workloads
 from steptime.core.errors import SteptimeError, Unsupported
 from steptime.graph import Work
 from steptime.tasks import Setting
@@ -37,7 +37,9 @@ def perform(setting: Setting) -> None:
     else:
         items = examine(lower, work, shelved, options)
         facts = certified(setting, items)
-        setting.journal.found({"certificate": {**facts, "reference": shelved.name, **asdict(shelved.effort)}})
+        setting.journal.found(
+            {"certificate": {**facts, "reference": shelved.name, **asdict(shelved.effort)}}
+        )
 
 
 def write(lower: Lowering, work: Work, shelved: Shelved, precision: str) -> None:
@@ -57,9 +59,14 @@ def _can(read: Callable[[], Any]) -> bool:
     return True
 
 
-def examine(lower: Lowering, work: Work, shelved: Shelved, options: dict[str, Any]) -> list[dict[str, Any]]:
+def examine(
+    lower: Lowering, work: Work, shelved: Shelved, options: dict[str, Any]
+) -> list[dict[str, Any]]:
     covers = "inference" if lower.case.phase == "inference" else "training"
-    size, precision = shelf.load("frameworks", options["reference"]).rounding_size, lower.case.precision
+    size, precision = (
+        plugins.load("frameworks", options["reference"]).rounding_size,
+        lower.case.precision,
+    )
     exact = shelved.read_exact()
     found = gather(lower, work, covers=covers, rate=rate_of(exact), steps=shelved.effort.steps)
     units = {item: size(widened(precision) if item == RULE else precision) for item in found}

@@ -29,7 +29,9 @@ class Lowering:
 
     framework: Any
     case: Case
-    draw: int | None = None  # for the reference alone: with the errors of a precision, drawn from this seed
+    draw: int | None = (
+        None  # for the reference alone: with the errors of a precision, drawn from this seed
+    )
     precision: str = ""
 
     def __call__(self, work: Work, phase: str, *, wide: bool = False) -> Any:
@@ -39,16 +41,22 @@ class Lowering:
         if self.draw is not None:
             precision = widened(self.precision) if wide else self.precision
             return self.framework.lower_rounded(work, case, precision=precision, draw=self.draw)
-        return self.framework.lower(work, replace(case, precision=widened(case.precision)) if wide else case)
+        return self.framework.lower(
+            work, replace(case, precision=widened(case.precision)) if wide else case
+        )
 
 
 def widened(precision: str) -> str:
     return precision if precision == "fp64" else "fp32"
 
 
-def gather(lower: Lowering, work: Work, *, covers: str, rate: float = 0.0, steps: int = STEPS) -> Evidence:
+def gather(
+    lower: Lowering, work: Work, *, covers: str, rate: float = 0.0, steps: int = STEPS
+) -> Evidence:
     """`rate`: of the optimiser in the timed step; 0: the network's own. `steps`: of the trajectory."""
-    found: Evidence = {"outputs": {"outputs": np.asarray(lower(work, "inference").predict(work.batch), np.float64)}}
+    found: Evidence = {
+        "outputs": {"outputs": np.asarray(lower(work, "inference").predict(work.batch), np.float64)}
+    }
     if covers == "training":
         optimizer = replace(work.optimizer, rate=rate or work.optimizer.rate)
         still = replace(work, graph=without_dropout(work.graph), optimizer=optimizer)
@@ -71,7 +79,8 @@ def gentle_rate(lower: Lowering, work: Work) -> float:
 
 def dropout_losses(lower: Lowering, work: Work, steps: int = DROPOUT_STEPS) -> dict[str, Any]:
     return {
-        f"rate {rate:g}": _drawn(lower(dropout_probe(rate), "forward"), steps) for rate in dropout_rates(work.graph)
+        f"rate {rate:g}": _drawn(lower(dropout_probe(rate), "forward"), steps)
+        for rate in dropout_rates(work.graph)
     }
 
 
@@ -80,7 +89,9 @@ def _training(program: Any, work: Work, count: int) -> Evidence:
     losses = _losses(program, work, count + SKIPS)
     first = next(losses, None)
     if first is None:
-        raise SteptimeError(f"No step was taken: loss scaling left out {count + SKIPS} of them one after the other.")
+        raise SteptimeError(
+            f"No step was taken: loss scaling left out {count + SKIPS} of them one after the other."
+        )
     moved = _moves(program, work)
     steps = enumerate([first, *islice(losses, count - 1)], 1)
     return {
@@ -106,18 +117,29 @@ def _losses(program: Any, work: Work, most: int) -> Iterator[float]:
 
 def _stands_still(program: Any, work: Work) -> bool:
     weights = program.weights()
-    return all(np.array_equal(weights[n], work.weights[n]) for n, w in work.graph.weights.items() if w.trainable)
+    return all(
+        np.array_equal(weights[n], work.weights[n])
+        for n, w in work.graph.weights.items()
+        if w.trainable
+    )
 
 
 def _statistics(work: Work) -> dict[str, Any]:
     """As they were: a step that was left out has moved them all the same."""
-    return {name: work.weights[name] for name, weight in work.graph.weights.items() if not weight.trainable}
+    return {
+        name: work.weights[name]
+        for name, weight in work.graph.weights.items()
+        if not weight.trainable
+    }
 
 
 def _moves(program: Any, work: Work) -> dict[str, Any]:
     """How far each weight is from its start. A fixed one stays where it is."""
     weights = program.weights()
-    return {name: np.asarray(weights[name], np.float64) - work.weights[name] for name in work.graph.weights}
+    return {
+        name: np.asarray(weights[name], np.float64) - work.weights[name]
+        for name in work.graph.weights
+    }
 
 
 def _rule(lower: Lowering, work: Work) -> dict[str, Any]:

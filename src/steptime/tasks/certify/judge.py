@@ -11,7 +11,9 @@ import numpy as np
 
 from steptime.tasks.certify.evidence import Evidence
 
-Deviations = dict[str, dict[str, list[float]]]  # item -> name -> [largest, root mean square] of the rounded runs
+Deviations = dict[
+    str, dict[str, list[float]]
+]  # item -> name -> [largest, root mean square] of the rounded runs
 
 SLACK = 4.0  # times the largest deviation that rounding caused in the reference
 FLOOR = 1.0  # roundings more, of the largest value: what the order of a sum may cost where a draw was lucky
@@ -30,14 +32,21 @@ class Finding:
     share: float  # of the bound: above 1 is wrong
 
 
-def judge(found: Evidence, exact: Evidence, deviations: Deviations, units: dict[str, float]) -> list[dict[str, Any]]:
+def judge(
+    found: Evidence, exact: Evidence, deviations: Deviations, units: dict[str, float]
+) -> list[dict[str, Any]]:
     """One entry for each item of the evidence. `units`: the size of one rounding, by item."""
     allowed = _allowed(exact, deviations)
     entries = []
     for item, values in found.items():
         scale = _scales(item, exact)
         findings = [
-            _compare(name, values.get(name), exact[item][name], (allowed[item][name], scale[name], units[item]))
+            _compare(
+                name,
+                values.get(name),
+                exact[item][name],
+                (allowed[item][name], scale[name], units[item]),
+            )
             for name in _told_apart(item, exact, allowed, scale)
         ]
         findings += [
@@ -45,19 +54,28 @@ def judge(found: Evidence, exact: Evidence, deviations: Deviations, units: dict[
             for name in values.keys() - exact[item].keys()
         ]
         entries.append(entry(item, max(findings, key=lambda finding: finding.share)))
-        entries[-1]["weak"] |= 2 * len(findings) < len(exact[item])  # most steps could not be judged
+        entries[-1]["weak"] |= 2 * len(findings) < len(
+            exact[item]
+        )  # most steps could not be judged
     return entries
 
 
-def _told_apart(item: str, exact: Evidence, allowed: Deviations, scale: dict[str, list[float]]) -> list[str]:
+def _told_apart(
+    item: str, exact: Evidence, allowed: Deviations, scale: dict[str, list[float]]
+) -> list[str]:
     """What can be judged: numbers, and of a trajectory the steps up to where rounding itself decides how it goes on, or
     where the loss leaps, because there it soon will."""
     names = [name for name in exact[item] if np.all(np.isfinite(exact[item][name]))]
     if item != "trajectory":
         return names
     pairs = pairwise([names[0], *names])
-    calm = takewhile(lambda pair: abs(exact[item][pair[1]] - exact[item][pair[0]]) <= LEAP * scale[pair[1]][0], pairs)
-    return [name for _, name in calm if SLACK * allowed[item][name][0] <= WEAK * scale[name][0]] or names[:1]
+    calm = takewhile(
+        lambda pair: abs(exact[item][pair[1]] - exact[item][pair[0]]) <= LEAP * scale[pair[1]][0],
+        pairs,
+    )
+    return [
+        name for _, name in calm if SLACK * allowed[item][name][0] <= WEAK * scale[name][0]
+    ] or names[:1]
 
 
 def entry(item: str, worst: Finding) -> dict[str, Any]:
@@ -96,19 +114,30 @@ def deviation(found: Any, exact: Any) -> list[float]:
     return [float(difference.max()), _rms(difference)]
 
 
-def _compare(name: str, found: Any, exact: Any, limits: tuple[list[float], list[float], float]) -> Finding:
+def _compare(
+    name: str, found: Any, exact: Any, limits: tuple[list[float], list[float], float]
+) -> Finding:
     allowed, scale, unit = limits
     if found is None or np.shape(found) != np.shape(exact):
-        return Finding(np.inf, 0.0, f"{name}: {'absent' if found is None else f'shape {np.shape(found)}'}", np.inf)
+        return Finding(
+            np.inf,
+            0.0,
+            f"{name}: {'absent' if found is None else f'shape {np.shape(found)}'}",
+            np.inf,
+        )
     errors = deviation(found, exact)
     bounds = [SLACK * a + FLOOR * unit * s for a, s in zip(allowed, scale, strict=True)]
     shares = [_share(error, bound) for error, bound in zip(errors, bounds, strict=True)]
     # 0: the largest error; 1: the root mean square, also where the other's bound is too wide to say anything.
     vacuous = max(shares) <= 1 and bounds[0] > WEAK * scale[0]
     worse = int(vacuous or shares[1] > shares[0])
-    place = np.unravel_index(np.argmax(np.abs(np.asarray(found, np.float64) - exact)), np.shape(exact))
+    place = np.unravel_index(
+        np.argmax(np.abs(np.asarray(found, np.float64) - exact)), np.shape(exact)
+    )
     index = f"[{', '.join(map(str, place))}]" if place else ""
-    return Finding(errors[worse] / scale[worse], bounds[worse] / scale[worse], f"{name}{index}", shares[worse])
+    return Finding(
+        errors[worse] / scale[worse], bounds[worse] / scale[worse], f"{name}{index}", shares[worse]
+    )
 
 
 def _share(error: float, bound: float) -> float:
@@ -124,13 +153,19 @@ def _scales(item: str, exact: Evidence) -> dict[str, list[float]]:
         return {name: [first, first] for name in exact[item]}
     sizes = {name: [float(np.abs(value).max()), _rms(value)] for name, value in exact[item].items()}
     largest = [max(size[measure] for size in sizes.values()) or 1.0 for measure in (0, 1)]
-    return {name: [own or most for own, most in zip(size, largest, strict=True)] for name, size in sizes.items()}
+    return {
+        name: [own or most for own, most in zip(size, largest, strict=True)]
+        for name, size in sizes.items()
+    }
 
 
 def _allowed(exact: Evidence, deviations: Deviations) -> Deviations:
     """Deviations, made safe against lucky draws. A loss may be off by what the outputs are, and by what it was off a
     moment before."""
-    found = {item: _pooled(values, exact[item], _scales(item, exact)) for item, values in deviations.items()}
+    found = {
+        item: _pooled(values, exact[item], _scales(item, exact))
+        for item, values in deviations.items()
+    }
     if "loss" in found:
         off = max(deviations["outputs"]["outputs"][1], deviations["loss"]["loss"][0])
         for name, own in deviations["trajectory"].items():

@@ -7,15 +7,24 @@ from dataclasses import replace
 import numpy as np
 
 from steptime.graph import Graph, Net, Optimizer, Work
+from steptime.graph.layer import Layer
 
-WIDTH, ROWS = 64, 1024  # of the dropout probe: its loss then varies by a few percent from step to step
+WIDTH, ROWS = (
+    64,
+    1024,
+)  # of the dropout probe: its loss then varies by a few percent from step to step
 SIZES = np.logspace(-8, -2, 16)  # gradients of the rule probe: below and above the epsilons in use
 
 
 def without_dropout(graph: Graph) -> Graph:
     """Frameworks draw differently and could not agree; with a rate of 0 the timed step itself can be compared."""
-    layers = (replace(layer, kind=replace(layer.kind, rate=0.0)) if _drops(layer) else layer for layer in graph)  # type: ignore[call-arg]
-    return replace(graph, layers=tuple(layers))
+    return replace(graph, layers=tuple(_without_rate(layer) for layer in graph))
+
+
+def _without_rate(layer: Layer) -> Layer:
+    if not _drops(layer):
+        return layer
+    return replace(layer, kind=replace(layer.kind, rate=0.0))  # type: ignore[call-arg]
 
 
 def dropout_rates(graph: Graph) -> list[float]:
@@ -31,7 +40,10 @@ def dropout_probe(rate: float) -> Work:
         "input": random.standard_normal((ROWS, WIDTH)).astype(np.float32),
         "target": random.integers(0, WIDTH, ROWS),
     }
-    weights = {"dense1.weight": np.eye(WIDTH, dtype=np.float32), "dense1.bias": np.zeros(WIDTH, np.float32)}
+    weights = {
+        "dense1.weight": np.eye(WIDTH, dtype=np.float32),
+        "dense1.bias": np.zeros(WIDTH, np.float32),
+    }
     return Work(graph, weights, batch, Optimizer("sgd", 0.0))
 
 
@@ -50,5 +62,5 @@ def rule_probe(rule: Optimizer) -> Work:
     return Work(graph, weights, batch, rule)
 
 
-def _drops(layer: object) -> bool:
-    return layer.kind.name == "dropout"  # type: ignore[attr-defined,no-any-return]
+def _drops(layer: Layer) -> bool:
+    return layer.kind.name == "dropout"

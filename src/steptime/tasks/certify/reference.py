@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from steptime import shelf
+from steptime import plugins
 from steptime.core.errors import SteptimeError
 from steptime.graph import Work
 from steptime.tasks.certify.evidence import (
@@ -41,29 +41,39 @@ class Effort:
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> Effort:
-        return cls(**{field.name: options[field.name] for field in fields(cls) if field.name in options})
+        return cls(
+            **{field.name: options[field.name] for field in fields(cls) if field.name in options}
+        )
 
 
 class Shelved:
     """Where one network's reference lies. The name is a digest of all that it depends on, its own code included."""
 
     def __init__(self, folder: Path, work: Work, framework: str, effort: Effort) -> None:
-        source = shelf.source("frameworks", framework)
+        source = plugins.source("frameworks", framework)
         code = sorted(path.read_bytes() for path in source.parent.glob("*.py")) if source else []
         settings = [EVIDENCE, effort.steps, work.graph.to_dict()["layers"], asdict(work.optimizer)]
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-        for text in (*code, *(np.ascontiguousarray(array).tobytes() for array in work.batch.values())):
+        for text in (
+            *code,
+            *(np.ascontiguousarray(array).tobytes() for array in work.batch.values()),
+        ):
             digest.update(text)
         self.name = f"{work.graph.fingerprint}-{digest.hexdigest()[:12]}"
         self.folder, self.effort = folder, effort
         self.exact = folder / f"{self.name}.npz"
 
     def deviations(self, precision: str) -> Path:
-        return self.folder / f"{self.name}-{precision}-{self.effort.draws}-{self.effort.trajectories}.json"
+        return (
+            self.folder
+            / f"{self.name}-{precision}-{self.effort.draws}-{self.effort.trajectories}.json"
+        )
 
     def read_exact(self) -> Evidence:
         if not self.exact.exists():
-            raise SteptimeError(f"There is no reference {self.exact}; `steptime certify` computes it first.")
+            raise SteptimeError(
+                f"There is no reference {self.exact}; `steptime certify` computes it first."
+            )
         found: Evidence = {}
         with np.load(self.exact) as arrays:
             for key in arrays.files:
@@ -97,15 +107,22 @@ def write_deviations(shelved: Shelved, lower: Lowering, work: Work, precision: s
     """The largest over the draws, each with errors of its own."""
     effort, exact, largest = shelved.effort, shelved.read_exact(), Deviations()
     for draw in range(effort.draws):
-        run, steps = replace(lower, draw=draw, precision=precision), effort.steps if draw < effort.trajectories else 1
-        for item, values in gather(run, work, covers="training", rate=rate_of(exact), steps=steps).items():
+        run, steps = (
+            replace(lower, draw=draw, precision=precision),
+            effort.steps if draw < effort.trajectories else 1,
+        )
+        for item, values in gather(
+            run, work, covers="training", rate=rate_of(exact), steps=steps
+        ).items():
             kept = largest.setdefault(item, {})
             for name, value in values.items():
                 found = deviation(value, exact[item][name])
                 kept[name] = [max(pair) for pair in zip(found, kept.get(name, found), strict=True)]
     for item, draws in (("loss", effort.draws), ("trajectory", effort.trajectories)):
         # Single numbers, which few draws may all find near the truth by luck.
-        largest[item] = {name: [(1 + 3 / draws) * off for off in pair] for name, pair in largest[item].items()}
+        largest[item] = {
+            name: [(1 + 3 / draws) * off for off in pair] for name, pair in largest[item].items()
+        }
     with whole(shelved.deviations(precision)) as draft:
         draft.write_text(json.dumps(largest))
 

@@ -23,13 +23,17 @@ def perform(setting: Setting) -> None:
     """`options`: `store`, the folder whose blobs take the trace."""
     case = setting.job.case
     if case.data == "real":
-        raise Unsupported("A look inside takes one batch again and again; ask for it with data=host.")
+        raise Unsupported(
+            "A look inside takes one batch again and again; ask for it with data=host."
+        )
     work = workloads.load(case.workload).build(case)
     program = setting.framework.lower(work, case)
     steady(program, setting)
     blobs = Blobs(Path(setting.job.options["store"]))
     wanted: dict[str, Callable[[], dict[str, Any]]] = {
-        "phases": lambda: phases.phases(program, case, lambda other: setting.framework.lower(work, other)),
+        "phases": lambda: phases.phases(
+            program, case, lambda other: setting.framework.lower(work, other)
+        ),
         "operators": lambda: watched(program, blobs),
         "memory": lambda: memory(program),
     }
@@ -41,7 +45,9 @@ def perform(setting: Setting) -> None:
             absent[name] = str(reason)
     if not found:
         raise Unsupported(" ".join(absent.values()))
-    setting.journal.found({"profile": {**found, "absent": absent, "least_bytes": least_bytes(work, case)}})
+    setting.journal.found(
+        {"profile": {**found, "absent": absent, "least_bytes": least_bytes(work, case)}}
+    )
 
 
 def steady(program: Any, setting: Setting) -> None:

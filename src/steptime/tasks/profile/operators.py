@@ -26,7 +26,12 @@ def digest(seen: Watched, steps: int, plain_seconds: float) -> dict[str, Any]:
         "perturbation": seen.seconds / steps / plain_seconds - 1,
         "classes": dict(sorted(classes.items(), key=lambda pair: -pair[1])),
         "operators": [
-            {"name": one.name, "class": class_of(one.name), "calls": one.calls / steps, "share": one.seconds / total}
+            {
+                "name": one.name,
+                "class": class_of(one.name),
+                "calls": one.calls / steps,
+                "share": one.seconds / total,
+            }
             for one in top[:MOST]
         ],
         "unlisted_share": sum(one.seconds for one in top[MOST:]) / total,

@@ -29,7 +29,11 @@ def phases(program: Any, case: Case, lower: Lower) -> dict[str, Any]:
         stages.settle()
     count = TURNS * steps
     seconds = {name: nanoseconds / count / 1e9 for name, nanoseconds in stages.nanoseconds.items()}
-    told = {"seconds": seconds, "how": "events on the device" if program.timer else "stamps", "steps": count}
+    told = {
+        "seconds": seconds,
+        "how": "events on the device" if program.timer else "stamps",
+        "steps": count,
+    }
     return {**told, **perturbation(plain, marked)}
 
 
@@ -55,7 +59,9 @@ def in_one_piece(program: Any, case: Case, lower: Lower, steps: int) -> dict[str
         }
     forward = lower(replace(case, phase="forward"))
     turn_steps(forward)  # compiles
-    turns = [[step_seconds(one, one.step, steps) for one in (forward, program)] for _ in range(TURNS)]
+    turns = [
+        [step_seconds(one, one.step, steps) for one in (forward, program)] for _ in range(TURNS)
+    ]
     first, whole = (statistics.median(times) for times in zip(*turns, strict=True))
     rests = sorted(max(0.0, full - part) for part, full in turns)
     return {

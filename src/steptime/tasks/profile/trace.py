@@ -10,7 +10,18 @@ from steptime.store.blobs import Blobs
 
 KINDS = ("X", "M", "s", "f")  # spans, names of threads, arrows from a launch to its kernel
 FIELDS = ("name", "cat", "ph", "ts", "dur", "pid", "tid", "id", "bp")
-ARGUMENTS = ("name", "sort_index", "labels", "stream", "grid", "block", "bytes", "hlo_op", "op_name", "provider")
+ARGUMENTS = (
+    "name",
+    "sort_index",
+    "labels",
+    "stream",
+    "grid",
+    "block",
+    "bytes",
+    "hlo_op",
+    "op_name",
+    "provider",
+)
 MEDIA = "application/json"
 
 
@@ -30,5 +41,7 @@ def _slim(event: dict[str, Any], start: float) -> dict[str, Any]:
     found = {name: event[name] for name in FIELDS if name in event}
     if "ts" in found:
         found["ts"] = round(max(0.0, found["ts"] - start), 3)
-    arguments = {name: value for name, value in (event.get("args") or {}).items() if name in ARGUMENTS}
+    arguments = {
+        name: value for name, value in (event.get("args") or {}).items() if name in ARGUMENTS
+    }
     return {**found, "args": arguments} if arguments else found

@@ -19,6 +19,8 @@ def least_bytes(work: Work, case: Case) -> int:
     forward = graph.forward_bytes(case.batch_size, item)
     if case.phase != "training":
         return forward
-    outputs = sum(case.batch_size * item * prod(layer.shape) for layer in graph.layers if layer.inputs)
+    outputs = sum(
+        case.batch_size * item * prod(layer.shape) for layer in graph.layers if layer.inputs
+    )
     update = 4 * UPDATE_MOVES[work.optimizer.kind] * graph.trainable_parameters
     return forward + 2 * forward - outputs + update

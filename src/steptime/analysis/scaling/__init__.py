@@ -1,0 +1,1 @@
+"""How speed grows with the number of devices: speed-up, series, fitted laws."""

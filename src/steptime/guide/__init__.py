@@ -1,1 +1,0 @@
-"""What people look at: rows made from records, one grammar of questions, charts."""

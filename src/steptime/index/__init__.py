@@ -1,0 +1,1 @@
+"""Stored results as rows that can be queried. No web package."""

@@ -1,0 +1,1 @@
+"""What users write in TOML: plans and machine files. Standard library only, reads no file."""

@@ -1,0 +1,30 @@
+"""A plan's regular expressions, with a limit: some take ages for a short text, and a plan may be anybody's."""
+
+from __future__ import annotations
+
+import re
+import signal
+import threading
+
+from steptime.core.errors import SteptimeError
+
+SECONDS = 1.0
+
+
+def matched(pattern: str, text: str, where: str = "") -> re.Match[str] | None:
+    """Of the whole text. Only the main thread can be interrupted, and that is where plans are read."""
+    if threading.current_thread() is not threading.main_thread():
+        return re.fullmatch(pattern, text, re.DOTALL)
+
+    def stop(*_: object) -> None:
+        raise SteptimeError(
+            f"{where}matches takes too long for {text!r}: use a simpler pattern than {pattern!r}."
+        )
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        return re.fullmatch(pattern, text, re.DOTALL)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

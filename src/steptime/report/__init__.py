@@ -1,0 +1,1 @@
+"""Stored results as one offline page. No web package."""

@@ -1,0 +1,31 @@
+"""Imported rows back from the file that keeps them. Changes nothing on the disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from steptime.core.foreign import ForeignRun
+
+
+def runs_of(file: Path, problems: list[str]) -> Iterator[ForeignRun]:
+    try:
+        lines = file.read_bytes().split(b"\n")
+    except OSError as problem:
+        problems.append(f"{file}: not readable ({problem.strerror}); it is left as it is.")
+        return
+    for number, line in enumerate(lines, 1):
+        if line:
+            yield from read_line(file, number, line, problems)
+
+
+def read_line(file: Path, number: int, line: bytes, problems: list[str]) -> Iterator[ForeignRun]:
+    try:
+        values: Any = json.loads(line)
+        yield ForeignRun.from_dict(values)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        problems.append(
+            f"{file}: line {number} is damaged and was passed over; importing the original again mends it."
+        )

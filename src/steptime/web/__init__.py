@@ -1,0 +1,1 @@
+"""The Performance Guide: stored results in a browser."""

@@ -1,0 +1,78 @@
+"""Series in plain numbers, with what is to be said beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from steptime.analysis.scaling.draws import measured
+from steptime.analysis.scaling.report import report
+from steptime.analysis.scaling.series import Point, Series
+from steptime.core.case import Case
+
+
+def uncertain(milliseconds: float, *, n: int = 6, spread: float = 0.001) -> Any:
+    dice = np.random.default_rng(int(milliseconds * 100))
+    return measured(1e-3 * milliseconds * np.exp(spread * dice.standard_normal(n)), dice)
+
+
+def told(step: float, bare: float, alone: float, **changes: Any) -> dict[str, Any]:
+    """Two devices against one that takes 100 ms."""
+    n = changes.pop("n", 6)
+    first = Point(
+        devices=1, batch_size=8, step=uncertain(100), independent=uncertain(100), exchange=None
+    )
+    numbers = {
+        "step": uncertain(step, n=n),
+        "independent": uncertain(bare, n=n),
+        "exchange": uncertain(alone, n=n),
+    }
+    second = Point(devices=2, batch_size=8, exchanged_bytes=1000, **numbers, **changes)
+    return report(
+        Series("weak", "allreduce", Case(workload="m"), (first, second)), [(8, None), (8, 1e6)]
+    )
+
+
+def notes(series: dict[str, Any]) -> list[str]:
+    found: list[str] = series["points"][1]["notes"]
+    return found
+
+
+def test_an_ordinary_point_needs_no_word() -> None:
+    assert notes(told(110, 102, 12)) == []
+
+
+def test_an_interval_that_holds_zero_is_said() -> None:
+    assert notes(told(102.01, 102, 5)) == ["exposed may be nothing: the interval holds zero"]
+
+
+def test_a_step_that_pays_more_than_the_exchange_is_said() -> None:
+    assert notes(told(130, 102, 5)) == ["a step pays more than the exchange alone takes"]
+
+
+def test_an_efficiency_above_one_is_shown_and_said() -> None:
+    series = told(95, 90, 8)
+    assert series["points"][1]["efficiency"]["value"] > 1
+    assert notes(series) == ["efficiency is above 100 %, beyond its interval"]
+
+
+def test_an_oversubscribed_point_is_marked_and_predicts_nothing() -> None:
+    series = told(210, 200, 12, crowded="4 threads on 2 CPUs")
+    assert notes(series) == ["oversubscribed: 4 threads on 2 CPUs"]
+    assert all("too few numbers of devices" in law["no_fit"] for law in series["laws"])
+
+
+def test_without_intervals_nothing_is_claimed_of_them() -> None:
+    series = told(102.01, 102, 5, n=2)
+    assert notes(series) == [] and series["points"][1]["exposed_seconds"]["low"] is None
+
+
+def test_a_law_predicts_for_the_wanted_devices_and_links() -> None:
+    communication, gustafson = told(110, 102, 12)["laws"]
+    asked = [
+        (one["devices"], one["bandwidth_bytes_per_second"]) for one in communication["predictions"]
+    ]
+    assert asked == [(8, None), (8, 1e6)] and len(gustafson["predictions"]) == 1
+    numbers = communication["predictions"][0]["speed_up"]
+    assert numbers["low"] < numbers["value"] < numbers["high"] < 8

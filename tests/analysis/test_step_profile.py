@@ -1,0 +1,103 @@
+"""What was found inside a step, as people read it, and which run it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from steptime.analysis.step_profile import TASK, newest_of, profile
+from steptime.core.record import Attempt
+
+FOUND: dict[str, Any] = {
+    "phases": {
+        "seconds": {"optimizer": 0.001, "forward": 0.003, "backward": 0.006}, "plain_seconds": 0.005,
+        "perturbation": 0.03, "how": "stamps",
+    },
+    "operators": {
+        "classes": {"convolution": 0.62, "pooling": 0.14, "framework overhead": 0.14, "other": 0.1},
+        "operators": [{"name": "conv", "class": "convolution", "calls": 3, "share": 0.62}],
+        "plain_seconds": 0.005, "perturbation": 0.11, "steps": 10,
+        "trace": {"sha256": "ab" * 32, "bytes": 10, "events": 4},
+    },
+    "memory": {"held_bytes": {"weights": 1 << 20, "activations": 3 << 20}, "note": "", "process_peak_bytes": 1 << 30},
+    "absent": {},
+    "least_bytes": 1000,
+}  # fmt: skip
+Make = Callable[..., Attempt]
+
+
+@pytest.fixture
+def look(attempt_of: Make) -> Make:
+    def make(found: Any = FOUND, **changes: Any) -> Attempt:
+        made = attempt_of([1] * 40, blocks=1, **changes)
+        machine = {**made.machine, "fingerprint": "abc"}
+        return replace(made, task=TASK, measurement=None, findings={TASK: found}, machine=machine)
+
+    return make
+
+
+def test_the_sentence_says_what_matters_most(look: Make) -> None:
+    found = profile(look())
+    assert found is not None and found.sentence == (
+        "62 % of a step is convolution, 14 % pooling; 14 % is spent between operators; the backward pass takes 60 %; "
+        "at most 4 MiB are held, 75 % of it activations."
+    )
+
+
+def test_times_are_shares_of_a_plain_step(look: Make) -> None:
+    found = profile(look())
+    assert found is not None
+    assert [(part.name, part.amount) for part in found.phases] == [
+        ("forward", pytest.approx(0.0015)), ("backward", pytest.approx(0.003)), ("optimizer", pytest.approx(0.0005)),
+    ]  # fmt: skip
+    assert found.operators[0]["seconds"] == pytest.approx(0.0031)
+    assert [part.name for part in found.memory] == ["activations", "weights"]
+
+
+def test_doubts_are_told(look: Make) -> None:
+    found = profile(look())
+    assert found is not None and found.remarks == [
+        "Marking the phases changed the step by +3.0 %: only the shares are meant.",
+        "Watching the operators changed the step by +11.0 %.",
+        "10 % of the time is in operators that the table of classes does not know.",
+    ]
+
+
+def test_the_newest_look_at_the_same_configuration_and_machine_counts(look: Make) -> None:
+    run = replace(look(), task="measure")
+    older, newer = look(), look(trial=0, started="2026-02-01T00:00:00+00:00")
+    others = [
+        look(batch_size=7),
+        replace(look(), machine={"fingerprint": "other"}),
+        look(framework="jax"),
+    ]
+    found = newest_of(run, [older, newer, *others])
+    assert found is not None and found.attempt is newer
+    assert newest_of(run, others) is None
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        None,
+        [],
+        {"operators": {"classes": {"a": "b"}}},
+        {"phases": {"seconds": 3}},
+        {"memory": {"held_bytes": {"a": "b"}}},
+    ],
+)
+def test_a_look_that_makes_no_sense_is_none(look: Make, nonsense: Any) -> None:
+    assert profile(look(nonsense)) is None
+
+
+def test_an_empty_look_has_nothing_to_say(look: Make) -> None:
+    found = profile(look({"absent": {"operators": "It does not tell."}}))
+    assert (
+        found is not None
+        and found.sentence == ""
+        and found.remarks == []
+        and found.step_seconds is None
+    )

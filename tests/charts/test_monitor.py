@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the guide is not installed: pip install '.[guide]'")
+
+from steptime.charts.monitor import watched
+from steptime.core.record import Record
+
+
+def seen(columns: dict[str, list[Any]], **told: Any) -> dict[str, Any]:
+    return {"monitor": {"first_ns": 0, "cost": {"share": 0.01}, "columns": columns, **told}}
+
+
+def test_each_thing_that_was_seen_has_a_chart_and_a_row(record_of: Callable[..., Record]) -> None:
+    columns = {
+        "seconds": [0.0, 1.0, 2.0],
+        "cpu_seconds": [0.0, 1.0, 3.0],
+        "memory_bytes": [1 << 20, 3 << 20, 2 << 20],
+    }
+    found = watched(
+        record_of(
+            processes=2, findings=seen({**columns, "disk_read_bytes": [0, 0, 0], "odd": [1, 1, 1]})
+        )
+    )
+    assert found is not None and [row["what"] for row in found["rows"]] == [
+        "CPUs in use",
+        "Memory, MiB",
+    ]
+    assert found["rows"][1] == {"what": "Memory, MiB", "least": 1.0, "mean": 2.0, "most": 3.0}
+    assert {value["process"] for value in found["spec"]["data"]["values"]} == {"0", "1"} and found[
+        "share"
+    ] == 0.01
+
+
+def test_boards_are_told_apart(record_of: Callable[..., Record]) -> None:
+    columns = {
+        "seconds": [0.0, 1.0],
+        "gpu0.power_w": [100.0, 200.0],
+        "gpu1.power_w": [50.0, 60.0],
+        "gpu0.odd": [1, 1],
+    }
+    found = watched(record_of(processes=1, findings=seen(columns, absent=["gpu0.utilisation"])))
+    assert found is not None and [row["what"] for row in found["rows"]] == [
+        "gpu0 power, W",
+        "gpu1 power, W",
+    ]
+    assert found["told"] == ["gpu0.utilisation"]
+
+
+def test_a_long_series_is_drawn_with_few_points(record_of: Callable[..., Record]) -> None:
+    columns = {"seconds": [float(n) for n in range(2000)], "memory_bytes": [1 << 20] * 2000}
+    found = watched(record_of(processes=1, findings=seen(columns)))
+    assert found is not None and len(found["spec"]["data"]["values"]) <= 200
+
+
+def test_a_run_that_nobody_watched_shows_nothing(record_of: Callable[..., Record]) -> None:
+    assert watched(record_of(processes=1)) is None
+
+
+def test_what_could_not_be_seen_is_told_once(record_of: Callable[..., Record]) -> None:
+    told = seen({"seconds": [0.0, 1.0], "memory_bytes": [1, 1]}, node="n1")
+    found = watched(record_of(processes=2, findings=told, devices=2, nodes=2, exchange="allreduce"))
+    assert found is not None and found["partial"] == ["monitored: of 2 ranks at most those on n1"]

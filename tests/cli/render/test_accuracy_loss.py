@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from steptime.cli.render import accuracy_loss
+
+FOUND: dict[str, Any] = {
+    "reference": "fp32, pytorch compiled", "data": "test set", "samples": 1000, "positions": 1000,
+    "broken_positions": 0, "largest_logit_error": 0.0123, "mean_logit_error": 0.002, "reference_rms": 1.0,
+    "largest_relative_error": 0.0123, "mean_relative_error": 0.002, "kl_divergence": 1.5e-4, "top1_agreement": 0.9996,
+    "top1_agreement_interval": [0.99, 1.0], "task_absent": "",
+    "task": {
+        "metric": "top-1 accuracy", "samples": 1000, "before": 0.712, "after": 0.7105, "change": -0.0015,
+        "change_interval": [-0.004, 0.001],
+    },
+}  # fmt: skip
+
+
+def record(found: dict[str, Any] | None, differs: bool = False) -> Any:
+    return SimpleNamespace(accuracy=found, accuracy_differs=differs)
+
+
+def test_a_row_shows_error_agreement_and_the_task_before_and_after() -> None:
+    assert accuracy_loss.columns(record(FOUND)) == {
+        "logit error": "1.2 % of rms",
+        "top-1 agrees": "99.96 %",
+        "task": "71.20 % → 71.05 %",
+    }
+
+
+def test_full_precision_leaves_its_cells_empty() -> None:
+    assert (
+        set(accuracy_loss.columns(record(None)).values()) == {""}
+        and accuracy_loss.lines(record(None)) == {}
+    )
+
+
+def test_a_single_result_tells_the_interval_of_the_change() -> None:
+    lines = accuracy_loss.lines(record(FOUND))
+    assert lines["task"].endswith("change -0.15 points (-0.40 … +0.10, 95 % paired, 1,000 samples)")
+    assert lines["largest logit error"] == "0.0123 (1.2 % of rms), mean 0.002 (0.2 %)"
+    assert lines["KL divergence"] == "0.00015 nats a position"
+    assert (
+        "99.00 % … 100.00 %) with fp32, pytorch compiled, 1,000 samples, test set"
+        in lines["top-1 agreement"]
+    )
+
+
+def test_an_unknown_task_says_why() -> None:
+    told = {**FOUND, "task": None, "task_absent": "the weights are initial ones"}
+    assert accuracy_loss.lines(record(told))["task"] == "not known: the weights are initial ones"
+    assert accuracy_loss.columns(record(told))["task"] == ""
+
+
+def test_perplexity_changes_by_a_share() -> None:
+    task = {
+        "metric": "perplexity",
+        "samples": 50,
+        "before": 41.2,
+        "after": 41.9,
+        "change": 0.017,
+        "change_interval": [0.01, 0.02],
+    }
+    line = accuracy_loss.lines(record({**FOUND, "task": task}))["task"]
+    assert line == "perplexity 41.2 → 41.9, change +1.70 % (+1.00 … +2.00, 95 % paired, 50 samples)"
+
+
+def test_what_came_out_broken_is_told() -> None:
+    nothing = dict.fromkeys(
+        ("largest_logit_error", "mean_logit_error", "kl_divergence", "largest_relative_error")
+    )
+    assert (
+        accuracy_loss.columns(record({**FOUND, **nothing, "broken_positions": 1000}))["logit error"]
+        == "nothing finite"
+    )
+    assert (
+        "3 broken" in accuracy_loss.columns(record({**FOUND, "broken_positions": 3}))["logit error"]
+    )
+    assert (
+        accuracy_loss.lines(record({**FOUND, **nothing, "broken_positions": 1000}))[
+            "largest logit error"
+        ]
+        == "nothing finite"
+    )
+
+
+def test_processes_that_disagree_are_noted() -> None:
+    assert "disagree" in accuracy_loss.lines(record(FOUND, differs=True))["accuracy note"]

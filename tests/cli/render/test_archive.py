@@ -1,0 +1,132 @@
+"""PSC's results folder: names, table and charts of a campaign; what was there before is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steptime.cli.render.archive import archive
+from steptime.core.errors import SteptimeError
+from steptime.core.record import Attempt, Failure, Record
+from steptime.formats import Original, read
+
+pytest.importorskip("duckdb", reason="the guide is not installed: pip install '.[guide]'")
+pytest.importorskip("vl_convert", reason="the guide is not installed: pip install '.[guide]'")
+DAY = "2026-01-01"
+
+
+@pytest.fixture
+def run(attempt_of: Callable[..., Attempt], times_of: Any) -> Callable[..., Record]:
+    def make(batch_size: int, staging: str, **changes: Any) -> Record:
+        told = {
+            "slurm": {"SLURMD_NODENAME": "n7", "SLURM_JOB_ID": "42", "SLURM_JOB_PARTITION": "k80"}
+        }
+        case = {
+            "workload": "deepmnist",
+            "node_type": "k80",
+            "batch_size": batch_size,
+            "staging": staging,
+            **changes,
+        }
+        work = {"unit": "images", "units_per_step": batch_size, "fingerprint": "f"}
+        made = attempt_of(times_of(1), environment=told, network=work, **case)
+        return Record(attempts=(replace(made, id=made.case.key),))
+
+    return make
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_file_a_run_a_table_and_a_chart_for_each_directory(
+    run: Callable[..., Record], tmp_path: Path
+) -> None:
+    archive([run(50, "local"), run(50, "scratch")], tmp_path)
+    charts = [f"{DAY}:k80:local.svg", f"{DAY}:k80:scratch.svg"]
+    found = names(tmp_path)
+    assert [name for name in found if not name.endswith(".csv")] == [
+        f"{DAY}-k80:1:local", f"{DAY}-k80:1:scratch", *charts,
+    ]  # fmt: skip
+    assert found[-1].endswith(":TF_PERFORMANCE_RESULTS.csv")
+
+
+def test_the_batch_is_in_the_name_where_it_tells_runs_apart(
+    run: Callable[..., Record], tmp_path: Path
+) -> None:
+    archive([run(50, "local"), run(128, "local"), run(128, "local", seed=1)], tmp_path)
+    assert names(tmp_path)[:3] == [
+        f"{DAY}-k80:1:128:local",
+        f"{DAY}-k80:1:128:local.2",
+        f"{DAY}-k80:1:50:local",
+    ]
+
+
+def test_a_file_of_a_run_is_read_like_one_of_psc_s(
+    run: Callable[..., Record], tmp_path: Path
+) -> None:
+    archive([run(50, "local")], tmp_path)
+    path = tmp_path / f"{DAY}-k80:1:local"
+    (found,) = read(Original(path.name, path.read_bytes(), path.name)).runs
+    told = found.dimensions
+    assert found.source == "psc" and (told["server"], told["data"], told["effective_batch"]) == (
+        "n7",
+        "local",
+        50,
+    )
+    assert found.metrics["mean_speed"] == pytest.approx(50 / found.metrics["mean_time"])
+
+
+def test_a_failure_has_a_file_and_no_line_in_the_table(
+    run: Callable[..., Record], tmp_path: Path
+) -> None:
+    good, bad = run(50, "local"), run(50, "scratch")
+    failed = replace(
+        bad.attempts[0], measurement=None, failure=Failure(cause="timed_out", reason="Too long.")
+    )
+    archive([good, Record(attempts=(failed,))], tmp_path)
+    assert "failed, timed_out: Too long." in (tmp_path / f"{DAY}-k80:1:scratch").read_text()
+    (table,) = tmp_path.glob("*.csv")
+    assert table.read_text().count("\n") == 2
+
+
+def test_old_files_are_moved_aside_and_never_overwritten(
+    run: Callable[..., Record], tmp_path: Path
+) -> None:
+    name = f"{DAY}-k80:1:local"
+    (tmp_path / "notes.txt").write_text("mine")
+    for text in ("oldest", "older"):
+        (tmp_path / name).write_text(text)
+        archive([run(50, "local")], tmp_path)
+    archived = tmp_path / "archived"
+    assert ((archived / name).read_text(), (archived / "2" / name).read_text()) == (
+        "oldest",
+        "older",
+    )
+    assert (tmp_path / "notes.txt").read_text() == "mine" and "Mean Speed" in (
+        tmp_path / name
+    ).read_text()
+
+
+def test_the_same_once_more_moves_nothing(run: Callable[..., Record], tmp_path: Path) -> None:
+    for _ in range(2):
+        archive([run(50, "local")], tmp_path)
+    assert not (tmp_path / "archived").exists()
+
+
+def test_other_networks_are_left_out_and_nothing_else_is_an_error(
+    run: Callable[..., Record], tmp_path: Path
+) -> None:
+    with pytest.raises(SteptimeError, match="fits PSC's archive"):
+        archive([run(50, "local", workload="mnist-mlp")], tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_can_not_be_made_is_told(run: Callable[..., Record], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SteptimeError, match="can not be used"):
+        archive([run(50, "local")], tmp_path / "file")

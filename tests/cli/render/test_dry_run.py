@@ -1,0 +1,85 @@
+"""A dry run as a user reads it: what varies in rows, what does not once, and where times come from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from steptime.cli.render.dry_run import list_cases
+from steptime.cli.request import read_plan
+from steptime.core.errors import SteptimeError
+
+DLBS = {
+    "parameters": {"exp.framework": "pytorch", "exp.gpus": "", "exp.docker": True},
+    "variables": {"exp.model": ["resnet50", "alexnet_owt"], "exp.replica_batch": [4, 8]},
+}
+
+
+@pytest.fixture
+def listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    def run(name: str, text: str, *, json: bool = False) -> str:
+        monkeypatch.setenv("STEPTIME_STORE", str(tmp_path / "results"))
+        monkeypatch.chdir(tmp_path)
+        Path(name).write_text(text)
+        list_cases(read_plan(name, {}), json=json)
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_what_is_the_same_everywhere_stands_once_above_the_rows(listed: Callable[..., str]) -> None:
+    lines = listed(
+        "mine.toml",
+        'constants.workload = "lenet5"\nconstants.threads = 1\nsweep.batch_size = [1, 8]\n',
+    )
+    words = lines.splitlines()
+    assert words[1].startswith("all: workload lenet5 · framework pytorch · phase training")
+    assert words[1].endswith("· threads 1") and words[2].split() == [
+        "batch",
+        "size",
+        "time",
+        "because",
+    ]
+    assert [row.split()[0] for row in words[4:6]] == ["1", "8"]
+
+
+def test_a_plan_of_dlbs_is_run_as_it_is(listed: Callable[..., str]) -> None:
+    found = json.loads(listed("theirs.json", json.dumps(DLBS), json=True))
+    cases = [
+        (entry["case"]["workload"], entry["case"]["batch_size"], entry["case"]["device"])
+        for entry in found["cases"]
+    ]
+    names = ["resnet50", "alexnet-owt"]
+    assert cases == [(name, size, "cpu") for name in names for size in (4, 8)]
+    assert found["notes"] == [
+        "no counterpart: exp.docker = True (containers are named in the machine file)"
+    ]
+    assert [entry["from"] for entry in found["cases"]] == ["guess"] * 4
+
+
+def test_an_error_in_a_plan_of_dlbs_names_the_file_and_where_to_look(
+    listed: Callable[..., str],
+) -> None:
+    values = {"exp.framework": "pytorch", "exp.model": "resnet50", "exp.replica_batch": "$(1 / 0)$"}
+    with pytest.raises(
+        SteptimeError,
+        match=r"^theirs.json, as `steptime show theirs.json` writes it: line \d+: .* by zero",
+    ):
+        listed("theirs.json", json.dumps({"parameters": values}))
+
+
+def test_what_would_never_end_is_told_in_words(listed: Callable[..., str]) -> None:
+    text = listed(
+        "mine.toml", 'constants.workload = "lenet5"\nconstants.batch_size = 9999999999999999999\n'
+    )
+    assert "1 case, over a year (standard)." in text
+
+
+def test_that_no_framework_was_asked_is_said(listed: Callable[..., str]) -> None:
+    text = listed("mine.toml", 'constants.workload = "lenet5"\nconstants.precision = "int8"\n')
+    assert "1 case, about" in text and text.splitlines()[-1].startswith("No framework was asked:")

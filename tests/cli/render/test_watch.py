@@ -1,0 +1,68 @@
+"""Progress: drawn on a terminal, only when told to; a line now and then in a log."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from steptime.cli.render.watch import SessionWatch
+from steptime.core.case import Case
+from steptime.core.job import Job
+from steptime.core.protocol import profile
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def job() -> Job:
+    case = Case(workload="lenet5")
+    return Job(id="1", session="2", plan="3", process=0, case=case, protocol=profile("quick"))
+
+
+def test_a_terminal_sees_how_far_it_is_and_the_time_left(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    with SessionWatch() as watch:
+        watch.started(job, 0, 3)
+    drawn = terminal.getvalue().split("\r\x1b[K")
+    assert (
+        drawn[1].startswith("process 1 of 3 or more, ") and " s left: lenet5 training" in drawn[1]
+    )
+    assert drawn[-1] == ""
+
+
+def test_time_left_follows_the_processes_so_far(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    now = iter([0.0, 0.0, 0.0, 10.0, 10.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(now))
+    watch = SessionWatch()
+    watch.started(job, 0, 3)
+    watch.finished(None)  # type: ignore[arg-type]
+    watch.started(job, 1, 3)
+    assert "process 2 of 3 or more, 20 s left" in terminal.getvalue()
+
+
+def test_a_log_has_a_line_a_minute(
+    job: Job, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: seconds)
+    with SessionWatch() as watch:
+        for done, seconds in enumerate([30.0, 61.0, 100.0, 122.0]):  # noqa: B007
+            watch.started(job, done, 9)
+    logged = capsys.readouterr().err.splitlines()
+    assert [line.partition(" of ")[0] for line in logged] == ["process 2", "process 4"]
+
+
+def test_a_short_session_without_a_terminal_says_nothing(
+    job: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SessionWatch() as watch:
+        watch.started(job, 0, 3)
+    assert capsys.readouterr() == ("", "")

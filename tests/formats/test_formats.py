@@ -1,0 +1,122 @@
+"""The shelf as a whole: which reader gets a file, and what any file may do to it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+
+from steptime import formats, plugins
+from steptime.formats import Original, Reading, Skipped
+
+Read = Callable[..., Reading]
+Make = Callable[..., Original]
+TIMM = """model,infer_img_size,infer_samples_per_sec,infer_step_time,infer_batch_size,param_count
+resnet50,224,100,320,32,25
+"""
+
+
+def test_content_decides_and_not_the_name(make: Make) -> None:
+    assert formats.recognise(make("anything.txt", TIMM)) == "timm"
+    assert (
+        formats.recognise(
+            make("benchmark-infer-amp-nchw-pt240-cu124-rtx3090.csv", "nothing of the kind\n")
+        )
+        == ""
+    )
+
+
+def test_a_packed_file_is_read_and_kept_packed(make: Make) -> None:
+    packed = gzip.compress(TIMM.encode())
+    file = make("a.csv.gz", packed)
+    found = formats.read(file)
+    assert len(found.runs) == 1 and found.runs[0].original == file.sha256 and file.data == packed
+
+
+def test_a_torn_packed_file_is_not_recognised(make: Make) -> None:
+    assert formats.recognise(make("a.csv.gz", gzip.compress(TIMM.encode())[:30])) == ""
+
+
+def test_byte_order_marks_are_dropped(make: Make) -> None:
+    for encoding in ("utf-8-sig", "utf-16"):
+        assert make("a", "epoch".encode(encoding)).text == "epoch"
+
+
+def test_what_is_no_text_becomes_a_replacement(make: Make) -> None:
+    assert make("a", b"caf\xe9").text == "caf\ufffd"
+
+
+def test_two_rows_of_one_place_are_told_apart(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = ModuleType("reader")
+    reader.read = lambda file: (file.run("line 1", {}, {"score": score}) for score in (1.0, 2.0))
+    monkeypatch.setattr(formats, "_reader", lambda name: reader)
+    found = formats.read(Original("a", b"", source="any"))
+    assert [run.place for run in found.runs] == ["line 1", "line 1 (2)"]
+    assert len({run.id for run in found.runs}) == 2
+
+
+def test_a_reader_that_fails_keeps_what_it_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(file: Original) -> formats.Found:
+        yield file.run("line 1", {}, {"score": 1.0})
+        yield Skipped("line 2", "empty")
+        raise ZeroDivisionError("oh")
+
+    reader = ModuleType("reader")
+    reader.read = read
+    monkeypatch.setattr(formats, "_reader", lambda name: reader)
+    found = formats.read(Original("a", b"", source="any"))
+    assert len(found.runs) == len(found.skipped) == 1
+    assert found.broken == "the reader any stopped: ZeroDivisionError: oh"
+
+
+def test_a_run_holds_only_what_json_and_utf8_can() -> None:
+    file = Original("a\udc80", b"")
+    metrics = {"loss": float("nan"), "score": 2.0, "power": None}
+    run = file.run(
+        "p\ud800",
+        {"model": "m" * 999, "device": "", "devices": 2},
+        metrics,
+        more={"x": [float("inf"), "\ud800"]},
+    )
+    assert run.metrics == {"score": 2.0} and run.dimensions == {"model": "m" * 300, "devices": 2}
+    assert json.loads(json.dumps(run.to_dict(), allow_nan=False).encode()) and run.more == {
+        "x": [None, "?"]
+    }
+
+
+def test_every_file_of_the_shared_data_has_exactly_one_reader(real_files: list[Original]) -> None:
+    readers = {name: plugins.load("exchange", name) for name in plugins.names("exchange")}
+    owners = {
+        f.name: [n for n, reader in readers.items() if reader.recognises(f.name, f.head)]
+        for f in real_files
+    }
+    assert {name: found for name, found in owners.items() if len(found) != 1} == {}
+
+
+def test_damaged_files_of_every_real_kind_never_stop_a_reader(
+    readings: dict[str, Reading], real_files: list[Original]
+) -> None:
+    """Cut off anywhere, or with bytes changed; the smallest three files of each kind."""
+    dice, seen = random.Random(4), dict[str, int]()
+    for file in sorted(real_files, key=lambda file: len(file.data)):
+        kind = readings[file.name].source
+        seen[kind] = seen.get(kind, 0) + 1
+        if seen[kind] > 3 or len(file.data) > 400_000:
+            continue
+        for data in _damaged(file.data, dice):
+            found = formats.read(
+                Original(file.name, data, file.name, source=kind, beside=file.beside)
+            )
+            assert not found.broken, f"{file.name}: {found.broken}"
+
+
+def _damaged(data: bytes, dice: random.Random) -> list[bytes]:
+    cuts = [data[: dice.randrange(len(data))] for _ in range(6)]
+    changed = bytearray(data)
+    for _ in range(20):
+        changed[dice.randrange(len(data))] = dice.randrange(256)
+    return [*cuts, bytes(changed), data[dice.randrange(len(data)) :]]

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> Any:
+    from steptime.frameworks.pytorch import peaks
+
+    monkeypatch.setattr(peaks, "CPU_SHAPES", [(64, 32, 16), (128, 128, 128)])
+    monkeypatch.setattr(peaks, "CPU_COPIES", (2**20,))
+    return peaks
+
+
+def test_every_roof_is_a_rate_with_its_shape(small: Any) -> None:
+    found = small.measure_roofs("cpu", 0.4)
+    assert found.keys() == {"fp32", "fp64", "bf16", "copy"}
+    for name, roof in found.items():
+        unit = "bytes" if name == "copy" else "flops"
+        assert roof[f"{unit}_per_second"] >= roof[f"median_{unit}_per_second"] > 0
+        assert roof["shape"] and roof["n"] >= 3 and roof["inputs"] == "standard normal"
+
+
+def test_a_product_counts_two_operations_for_each_multiply_add(small: Any, torch: Any) -> None:
+    trial = next(small._products("fp32", torch.device("cpu")))
+    assert trial.amount == 2 * 64 * 32 * 16
+    assert trial.run().shape == (64, 32)
+
+
+def test_a_copy_counts_what_it_reads_and_what_it_writes(small: Any, torch: Any) -> None:
+    trial = next(small._copies(torch.device("cpu")))
+    assert trial.amount == 2 * trial.run().numel() * 4
+
+
+def test_the_fastest_shape_wins_and_is_tried_most(
+    small: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(1000))
+    monkeypatch.setattr(small.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(small, "_timed", lambda trial, device: 1.0)
+    monkeypatch.setattr(small, "_fill", lambda trial, seconds: None)
+    cpu = type("Device", (), {"type": "cpu"})()
+    trials = [small.Trial((size,), float(size), lambda: None) for size in (1, 3, 2)]
+    best = small._best(iter(trials), cpu, 40)
+    assert best.shape == (3,)
+    assert len(trials[0].rates) == 3 < len(best.rates)

@@ -1,0 +1,27 @@
+"""Sums that low precisions must not make in their own type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+COUNT = 20_000  # bf16 stops growing at 256 equal summands
+
+
+@pytest.mark.parametrize("xla", [False, True])
+def test_the_gradient_of_a_bias_is_summed_in_fp32(tensorflow: Any, xla: bool) -> None:
+    from steptime.frameworks.tensorflow.context import shifted
+
+    values, bias = (tensorflow.zeros(shape, "bfloat16") for shape in ((COUNT, 3), 3))
+
+    @tensorflow.function(jit_compile=xla)
+    def slope() -> Any:
+        with tensorflow.GradientTape() as tape:
+            tape.watch(bias)
+            y = shifted(values, bias)
+        return tape.gradient(
+            y, bias, output_gradients=tensorflow.cast(tensorflow.fill(y.shape, 1e-3), y.dtype)
+        )
+
+    assert slope().numpy().astype(float).tolist() == pytest.approx([1e-3 * COUNT] * 3, rel=0.01)

@@ -1,0 +1,220 @@
+"""What the ONNX model computes, by its readers, is what the reference computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from steptime import networks
+from steptime.core.case import Case
+from steptime.core.errors import NotInstalled, SteptimeError, Unsupported, WrongGraph
+from steptime.data.synthetic import synthetic_batch
+from steptime.frameworks import numpy as reference
+from steptime.frameworks import onnxruntime, openvino
+from steptime.graph import Graph, Net, Tensor, Work, ops, sgd
+from steptime.graph.onnx import DTYPES, KINDS, onnx_model
+from steptime.graph.weights import initial_weights
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+READERS = {"onnxruntime": onnxruntime, "openvino": openvino}
+MOST_FLOPS = 1e9  # of one sample: the reference is slow
+
+ONE_KIND: dict[str, Callable[[Net], Tensor]] = {
+    "add": lambda net: net.add(x := net.dense(net.input(4), 5), net.tanh(x)),
+    "attention": lambda net: net.attention(
+        x := net.input(4, 6), net.tanh(x), x, heads=2, causal=True
+    ),
+    "attention_of_more_keys": lambda net: net.attention(
+        x := net.input(4, 6), keys := net.concat(x, net.tanh(x)), keys, heads=3, scale=0.3
+    ),
+    "average_pool": lambda net: net.average_pool(
+        net.input(2, 7, 6), 3, stride=2, padding=1, ceil=True
+    ),
+    "batch_norm": lambda net: net.batch_norm(net.input(3, 4, 4)),
+    "batch_norm_of_features": lambda net: net.batch_norm(net.input(6)),
+    "batch_norm_of_a_sequence": lambda net: net.batch_norm(net.input(6, 3)),
+    "concat": lambda net: net.concat(x := net.input(2, 3, 4), net.conv(x, 3, 1), x),
+    "concat_of_features": lambda net: net.concat(x := net.input(3, 4), net.dense(x, 2), axis=-1),
+    "conv": lambda net: net.conv(net.input(4, 9, 8), 6, 3, stride=2, padding="same", groups=2),
+    "dense": lambda net: net.dense(net.input(5), 4),
+    "dense_over_time": lambda net: net.dense(net.input(3, 5), 4),
+    "dense_over_time_without_bias": lambda net: net.dense(net.input(3, 5), 4, bias=False),
+    "dropout": lambda net: net.dropout(net.input(5), 0.5),
+    "embedding": lambda net: net.embedding(net.tokens(5, 11), 11, 4),
+    "flatten": lambda net: net.flatten(net.input(3, 4, 5)),
+    "gelu": lambda net: net.gelu(net.input(5)),
+    "gelu_by_tanh": lambda net: net.gelu(net.input(5), tanh=True),
+    "global_average_pool": lambda net: net.global_average_pool(net.input(3, 4, 5)),
+    "gru": lambda net: net.gru(net.input(5, 4), 3),
+    "layer_norm": lambda net: net.layer_norm(net.input(3, 6), epsilon=0.1),
+    "lrn": lambda net: net.lrn(net.input(7, 3, 4), 5, alpha=2.0, beta=0.6, k=2.0),
+    "lrn_of_a_broken_k": lambda net: net.lrn(net.input(7, 3, 4), 3, alpha=2.0, beta=0.6, k=1.5),
+    "lstm": lambda net: net.lstm(net.input(5, 4), 3),
+    "max_pool": lambda net: net.max_pool(net.input(2, 7, 6), 3, stride=2, padding=1, ceil=True),
+    "pad_channels": lambda net: net.pad_channels(net.input(2, 3, 4), 1, 2),
+    "positions": lambda net: net.positions(net.input(3, 4)),
+    "relu": lambda net: net.relu(net.input(2, 3, 3)),
+    "rnn": lambda net: net.rnn(net.input(5, 4), 3),
+    "rnn_by_relu": lambda net: net.rnn(net.input(5, 4), 3, relu=True),
+    "scale": lambda net: net.scale(net.input(5), 0.3),
+    "sigmoid": lambda net: net.sigmoid(net.input(5)),
+    "slice": lambda net: net.slice(net.input(3, 6), 1, 4),
+    "slice_of_tokens": lambda net: net.embedding(net.slice(net.tokens(6, 11), 2, 5), 11, 4),
+    "tanh": lambda net: net.tanh(net.input(5)),
+    "tied_dense": lambda net: net.tied_dense(
+        table := net.embedding(net.tokens(5, 11), 11, 4), table
+    ),
+    "tied_embedding": lambda net: net.tied_embedding(
+        x := net.tokens(5, 11), net.embedding(x, 11, 4)
+    ),
+}
+
+
+@pytest.fixture(params=READERS)
+def reader(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    skip_where_absent(name)
+    return name
+
+
+def skip_where_absent(name: str) -> None:
+    """Asks our own folder: a plain import of OpenVINO would start its telemetry."""
+    try:
+        READERS[name].versions()
+    except NotInstalled as problem:
+        pytest.skip(str(problem))
+
+
+def graph_of(write: Callable[[Net], Tensor]) -> Graph:
+    net = Net("tiny")
+    return net.graph(write(net))
+
+
+def random_weights(graph: Graph) -> dict[str, Any]:
+    """Not the initial ones: a bias of 0 or a variance of 1 that is left out would not be missed. None is negative, for
+    the variances' sake."""
+    dice = np.random.default_rng(3)
+    return {
+        name: dice.uniform(0.1, 0.6, weight.shape).astype(np.float32)
+        for name, weight in graph.weights.items()
+    }
+
+
+def assert_equals_the_reference(reader: str, graph: Graph, weights: dict[str, Any]) -> None:
+    work = Work(graph, weights, synthetic_batch(graph, 2, 0), sgd())
+    own = {"workload": "tiny", "phase": "inference", "batch_size": 2}
+    right = reference.lower(work, Case(framework="numpy", precision="fp64", **own)).predict(
+        work.batch
+    )
+    found = (
+        READERS[reader].lower(work, Case(framework=reader, mode="graph", **own)).predict(work.batch)
+    )
+    np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-4 * max(np.abs(right).max(), 1e-3))
+
+
+def test_every_kind_has_an_entry_and_a_test() -> None:
+    assert set(KINDS) == set(ops.KINDS) - {"input"}
+    assert set(KINDS) <= set(ONE_KIND)
+
+
+@pytest.mark.parametrize("name", ONE_KIND)
+def test_a_kind_computes_what_the_reference_does(reader: str, name: str) -> None:
+    graph = graph_of(ONE_KIND[name])
+    assert_equals_the_reference(reader, graph, random_weights(graph))
+
+
+@pytest.mark.parametrize("name", networks.catalogue())
+def test_a_network_computes_what_the_reference_does(reader: str, name: str) -> None:
+    graph = networks.load(name).graph
+    if graph.forward_flops > MOST_FLOPS:
+        pytest.skip(f"{name} takes the reference too long")
+    assert_equals_the_reference(reader, graph, dict(initial_weights(graph, 0)))
+
+
+SMALL = st.integers(1, 3)
+PAIR = st.tuples(SMALL, SMALL)
+PADS = st.tuples(*[st.tuples(st.integers(0, 2), st.integers(0, 2))] * 2)
+POOLS = st.builds(
+    lambda pool, *values: pool(*values),
+    st.sampled_from([ops.MaxPool, ops.AveragePool]),
+    st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    PAIR,
+    PADS,
+    st.booleans(),
+)
+CONVOLUTIONS = st.builds(
+    ops.Conv,
+    st.sampled_from([2, 4]),
+    PAIR,
+    PAIR,
+    PADS,
+    PAIR,
+    st.sampled_from([1, 2]),
+    st.booleans(),
+)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@given(
+    size=st.tuples(st.integers(3, 10), st.integers(3, 10)),
+    layers=st.lists(st.one_of(POOLS, CONVOLUTIONS), min_size=1, max_size=3),
+)
+@pytest.mark.parametrize("name", READERS)
+def test_windows_of_any_kind_compute_what_the_reference_does(
+    name: str, size: Any, layers: Any
+) -> None:
+    skip_where_absent(name)
+    net = Net("tiny")
+    x = net.input(2, *size)
+    try:
+        for kind in layers:
+            x = net.layer(kind, x)
+        graph = net.graph(x)
+        assert_equals_the_reference(name, graph, random_weights(graph))
+    except (WrongGraph, Unsupported):
+        assume(False)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ONE_KIND)
+def test_a_model_is_valid_in_every_type(name: str, dtype: str) -> None:
+    graph = graph_of(ONE_KIND[name])
+    model = onnx_model(graph, random_weights(graph), batch_size=3, dtype=dtype)
+    onnx.checker.check_model(model, full_check=True)
+    output = model.graph.output[0].type.tensor_type
+    assert output.elem_type == getattr(onnx.TensorProto, DTYPES[dtype])
+    assert [axis.dim_value for axis in output.shape.dim] == [3, *graph[graph.output].shape]
+
+
+def test_weights_are_initialisers_under_their_canonical_names() -> None:
+    graph = graph_of(lambda net: net.dense(net.lstm(net.input(5, 4), 3), 2))
+    weights = random_weights(graph)
+    found = {
+        i.name: onnx.numpy_helper.to_array(i)
+        for i in onnx_model(graph, weights, batch_size=1).graph.initializer
+    }
+    for name, array in weights.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def test_no_pool_leaves_rounding_up_to_its_reader() -> None:
+    graph = graph_of(ONE_KIND["max_pool"])
+    attributes = {a.name: a for a in onnx_model(graph, {}, batch_size=1).graph.node[0].attribute}
+    assert "ceil_mode" not in attributes
+    assert list(attributes["pads"].ints) == [
+        1,
+        1,
+        1,
+        2,
+    ]  # 7 rows end with a whole window, 6 columns do not
+
+
+def test_weights_that_do_not_fit_are_refused() -> None:
+    graph = graph_of(ONE_KIND["dense"])
+    with pytest.raises(SteptimeError, match=r"dense1\.bias"):
+        onnx_model(graph, {"dense1.weight": np.zeros((4, 5))}, batch_size=1)

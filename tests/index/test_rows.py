@@ -1,0 +1,152 @@
+"""Records become rows that keep to the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from steptime.core.record import Failure, Record
+from steptime.index.catalogue import DIMENSIONS, METRICS
+from steptime.index.rows import row
+
+BESIDE = {"id", "started"}
+ACCURACY = {
+    "largest_relative_error": 0.02, "top1_agreement": 0.99, "top1_agreement_interval": [0.98, 0.995],
+    "task": {"metric": "top-1 accuracy", "after": 0.7, "change": -0.01, "change_interval": [-0.015, -0.005]},
+}  # fmt: skip
+
+
+def test_a_row_has_only_names_of_the_catalogue(record_of: Callable[..., Record]) -> None:
+    names = {name.removesuffix("_low").removesuffix("_high") for name in row(record_of())}
+    assert names - BESIDE <= {*DIMENSIONS, *METRICS}
+
+
+def test_a_failure_has_dimensions_and_no_metric(record_of: Callable[..., Record]) -> None:
+    attempt = replace(
+        record_of().last, measurement=None, failure=Failure(cause="crashed", reason="why")
+    )
+    found = row(Record(attempts=(attempt,)))
+    assert found["status"] == "crashed" and not set(found) & set(METRICS)
+
+
+def test_full_precision_has_no_price(record_of: Callable[..., Record]) -> None:
+    assert row(record_of())["task_loss"] == 0
+
+
+def test_a_low_precision_has_its_price_with_an_interval(record_of: Callable[..., Record]) -> None:
+    record = record_of(precision="int8")
+    attempts = tuple(
+        replace(attempt, findings={"accuracy": ACCURACY}) for attempt in record.attempts
+    )
+    found: dict[str, Any] = row(Record(attempts=attempts))
+    assert (found["task_loss"], found["task_loss_low"], found["task_loss_high"]) == (1.0, 0.5, 1.5)
+    assert round(found["disagreement"], 6) == 1 and found["logit_error"] == 0.02
+
+
+def test_ranks_are_told_by_devices_nodes_exchange_and_both_batches(
+    record_of: Callable[..., Record],
+) -> None:
+    found = row(
+        record_of(exchange="allreduce", devices=4, nodes=2, batch_size=8, interconnect="roce")
+    )
+    wanted = {"devices": 4, "nodes": 2, "exchange": "allreduce", "interconnect": "roce"}
+    assert wanted.items() <= found.items() and (
+        found["replica_batch"],
+        found["effective_batch"],
+    ) == (8, 32)
+    assert found["throughput"] == 4 * found["throughput_per_device"]
+
+
+def test_one_process_has_no_exchange_whatever_is_allocated_for_it(
+    record_of: Callable[..., Record],
+) -> None:
+    found = row(record_of(devices=4, batch_size=8))
+    assert (found["exchange"], found["effective_batch"]) == ("", 8)
+
+
+BOARDS = {"cpu": "A processor", "gpus": [{"name": "NVIDIA H200"}, {"name": "NVIDIA H200"}]}
+
+
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [({}, "A processor"), ({"device": "cuda:1"}, "NVIDIA H200"), ({"device": "cuda:9"}, "cuda:9"),
+     ({"device": "cuda:0", "node_type": "h200"}, "h200")],
+)  # fmt: skip
+def test_a_processing_unit_has_the_name_that_it_gives_itself(
+    record_of: Callable[..., Record], case: dict[str, Any], name: str
+) -> None:
+    assert row(record_of(machine=BOARDS, **case))["device"] == name
+
+
+def test_a_machine_that_says_nothing_leaves_the_word_of_the_case(
+    record_of: Callable[..., Record],
+) -> None:
+    assert row(record_of())["device"] == "cpu"
+
+
+def test_what_a_board_tells_and_how_long_the_start_took_are_metrics(
+    record_of: Callable[..., Record],
+) -> None:
+    board = {"power_w": 500.0, "temperature_c": 50.0}
+    found = row(
+        record_of(device="cuda:0", gpu=board, memory={"peak_allocated_bytes": 7}, phase="inference")
+    )
+    assert (found["power"], found["temperature"], found["memory"], found["start_time"]) == (
+        500,
+        50,
+        7,
+        1.75,
+    )
+    assert 0 < found["latency_p50"] <= found["latency_p90"]
+    assert (
+        row(record_of(device="cuda:0", gpu=board, devices=2, exchange="allreduce")).get("power")
+        is None
+    )
+
+
+def test_more_arithmetic_than_the_board_can_do_is_in_quarantine(
+    record_of: Callable[..., Record],
+) -> None:
+    work = {"fingerprint": "f", "unit": "images", "units_per_step": 32}
+    found = [
+        row(record_of(device="cuda:0", machine=BOARDS, network={**work, "flops_per_step": flops}))[
+            "plausible"
+        ]
+        for flops in (10**6, 10**15)
+    ]
+    assert found == ["yes", "no"]
+
+
+PROCESSOR = {"threads": 2, "vector_flags": ["avx", "avx2", "fma"]}
+
+
+@pytest.mark.parametrize(
+    ("machine", "nodes", "flops_per_second", "plausible"),
+    [
+        (PROCESSOR, 1, 1e12, "yes"),
+        (PROCESSOR, 1, 5e12, "no"),
+        (PROCESSOR, 2, 5e12, "yes"),
+        ({}, 1, 5e12, "yes"),
+    ],
+)
+def test_more_arithmetic_than_any_such_processor_can_do_is_in_quarantine(
+    record_of: Callable[..., Record],
+    machine: dict[str, Any],
+    nodes: int,
+    flops_per_second: float,
+    plausible: str,
+) -> None:
+    """4.1 TFLOP/s is what two threads with AVX can not pass, were every layer a convolution."""
+    work = {"fingerprint": "f", "unit": "images", "units_per_step": 32, "flops_per_step": 10**9}
+    ranks = {"machine": machine, "nodes": nodes, "devices": 2, "exchange": "allreduce"}
+    slow = row(record_of(**ranks, network=work))["flops"]
+    fast = {**work, "flops_per_step": 10**9 * flops_per_second / slow}
+    assert row(record_of(**ranks, network=fast))["plausible"] == plausible
+
+
+def test_steps_that_were_not_waited_for_are_in_quarantine(record_of: Callable[..., Record]) -> None:
+    assert row(record_of(checks={"forced_share": 0.9}))["plausible"] == "no"
+    assert row(record_of(steady=False))["plausible"] == "yes"  # noisy, and true

@@ -1,0 +1,487 @@
+"""The index follows its store: whatever happens to the store, it ends where somebody who starts anew begins."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+testclient = pytest.importorskip(
+    "fastapi.testclient", reason="the guide is not installed: pip install '.[guide]'"
+)
+
+from steptime.core.errors import SteptimeError  # noqa: E402
+from steptime.core.foreign import ForeignRun  # noqa: E402
+from steptime.core.job import Job  # noqa: E402
+from steptime.core.record import Attempt, Record  # noqa: E402
+from steptime.index import cache as caching  # noqa: E402
+from steptime.index import table as tables  # noqa: E402
+from steptime.index.cache import Cache  # noqa: E402
+from steptime.index.query import from_url  # noqa: E402
+from steptime.index.source import Source  # noqa: E402
+from steptime.store import (
+    folder_changes,
+    reader,  # noqa: E402
+)
+from steptime.store import listing as surveying  # noqa: E402
+from steptime.store.compaction import compact  # noqa: E402
+from steptime.store.folder import FolderStore  # noqa: E402
+from steptime.store.imports import Imports, rows  # noqa: E402
+from steptime.store.journal import Journal, uuid7  # noqa: E402
+from steptime.store.merge import merge  # noqa: E402
+from steptime.web.server import app  # noqa: E402
+
+EVERYTHING = from_url("!status=nobody&!plausible=maybe")
+Measured = Callable[..., str]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> FolderStore:
+    return FolderStore(tmp_path / "store")
+
+
+@pytest.fixture(scope="module")
+def attempt(attempt_of: Any, times_of: Any) -> Attempt:
+    made: Attempt = attempt_of(times_of(0, steps=40))
+    return made
+
+
+@pytest.fixture
+def measured(store: FolderStore, attempt: Attempt, write: Any) -> Measured:
+    """Puts a run into the store; its attempt's id."""
+
+    def make(session: str = "s", process: int = 0, **changes: Any) -> str:
+        return str(write(store, replace(attempt, session=session, process=process, **changes)))
+
+    return make
+
+
+def imported(store: FolderStore, name: str, count: int = 1, **changes: Any) -> Path:
+    sha = sha256(name.encode()).hexdigest()
+    common = {
+        "source": "lambda",
+        "original": sha,
+        "file": name,
+        "metrics": {"throughput": 1.0},
+        **changes,
+    }
+    with Imports(store.path) as imports:
+        imports.keep(
+            sha, name.encode(), [ForeignRun(**common, place=f"row {i}") for i in range(count)]
+        )
+    return rows(store.path, sha)
+
+
+def seen(source: Source) -> list[dict[str, Any]]:
+    source.expect_news()
+    source.refresh()
+    return sorted(source.index.listing(EVERYTHING, 1000), key=lambda row: str(row["id"]))
+
+
+def test_runs_and_imports_that_arrive_are_seen_without_a_restart(
+    store: FolderStore, measured: Measured
+) -> None:
+    source = Source(store)
+    assert seen(source) == []
+    first = measured("one")
+    assert [row["id"] for row in seen(source)] == [first]
+    imported(store, "a", 3)
+    measured("two")
+    assert len(seen(source)) == 5 and seen(source) == seen(Source(FolderStore(store.path)))
+
+
+def test_a_session_that_grows_keeps_its_row(store: FolderStore, measured: Measured) -> None:
+    source, first = Source(store), measured(process=0)
+    before = seen(source)
+    measured(process=1)
+    (row,) = seen(source)
+    found = source.found(first)
+    assert (
+        row["id"] == before[0]["id"] == first
+        and isinstance(found, Record)
+        and len(found.attempts) == 2
+    )
+
+
+def test_a_run_is_shown_when_it_ended_or_was_killed(store: FolderStore, attempt: Attempt) -> None:
+    source = Source(store)
+    job = Job(
+        id=uuid7(), session="s", plan="p", process=0, case=attempt.case, protocol=attempt.protocol
+    )
+    with Journal(store.journal(job.id)) as journal:
+        journal.begin(job)
+        assert seen(source) == [] and seen(source) == []
+    assert [row["status"] for row in seen(source)] == ["crashed"]
+
+
+def test_compaction_meanwhile_changes_nothing_and_reads_no_journal_again(
+    store: FolderStore, measured: Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, first = Source(store), measured()
+    for number in range(3):
+        measured(f"other {number}")
+    before = seen(source)
+    compact(store)
+    with monkeypatch.context() as patch:
+        patch.setattr(reader, "parse", lambda *_: pytest.fail("read again"))
+        assert seen(source) == before
+    found = source.found(first)
+    assert isinstance(found, Record) and found.attempts[0].id == first
+
+
+def test_a_journal_that_a_killed_compactor_left_goes_later(
+    store: FolderStore, measured: Measured
+) -> None:
+    source, first = Source(store), measured()
+    journal = store.journal(first)
+    text = journal.read_bytes()
+    compact(store)
+    journal.write_bytes(text)
+    before = seen(source)
+    journal.unlink()
+    assert seen(source) == before != [] and source.found(first)
+
+
+def test_an_import_that_changes_or_goes_takes_its_rows_along(store: FolderStore) -> None:
+    source = Source(store)
+    file = imported(store, "a", 3)
+    imported(store, "b", 2)
+    assert len(seen(source)) == 5
+    imported(store, "a", 4, metrics={"throughput": 9.0})
+    assert sorted(row["throughput"] for row in seen(source)) == [1, 1, 9, 9, 9, 9]
+    file.unlink()
+    assert len(seen(source)) == 2
+
+
+def test_what_is_thrown_away_is_no_more_shown(
+    store: FolderStore, measured: Measured, tmp_path: Path
+) -> None:
+    """Also where another part still holds one of the attempts."""
+    first, second, other = measured("a"), measured("b"), FolderStore(tmp_path / "other")
+    merge(other, store)
+    source = Source(store)
+    compact(store)
+    store.journal(first).write_bytes(other.journal(first).read_bytes())
+    third = measured("c")
+    other.journal(third).write_bytes(store.journal(third).read_bytes())
+    compact(other)
+    merge(store, other)
+    assert {row["id"] for row in seen(source)} == {first, second, third}
+    for name in (part.name for part in other.parts.paths()):
+        (store.path / "parts" / name).unlink(missing_ok=True)
+    seen(source)
+    assert seen(source) == seen(Source(FolderStore(store.path))) and len(seen(source)) == 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_following_ends_where_starting_anew_begins(
+    store: FolderStore, measured: Measured, attempt: Attempt, tmp_path: Path, seed: int
+) -> None:
+    dice, source = random.Random(seed), Source(store)
+    other = FolderStore(tmp_path / "other")
+    other.make()
+
+    def crash() -> None:
+        job = Job(
+            id=uuid7(),
+            session="k",
+            plan="p",
+            process=0,
+            case=attempt.case,
+            protocol=attempt.protocol,
+        )
+        with Journal(dice.choice([store, other]).journal(job.id)) as journal:
+            journal.begin(job)
+
+    def lose() -> None:
+        kept = sorted([*store.path.glob("imports/*"), *store.path.glob("journal/*/*/*/*.jsonl")])
+        if kept:
+            dice.choice(kept).unlink()
+
+    steps: list[Callable[[], Any]] = [
+        lambda: measured(dice.choice("abc"), dice.randrange(3)), crash, lose, lambda: compact(store),
+        lambda: imported(store, dice.choice("xyz"), dice.randrange(1, 4)), lambda: merge(store, other),
+        lambda: shutil.rmtree(store.path / "parts", ignore_errors=True), lambda: None,
+    ]  # fmt: skip
+    for _ in range(14):
+        store.make()
+        dice.choices(steps, [6, 2, 1, 2, 3, 1, 0.5, 1])[0]()
+        if dice.random() < 0.6:
+            seen(source)
+    seen(source)
+    assert seen(source) == seen(Source(FolderStore(store.path)))
+
+
+def test_a_settled_folder_is_not_listed_again(
+    store: FolderStore, measured: Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, file = Source(store), imported(store, "a")
+    first = measured()
+    for folder in (file.parent, *store.journal(first).parents[:4]):
+        os.utime(folder, (1, 1))
+    seen(source)
+    with monkeypatch.context() as patch:
+        patch.setattr(surveying.os, "listdir", lambda *_: pytest.fail("listed again"))
+        assert len(seen(source)) == 2
+    measured("new")
+    assert len(seen(source)) == 3
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"{",
+        b"[1]",
+        b"{}",
+        b"\xff\xfe",
+        b'{"id": "a"',
+        b'"text"',
+        b"null",
+        b'{"id": "\xff"}',
+        b"x" * 20_000_000,
+    ],
+)
+def test_a_damaged_line_of_an_import_is_told_and_the_rest_is_there(
+    store: FolderStore, damage: bytes
+) -> None:
+    source, file = Source(store), imported(store, "a", 3)
+    lines = file.read_bytes().splitlines()
+    file.write_bytes(b"\n".join([lines[0], damage, *lines[1:], b""]))
+    assert (
+        len(seen(source)) == 3
+        and "line 2 is damaged" in store.problems[0]
+        and len(store.problems) == 1
+    )
+
+
+def test_imported_values_fit_their_columns_or_are_absent(store: FolderStore) -> None:
+    dimensions = {
+        "model": "ü\0</b>",
+        "devices": "8",
+        "replica_batch": "many",
+        "framework_version": 2.5,
+        "odd": 1,
+    }
+    metrics = {
+        "throughput": 0.1 + 0.2,
+        "step_time": "0.5",
+        "power": float("nan"),
+        "energy": float("inf"),
+        "cost": None,
+    }
+    imported(store, "a", dimensions=dimensions, metrics=metrics, quarantine="19 times on 8")
+    imported(store, "b", failure="out of memory", started="2017-01-01")
+    doubted, failed = sorted(seen(Source(store)), key=lambda row: str(row["started"]))
+    assert (doubted["model"], doubted["devices"], doubted["framework_version"]) == (
+        "ü\0</b>",
+        8.0,
+        "2.5",
+    )
+    assert (doubted["throughput"], doubted["step_time"]) == (0.1 + 0.2, 0.5)
+    assert [doubted[name] for name in ("replica_batch", "power", "energy", "cost")] == [None] * 4
+    assert (doubted["status"], doubted["plausible"], doubted["source"]) == ("ok", "no", "lambda")
+    assert (failed["status"], failed["plausible"], failed["started"]) == (
+        "failed",
+        "yes",
+        "2017-01-01",
+    )
+
+
+def test_a_damaged_part_is_told_once_and_the_rest_is_there(
+    store: FolderStore, measured: Measured
+) -> None:
+    source = Source(store)
+    measured("a")
+    compact(store)
+    store.parts.paths()[0].write_bytes(b"")
+    measured("b")
+    assert len(seen(source)) == len(seen(source)) == 1
+    assert len(store.problems) == 1 and "left as it is" in store.problems[0]
+
+
+def test_a_store_that_can_not_be_asked_any_more_still_answers(
+    store: FolderStore, measured: Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Source(store)
+    measured()
+    before = seen(source)
+    monkeypatch.setattr(
+        store, "news", lambda seen: (_ for _ in ()).throw(SteptimeError("“It”\ndoes not answer."))
+    )
+    assert seen(source) == before and source.trouble == "“It”\ndoes not answer."
+    client = testclient.TestClient(app(source), base_url="http://127.0.0.1:8765")
+    page, numbers = client.get("/"), client.get("/api/v1/chart")
+    assert (page.status_code, numbers.status_code) == (200, 200) and "does not answer." in page.text
+    assert numbers.headers["X-Steptime-Trouble"] == "\\u201cIt\\u201d does not answer."
+
+
+def test_a_store_that_is_gone_is_told_and_may_come_back(
+    store: FolderStore, measured: Measured
+) -> None:
+    source, elsewhere = Source(store), store.path.with_name("moved")
+    measured("journal")
+    imported(store, "import")
+    before = seen(source)
+    store.path.rename(elsewhere)
+    store.path.mkdir()  # as where a disk was mounted
+    assert seen(source) == before and f"{store.path}/STORE.json was there" in source.trouble
+    store.path.rmdir()
+    elsewhere.rename(store.path)
+    assert seen(source) == before and not source.trouble
+
+
+@pytest.mark.parametrize(
+    "page", ["/", "/runs", "/compare", "/history", "/certificates", "/machines", "/run/{}"]
+)
+def test_every_page_says_that_the_store_is_gone(
+    store: FolderStore, measured: Measured, page: str
+) -> None:
+    source, name = Source(store), measured()
+    seen(source)
+    shutil.rmtree(store.path)
+    source.expect_news()
+    answer = testclient.TestClient(app(source), base_url="http://127.0.0.1:8765").get(
+        page.format(name), headers={"Accept": "text/html"}
+    )
+    assert "The store is gone" in answer.text and "Nothing fits" not in answer.text
+    assert (
+        ("Nothing can be read any more" in answer.text)
+        is (answer.status_code == 404)
+        is (page == "/run/{}")
+    )
+    assert not store.path.exists()
+
+
+def test_a_store_of_which_a_part_is_gone_forgets_that_part_alone(
+    store: FolderStore, measured: Measured
+) -> None:
+    source, name = Source(store), measured("a")
+    imported(store, "import")
+    seen(source)
+    shutil.rmtree(store.path / "imports")
+    assert [row["id"] for row in seen(source)] == [name] and not source.trouble
+
+
+def test_a_store_that_becomes_newer_than_this_version_is_told(
+    store: FolderStore, measured: Measured
+) -> None:
+    source, _ = Source(store), measured()
+    before = seen(source)
+    (store.path / "STORE.json").write_text('{"format": 99}')
+    assert seen(source) == before and "Use a newer steptime" in source.trouble
+
+
+def test_an_index_that_finds_no_room_is_told(
+    store: FolderStore, measured: Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    source, _ = Source(store), measured("a")
+    before = seen(source)
+    monkeypatch.setattr(tables, "NamedTemporaryFile", full)
+    measured("b")
+    assert seen(source) == before and "No space left on device. It lies in" in source.trouble
+    with pytest.raises(SteptimeError, match="can not be kept"):
+        Source(store).refresh()
+    monkeypatch.undo()
+    assert len(seen(source)) == 2 and not source.trouble
+
+
+def test_many_may_ask_while_news_come(store: FolderStore, measured: Measured) -> None:
+    source, counts = Source(store), list[int]()
+
+    def ask() -> None:
+        for _ in range(20):
+            seen(source)
+            counts.append(source.index.matching(EVERYTHING, valued=False))
+
+    askers = [threading.Thread(target=ask) for _ in range(3)]
+    for one in askers:
+        one.start()
+    for number in range(6):
+        measured(f"session {number}")
+    for one in askers:
+        one.join()
+    assert len(counts) == 60 and len(seen(source)) == 6
+
+
+def test_the_next_process_reads_nothing_again(
+    store: FolderStore, measured: Measured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caching, "WORTH_SECONDS", 0.0)
+    measured()
+    imported(store, "a", 3)
+    before = seen(Source(store, Cache("here", tmp_path / "cache")))
+    with monkeypatch.context() as patch:
+        for name in ("_journal", "_import"):
+            patch.setattr(folder_changes, name, lambda *_: pytest.fail("read again"))
+        source = Source(FolderStore(store.path), Cache("here", tmp_path / "cache"))
+        assert seen(source) == before
+    imported(store, "b")
+    assert (
+        len(seen(source)) == 5
+        and len(seen(Source(store, Cache("elsewhere", tmp_path / "cache")))) == 5
+    )
+
+
+@pytest.mark.parametrize("damage", ["noise", "half", "empty"])
+def test_a_damaged_cache_is_made_again(
+    store: FolderStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setattr(caching, "WORTH_SECONDS", 0.0)
+    imported(store, "a", 3)
+    cache = Cache("here", tmp_path / "cache")
+    before = seen(Source(store, cache))
+    (path,) = cache.published()
+    content = path.read_bytes()
+    path.write_bytes(
+        {"noise": b"noise" * 5000, "half": content[: len(content) // 2], "empty": b""}[damage]
+    )
+    assert seen(Source(FolderStore(store.path), Cache("here", tmp_path / "cache"))) == before
+
+
+def test_what_is_quickly_made_is_not_kept(store: FolderStore, tmp_path: Path) -> None:
+    imported(store, "a")
+    source = Source(store, Cache("here", tmp_path / "cache"))
+    seen(source)
+    source.close()
+    assert not (tmp_path / "cache").exists()
+
+
+def test_the_original_of_an_imported_result_is_handed_over_and_never_shown(
+    store: FolderStore,
+) -> None:
+    imported(store, "a/b <c>.html")
+    guide = testclient.TestClient(app(Source(store)), base_url="http://127.0.0.1:8765")
+    run = seen(Source(store))[0]["id"]
+    answer = guide.get(f"/run/{run}/original")
+    assert (answer.content, answer.headers["content-type"]) == (
+        b"a/b <c>.html",
+        "application/octet-stream",
+    )
+    assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''b%20%3Cc%3E.html"
+    assert guide.get("/run/nobody/original").status_code == 404
+
+
+def test_what_could_not_be_read_is_told_on_every_page(
+    store: FolderStore, measured: Measured
+) -> None:
+    measured()
+    (store.path / "parts").mkdir()
+    (store.path / "parts" / f"2026-01-01.{'0' * 64}.parquet").write_bytes(b"PAR1 <b>not</b>")
+    guide = testclient.TestClient(app(Source(store)), base_url="http://127.0.0.1:8765")
+    for path in ("/", "/runs", "/machines"):
+        text = guide.get(path).text
+        assert (
+            "1 thing in this store could not be read; the rest is here" in text
+            and "2026-01-01.0000" in text
+        )

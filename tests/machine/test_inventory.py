@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from steptime.machine import inventory
+
+TREE = {
+    "proc/cpuinfo": "\n\n".join(
+        f"processor\t: {n}\nmodel name\t: Fast CPU\nphysical id\t: {n // 4}\ncore id: {n % 2}\nflags: avx2 hypervisor"
+        for n in range(8)
+    ),
+    "proc/meminfo": "MemTotal:       8388608 kB\nMemAvailable: 4194304 kB\nSwapTotal: 100 kB\nSwapFree: 40 kB\n",
+    "proc/loadavg": "1.25 0.9 0.8 1/200 99\n",
+    "proc/pressure/cpu": "some avg10=25.00 avg60=0 avg300=0 total=1\n",
+    "proc/stat": "cpu  50 0 0 0 0 0 0 50 0 0\n",
+    "etc/os-release": 'NAME="X"\nPRETTY_NAME="Some Linux 1"\n',
+    "sys/devices/system/node/node0/x": "",
+    "sys/devices/system/node/node1/x": "",
+    "sys/devices/system/cpu/cpu0/cache/index0/level": "1",
+    "sys/devices/system/cpu/cpu0/cache/index0/type": "Data",
+    "sys/devices/system/cpu/cpu0/cache/index0/size": "32K",
+    "sys/devices/system/cpu/cpu0/cache/index3/level": "3",
+    "sys/devices/system/cpu/cpu0/cache/index3/type": "Unified",
+    "sys/devices/system/cpu/cpu0/cache/index3/size": "16M",
+    "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
+    "sys/devices/system/cpu/cpu0/topology/thread_siblings_list": "0,4",
+    "sys/devices/system/cpu/cpu4/topology/thread_siblings_list": "0,4",
+    "sys/devices/system/cpu/intel_pstate/no_turbo": "0",
+    "sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet\n",
+}
+
+
+@pytest.fixture
+def root(tmp_path) -> Path:
+    for path, text in TREE.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    return tmp_path
+
+
+def test_the_processor_is_counted_in_sockets_cores_and_threads(root):
+    found = inventory.hardware(root)
+    assert (found["cpu"], found["sockets"], found["cores"], found["threads"]) == (
+        "Fast CPU",
+        2,
+        4,
+        8,
+    )
+
+
+def test_caches_memory_and_nodes_are_read(root):
+    found = inventory.hardware(root)
+    assert found["caches_bytes"] == {"L1d": 32 * 1024, "L3": 16 * 1024**2}
+    assert (found["memory_bytes"], found["memory_gib"], found["numa_nodes"]) == (8 * 1024**3, 8, 2)
+
+
+def test_the_system_has_a_name(root):
+    assert inventory.system(root)["os"] == "Some Linux 1"
+
+
+def test_health_tells_what_disturbs(root):
+    health = inventory.health(root)
+    assert (health["governor"], health["turbo"], health["virtualised"]) == ("powersave", True, True)
+    assert (health["steal_share"], health["load"], health["clock_source"]) == (0.5, 1.25, "hpet")
+    assert health["pressure_share"] == {"cpu": 0.25, "io": None, "memory": None}
+    assert health["swap_used_bytes"] == 60 * 1024
+
+
+def test_two_threads_of_one_core_share_it(root):
+    assert inventory.smt_shared(root, {0, 4}) is True
+    assert inventory.smt_shared(root, {0, 1}) is False
+    assert inventory.smt_shared(root, {7}) is None
+
+
+def test_boost_is_turbo_by_another_name(tmp_path):
+    assert inventory.turbo(tmp_path) is None
+    (tmp_path / "sys/devices/system/cpu/cpufreq").mkdir(parents=True)
+    (tmp_path / "sys/devices/system/cpu/cpufreq/boost").write_text("0\n")
+    assert inventory.turbo(tmp_path) is False
+
+
+def test_an_empty_system_says_nothing_and_does_not_fail(tmp_path):
+    found = inventory.inventory(tmp_path)
+    assert found["caches_bytes"] is None and found["memory_bytes"] is None
+    assert found["health"]["governor"] is None and found["health"]["virtualised"] is None
+
+
+def test_the_fingerprint_is_of_the_hardware_alone(root, fakes):
+    nvml = fakes.Nvml()
+    before = inventory.inventory(root, nvml)["fingerprint"]
+    nvml.pids = [7]
+    (root / "etc/os-release").write_text('PRETTY_NAME="Another"')
+    assert inventory.inventory(root, nvml)["fingerprint"] == before
+    (root / "proc/cpuinfo").write_text(TREE["proc/cpuinfo"].replace("Fast", "Slow"))
+    assert inventory.inventory(root, nvml)["fingerprint"] != before
+
+
+def test_boards_are_in_the_inventory(root, fakes):
+    assert [board["name"] for board in inventory.inventory(root, fakes.Nvml())["gpus"]] == [
+        "Board",
+        "Board",
+    ]
+
+
+def test_lists_of_cpus_are_understood():
+    assert inventory._cpu_list("0-2,5") == {0, 1, 2, 5}
+
+
+def test_this_machine_can_be_stored():
+    assert json.loads(json.dumps(inventory.inventory()))["fingerprint"]

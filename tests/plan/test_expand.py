@@ -1,0 +1,356 @@
+"""Plans: the product, rules, references, and refusals that name the line."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from math import prod
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steptime.core.case import CHOICES
+from steptime.core.errors import SteptimeError
+from steptime.plan.expand import Plan, Request, expand
+from steptime.plan.references import Outside
+
+KNOWN = {"workload": ["resnet50", "alexnet-owt", "mnist-mlp"], "framework": ["pytorch", "numpy"]}
+SHIPPED = sorted((Path(__file__).parents[2] / "src/steptime/plans").glob("*.toml"))
+
+PLAN = """\
+name = "example"
+profile = "quick"
+repeats = 2
+
+[variables]
+gpu = "${env:GPU:-cuda:0}"
+
+[constants]
+workload = "resnet50"
+
+[sweep]
+phase = [
+    "training",
+    "inference",
+]
+batch_size = [1, 32]
+
+[[override]]
+when = { phase = "inference" }
+set = { precision = "fp16", device = "${gpu}" }
+
+[[exclude]]
+when = { phase = "training", batch_size = { at_most = 1 } }
+reason = "too small"
+"""
+
+
+def planned(text: str, **request: object) -> Plan:
+    return expand(text, Request(known=KNOWN, **request))  # type: ignore[arg-type]
+
+
+def test_a_plan_is_the_product_with_overrides_exclusions_and_repeats() -> None:
+    plan = planned(PLAN)
+    found = [
+        (case.phase, case.batch_size, case.precision, case.device, case.trial)
+        for case in plan.cases
+    ]
+    settings = [
+        ("training", 32, "fp32", "cpu"),
+        ("inference", 1, "fp16", "cuda:0"),
+        ("inference", 32, "fp16", "cuda:0"),
+    ]
+    assert found == [(*words, trial) for words in settings for trial in (0, 1)]
+    assert [(excluded.case.batch_size, excluded.reason) for excluded in plan.excluded] == [
+        (1, "too small")
+    ]
+    assert (plan.name, plan.protocol.processes_most, plan.notes) == ("example", 3, ())
+
+
+MODES = {"jax": "compiled", "openvino": "graph"}
+
+
+def test_a_framework_without_the_usual_mode_has_its_own_where_none_is_said() -> None:
+    text = 'constants.workload = "resnet50"\nsweep.framework = ["pytorch", "jax", "openvino"]\n'
+    assert [case.mode for case in expand(text, Request(modes=MODES)).cases] == [
+        "eager",
+        "compiled",
+        "graph",
+    ]
+    said = expand(text, Request(modes=MODES, settings={"mode": "eager"}))
+    assert [case.mode for case in said.cases] == ["eager"] * 3
+
+
+def test_rules_see_the_mode_that_will_run_and_may_choose_the_framework() -> None:
+    rules = '[[override]]\nset = { framework = "jax" }\n[[exclude]]\nwhen = { mode = "compiled" }\nreason = "slow"\n'
+    plan = expand(f'constants.workload = "resnet50"\n{rules}', Request(modes=MODES))
+    assert [(gone.case.framework, gone.case.mode) for gone in plan.excluded] == [
+        ("jax", "compiled")
+    ]
+
+
+sweeps = st.fixed_dictionaries(
+    {
+        "phase": st.lists(st.sampled_from(CHOICES["phase"]), min_size=1, max_size=3, unique=True),
+        "precision": st.lists(
+            st.sampled_from(CHOICES["precision"]), min_size=1, max_size=3, unique=True
+        ),
+        "batch_size": st.lists(st.integers(1, 512), min_size=1, max_size=4, unique=True),
+    }
+)
+
+
+def written(sweep: dict[str, list[object]]) -> str:
+    lines = [f"{name} = {values}" for name, values in sweep.items()]
+    return "\n".join(['constants.workload = "resnet50"', "[sweep]", *lines, ""])
+
+
+@settings(deadline=None)
+@given(sweeps)
+def test_the_cases_are_the_product_in_the_order_of_the_file(sweep: dict[str, list[object]]) -> None:
+    plan = planned(written(sweep))
+    found = [tuple(getattr(case, name) for name in sweep) for case in plan.cases]
+    assert found == list(product(*sweep.values()))
+    assert len({case.key for case in plan.cases}) == prod(map(len, sweep.values()))
+
+
+@settings(deadline=None)
+@given(sweeps, st.integers(1, 512), st.sampled_from(CHOICES["phase"]))
+def test_an_exclusion_takes_away_what_it_says_and_nothing_else(
+    sweep: dict[str, list[object]], most: int, phase: str
+) -> None:
+    rule = f'[[exclude]]\nwhen = {{ phase = "{phase}", batch_size = {{ at_most = {most} }} }}\nreason = "why"'
+    all_cases, plan = planned(written(sweep)).cases, planned(written(sweep) + rule)
+    gone = [case for case in all_cases if case.phase == phase and case.batch_size <= most]
+    assert [excluded.case for excluded in plan.excluded] == gone
+    assert list(plan.cases) == [case for case in all_cases if case not in gone]
+
+
+@settings(deadline=None)
+@given(sweeps, st.integers(1, 4))
+def test_repeats_multiply_the_cases_and_differ_in_the_trial_alone(
+    sweep: dict[str, list[object]], count: int
+) -> None:
+    once, plan = planned(written(sweep)), planned(f"repeats = {count}\n{written(sweep)}")
+    assert len(plan.cases) == count * len(once.cases)
+    assert [case for case in plan.cases if case.trial == 0] == list(once.cases)
+
+
+def test_equal_cases_run_once_and_the_plan_says_so() -> None:
+    plan = planned('[constants]\nworkload = "resnet50"\n[sweep]\nbatch_size = [8, 8, 16]\n')
+    assert [case.batch_size for case in plan.cases] == [8, 16]
+    assert plan.notes == (
+        "1 of 3 points have the same settings as another and run once; "
+        "the first is resnet50 training pytorch eager cpu fp32 batch 8.",
+        "line 4: batch_size has 8 more than once.",
+    )
+
+
+def test_a_rule_that_applies_to_nothing_is_noted() -> None:
+    text = '[constants]\nworkload = "resnet50"\n[[exclude]]\nwhen = { phase = "forward" }\nreason = "why"\n'
+    assert planned(text).notes == ("line 3: this rule applies to no case.",)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        (
+            '"inference",',
+            '"inferense",',
+            "line 14: No phase 'inferense'. Did you mean 'inference'?",
+        ),
+        ('"resnet50"', '"resnet51"', "line 9: No workload 'resnet51'. Did you mean 'resnet50'?"),
+        ("[sweep]", "[sweeps]", "line 11: No key 'sweeps'. Did you mean 'sweep'?"),
+        (
+            "batch_size = [",
+            "batchsize = [",
+            "line 16: No setting 'batchsize'. Did you mean 'batch_size'?",
+        ),
+        ("[1, 32]", "[1, 0]", "line 16: batch_size must be a whole number of at least 1, found 0."),
+        ("[1, 32]", "[]", "line 16: A sweep needs a list that is not empty, found []."),
+        ("[1, 32]", '[1, "many"]', "line 16: batch_size must be a whole number, found 'many'."),
+        ("precision", "precison", "line 20: No setting 'precison'. Did you mean 'precision'?"),
+        ('"fp16"', '"fp166"', "line 20: No precision 'fp166'. Did you mean 'fp16'?"),
+        ("${gpu}", "${gqu}", "line 20: No name 'gqu'. Did you mean 'gpu'?"),
+        ("at_most", "atmost", "line 23: No measure 'atmost'. Did you mean 'at_most'?"),
+        (
+            'reason = "too small"',
+            "",
+            'line 22: [[exclude]] needs reason, for example: reason = "why not".',
+        ),
+        (
+            "[[exclude]]",
+            "[exclude]",
+            "line 22: exclude must be a list of tables: write [[exclude]] above each.",
+        ),
+        (
+            'profile = "quick"',
+            'profile = "quik"',
+            "line 2: No profile 'quik'. Did you mean 'quick'?",
+        ),
+        (
+            "repeats = 2",
+            "repeats = 0",
+            "line 3: repeats must be a whole number of at least 1, found 0.",
+        ),
+        (
+            "cuda:0}",
+            "gpu0}",
+            "line 20: device must be 'cpu' or 'cuda:0', 'cuda:1', …, found 'gpu0'.",
+        ),
+        (
+            'workload = "resnet50"',
+            "batch_size = 8",
+            "line 16: 'batch_size' is in [constants] and in [sweep]",
+        ),
+        ('workload = "resnet50"', "trial = 3", "line 9: trial counts the repeats"),
+        ("repeats = 2", "repeats = ", "This is not TOML: Invalid value (at line 3, column 11)."),
+    ],
+)
+def test_a_wrong_word_is_refused_with_its_line_and_the_nearest_known(
+    right: str, wrong: str, message: str
+) -> None:
+    assert right in PLAN
+    with pytest.raises(SteptimeError) as refused:
+        planned(PLAN.replace(right, wrong))
+    assert str(refused.value).startswith(message)
+
+
+def test_a_wrong_word_is_refused_in_a_rule_that_applies_to_nothing() -> None:
+    with pytest.raises(SteptimeError, match="line 4: No mode 'eeger'"):
+        planned(
+            '[constants]\nworkload = "resnet50"\n[[exclude]]\nwhen = { mode = "eeger" }\nreason = "why"\n'
+        )
+
+
+def test_a_plan_without_workload_says_what_to_write() -> None:
+    with pytest.raises(SteptimeError, match='A case needs a workload: write workload = "resnet50"'):
+        planned("[sweep]\nbatch_size = [1]\n")
+
+
+def test_a_file_of_ones_own_is_a_workload() -> None:
+    assert planned('[constants]\nworkload = "mine.py:wide"\n').cases[0].workload == "mine.py:wide"
+
+
+def test_the_protocol_can_be_changed_and_the_change_is_named() -> None:
+    plan = planned(
+        'profile = "gold"\n[constants]\nworkload = "resnet50"\n[protocol]\ntarget = 0.005\npair_looks = [6]\n'
+    )
+    assert plan.protocol.changed() == {"target": 0.005, "pair_looks": (6,)}
+    with pytest.raises(
+        SteptimeError, match=r"line 4: No number of the protocol 'targt'. Did you mean 'target'\?"
+    ):
+        planned('[constants]\nworkload = "resnet50"\n[protocol]\ntargt = 1\n')
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        ("limit_seconds = inf", "line 4: protocol.limit_seconds must be finite, found inf."),
+        ("target = 0.0", "line 4: protocol.target must be above 0, found 0.0."),
+        (
+            "processes_least = 100",
+            "line 4: protocol.processes_least must not be above processes_most",
+        ),
+        ("pair_looks = [8, 4]", "line 4: protocol.pair_looks must be growing whole numbers"),
+    ],
+)
+def test_a_number_of_the_protocol_that_can_not_be_meant_has_its_line(
+    number: str, message: str
+) -> None:
+    with pytest.raises(SteptimeError) as refused:
+        planned(f'[constants]\nworkload = "resnet50"\n[protocol]\n{number}\n')
+    assert str(refused.value).startswith(message)
+
+
+def test_settings_of_the_command_line_win_over_the_plan() -> None:
+    plan = planned(PLAN, settings={"batch_size": [4, 8], "precision": "bf16"}, profile="single")
+    assert {(case.batch_size, case.precision) for case in plan.cases} == {(4, "bf16"), (8, "bf16")}
+    assert plan.protocol.processes_most == 1
+
+
+def test_a_list_can_be_a_variable_and_a_variable_can_be_swept() -> None:
+    text = """
+        [variables]
+        sizes = [2, 4]
+        kind = "small"
+        [constants]
+        workload = "resnet50"
+        [sweep]
+        kind = ["small", "large"]
+        batch_size = "${sizes}"
+        [[override]]
+        when = { kind = "large" }
+        set = { workload = "alexnet-owt", threads = "${batch_size}" }
+    """
+    found = [(case.workload, case.batch_size, case.threads) for case in planned(text).cases]
+    assert found == [
+        ("resnet50", 2, 0),
+        ("resnet50", 4, 0),
+        ("alexnet-owt", 2, 2),
+        ("alexnet-owt", 4, 4),
+    ]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_every_shipped_plan_reads_without_surprises(path: Path, device: str) -> None:
+    plan = expand(path.read_text(), Request(outside=Outside(machine={"device": device})))
+    assert plan.name == path.stem and plan.title and plan.cases
+    assert not [note for note in plan.notes if "rule" in note and device != "cpu"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '[constants]\nworkload = ["resnet50", "mnist-mlp"]\n',
+            "line 2: workload takes one value here, found a list",
+        ),
+        (
+            '[constants]\nworkload = "resnet50"\n[constants.phase]\nx = 1\n',
+            "line 3: phase must be one value",
+        ),
+        (
+            '[constants]\nworkload = "resnet50"\n[sweep]\nphase = [{ at_most = 1 }]\n',
+            "line 4: phase must be one value",
+        ),
+        (
+            '[constants]\nworkload = "nets.py"\n',
+            "line 2: nets.py is a file: name the network in it too, nets.py:NAME.",
+        ),
+    ],
+)
+def test_what_is_not_one_value_is_refused_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(SteptimeError) as refused:
+        planned(text)
+    assert str(refused.value).startswith(message)
+
+
+def test_a_list_behind_a_reference_belongs_into_the_sweep_too() -> None:
+    with pytest.raises(
+        SteptimeError, match=r"line 5: batch_size takes one value here.*belongs into \[sweep\]"
+    ):
+        planned(
+            '[variables]\nsizes = [1, 2]\n[constants]\nworkload = "resnet50"\nbatch_size = "${sizes}"\n'
+        )
+
+
+def test_the_protocol_may_refer_to_variables() -> None:
+    text = '[variables]\nprecise = 0.003\n[constants]\nworkload = "resnet50"\n[protocol]\ntarget = "${precise}"\n'
+    assert planned(text).protocol.target == 0.003
+
+
+def test_the_examples_of_the_page_mean_what_it_says() -> None:
+    page = (Path(__file__).parents[2] / "docs/plans.md").read_text()
+    complete, computed, rules = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    outside = Outside({"HOME": "/home/x"}, {"cpus": "2", "device": "cpu"})
+    plan = expand(complete, Request(outside=outside))
+    assert (len(plan.cases), len(plan.excluded), plan.notes) == (2 * 8, 4, ())
+    text = computed + 'workload = "resnet50"\n[sweep]\ndevices = [1, 2]\n'
+    cases = expand(text, Request(outside=outside)).cases
+    assert [(case.batch_size, case.threads) for case in cases] == [(256, 2), (128, 2)]
+    sweep = '[sweep]\nworkload = ["resnet50", "ptb-lstm-small"]\nphase = ["inference"]\nbatch_size = [8, 128]\n'
+    assert len(expand(sweep + rules, Request()).cases) == 1 + 3 + 4 + 4

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from steptime.core.case import Case
+from steptime.core.errors import Unsupported
+from steptime.core.ranks import Ranks
+from steptime.ranks.collectives import REPEATS, _bandwidth, _middle, exchanges, lacking
+from steptime.ranks.launcher import free_port
+from steptime.ranks.rendezvous import Council
+
+BYTES = 1000
+
+
+class Exchanging:
+    def __init__(self, seconds: float = 0.005) -> None:
+        self.seconds, self.times = seconds, {False: 0, True: 0}
+
+    def exchange(self, *, tiny: bool = False) -> int:
+        self.times[tiny] += 1
+        time.sleep(self.seconds / 10 if tiny else self.seconds)
+        return 4 if tiny else BYTES
+
+    def facts(self) -> dict[str, Any]:
+        return {"exchange_backend": "pigeons"}
+
+
+class Alone:
+    def exchange(self, *, tiny: bool = False) -> int:
+        raise Unsupported("These ranks exchange nothing.")
+
+
+def run(programs: list[Any]) -> list[dict[str, Any]]:
+    port = free_port()
+
+    def one(rank: int) -> dict[str, Any]:
+        council = Council(Ranks(rank, len(programs), port=port), "secret", patience_seconds=5.0)
+        try:
+            return exchanges(programs[rank], council)
+        finally:
+            council.close()
+
+    with ThreadPoolExecutor(len(programs)) as pool:
+        return list(pool.map(one, range(len(programs))))
+
+
+def test_the_first_rank_tells_what_all_have_exchanged() -> None:
+    programs = [Exchanging() for _ in range(4)]
+    first, *others = run(programs)
+    told = first["exchange"]
+    assert (told["backend"], told["ranks"], told["bytes"]) == ("pigeons", 4, BYTES) and others == [
+        {}
+    ] * 3
+    assert REPEATS[0] <= len(told["seconds"]) <= REPEATS[1] and min(told["seconds"]) > 0
+    middle = sorted(told["seconds"])[len(told["seconds"]) // 2]
+    assert told["bus_bytes_per_second"] == pytest.approx(1.5 * BYTES / middle, rel=0.5)
+
+
+def test_the_first_exchange_connects_and_does_not_count() -> None:
+    programs = [Exchanging(), Exchanging()]
+    told = run(programs)[0]["exchange"]
+    counts = {False: 1 + len(told["seconds"]), True: 1 + len(told["tiny"]["seconds"])}
+    assert [program.times for program in programs] == [counts] * 2
+
+
+def test_one_number_tells_latency_from_bandwidth() -> None:
+    told = run([Exchanging(), Exchanging()])[0]["exchange"]
+    latency, rate = told["latency_seconds"], told["bandwidth_bytes_per_second"]
+    assert told["tiny"]["bytes"] == 4 and latency["low"] <= latency["value"] <= latency["high"]
+    assert latency["value"] < max(told["seconds"]) and rate["low"] <= rate["value"]
+    assert rate["value"] > told["bus_bytes_per_second"]  # which pays for the latency, too
+
+
+def test_every_rank_s_own_time_is_told() -> None:
+    told = run([Exchanging(), Exchanging(0.02)])[0]["exchange"]
+    assert told["rank_seconds"][1] > 0.02 > told["rank_seconds"][0] and min(told["seconds"]) > 0.02
+
+
+@pytest.mark.parametrize(("count", "ends"), [(5, (None, None)), (6, (1, 6)), (20, (6, 15))])
+def test_a_median_s_interval_is_that_of_the_binomial_law(count: int, ends: Any) -> None:
+    found = _middle(range(count, 0, -1))
+    assert (found["low"], found["high"]) == ends and found["value"] == (count + 1) / 2
+
+
+def test_bytes_that_take_no_longer_than_one_number_have_no_bandwidth() -> None:
+    def middle(*values: float) -> dict[str, float | None]:
+        return dict(zip(("value", "low", "high"), values, strict=True))
+
+    assert _bandwidth(100, middle(1.0, 0.9, 1.1), middle(1.0, 0.9, 1.1)) is None
+    assert _bandwidth(100, middle(2.0, 1.0, 3.0), middle(1.0, 0.5, 1.5)) == {
+        "value": 100.0,
+        "low": 40.0,
+        "high": None,
+    }
+
+
+@pytest.mark.parametrize("program", [Alone(), object()])
+def test_ranks_that_exchange_nothing_tell_nothing(program: Any) -> None:
+    assert run([program, program]) == [{}, {}]
+
+
+@pytest.mark.parametrize(
+    ("program", "settings", "refused"),
+    [
+        (Exchanging(), {"exchange": "allreduce"}, False),
+        (object(), {"exchange": "allreduce"}, True),
+        (object(), {"exchange": "parameter_server"}, True),
+        (object(), {"exchange": "independent"}, False),
+        (object(), {"exchange": "allreduce", "phase": "inference"}, False),
+    ],
+)
+def test_only_training_that_exchanges_needs_a_program_that_does(
+    program: Any, settings: Any, refused: bool
+) -> None:
+    assert bool(lacking(program, Case(workload="lenet5", devices=2, **settings))) is refused

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from steptime.core.case import Case
+from steptime.core.ranks import Ranks
+from steptime.ranks import pause_cost
+from steptime.ranks.launcher import free_port
+from steptime.ranks.rendezvous import Council
+
+SIDE_BY_SIDE = Case(workload="mnist-mlp", devices=2, exchange="independent", phase="training")
+
+
+class Cold:
+    """Behind a pause a step takes longer by a tenth of it."""
+
+    def __init__(self, seconds: float = 0.001) -> None:
+        self.seconds, self.steps, self.waited = seconds, 0, 0
+        self.ended = time.perf_counter()
+
+    def step(self) -> None:
+        self.steps += 1
+        paused = time.perf_counter() - self.ended
+        time.sleep(self.seconds + (paused / 10 if paused > 0.01 else 0))
+
+    def wait(self) -> None:
+        self.waited += 1
+        self.ended = time.perf_counter()
+
+
+def run(programs: list[Cold], case: Case = SIDE_BY_SIDE) -> list[dict[str, Any]]:
+    port = free_port()
+
+    def one(rank: int) -> dict[str, Any]:
+        council = Council(Ranks(rank, len(programs), port=port), "secret", patience_seconds=30.0)
+        try:
+            return pause_cost.waits(programs[rank], council, case)
+        finally:
+            council.close()
+
+    with ThreadPoolExecutor(len(programs)) as pool:
+        return list(pool.map(one, range(len(programs))))
+
+
+def test_the_first_rank_tells_how_long_a_step_behind_each_pause_takes() -> None:
+    programs = [Cold(), Cold()]
+    first, other = run(programs)
+    told = first["waiting"]
+    assert other == {} and told["pauses_seconds"] == pause_cost.PAUSES_SECONDS
+    assert 1 <= len(told["turns"]) <= pause_cost.MOST_TURNS
+    for turn in told["turns"]:
+        assert len(turn) == len(pause_cost.PAUSES_SECONDS) and turn[-1] - turn[0] > 0.003
+    assert all(
+        program.waited == program.steps for program in programs
+    )  # what a device still does is in its step
+
+
+def test_a_step_is_the_slowest_rank_s() -> None:
+    told = run([Cold(), Cold(0.01)])[0]["waiting"]
+    assert min(min(turn) for turn in told["turns"]) >= 0.01
+
+
+def test_where_one_turn_takes_too_long_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pause_cost, "SECONDS", 0.2)
+    programs = [Cold(), Cold()]
+    assert run(programs) == [{}, {}] and max(program.steps for program in programs) == len(
+        pause_cost.PAUSES_SECONDS
+    )
+
+
+@pytest.mark.parametrize(
+    "word", [{"exchange": "allreduce"}, {"phase": "inference"}, {"device": "cuda:0"}]
+)
+def test_only_ranks_side_by_side_that_train_on_a_cpu_are_made_to_wait(word: dict[str, str]) -> None:
+    programs = [Cold(), Cold()]
+    assert run(programs, Case(**{**SIDE_BY_SIDE.to_dict(), **word})) == [{}, {}]
+    assert not any(program.steps for program in programs)

@@ -1,0 +1,129 @@
+"""The report and the scaling tables, through the server that shows both."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+testclient = pytest.importorskip(
+    "fastapi.testclient", reason="the guide is not installed: pip install '.[guide]'"
+)
+
+from steptime.core.record import Failure  # noqa: E402
+from steptime.index.query import from_url  # noqa: E402
+from steptime.index.source import Source  # noqa: E402
+from steptime.report.report import SEAL, STYLE, as_html, made  # noqa: E402
+from steptime.store.folder import FolderStore  # noqa: E402
+from steptime.web.context import Desk  # noqa: E402
+from steptime.web.server import app  # noqa: E402
+
+WORDS = {
+    "phase": "training",
+    "framework": "tensorflow",
+    "source": "other",
+    "status": "ok",
+    "plausible": "yes",
+}
+
+
+def row(number: int, **changes: Any) -> dict[str, Any]:
+    speed = 100.0 + number
+    known = {
+        "id": f"{number:08}",
+        "started": "2026-01-01",
+        "model": "m",
+        "devices": 1.0,
+        "effective_batch": 64.0,
+    }
+    return {**known, **WORDS, "throughput": speed, "unit": "images", **changes}
+
+
+@pytest.fixture(scope="module")
+def guide(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    source = Source(FolderStore(tmp_path_factory.mktemp("store")))
+    hostile = [row(n, model=f"<script>{n}</script>", server="' onload='x") for n in range(1000)]
+    grown = [
+        row(9000 + count, model="grown", devices=count, throughput=90.0 * count)
+        for count in (1, 2, 4)
+    ]
+    source.index.add([*hostile, *grown])
+    return testclient.TestClient(app(source), base_url="http://127.0.0.1:8765")
+
+
+def test_a_thousand_names_make_a_page_of_less_than_two_megabytes(guide: Any) -> None:
+    page = guide.get("/report.html?by=model")
+    assert page.status_code == 200 and len(page.content) < 2_000_000
+    assert "<script" not in page.text and re.search(
+        r"\d more: <code>steptime export csv", page.text
+    )
+
+
+def test_a_report_may_only_use_its_own_style(guide: Any) -> None:
+    page = guide.get("/report.html?model=grown")
+    meta = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page.text)
+    assert meta and meta[1].replace("&#39;", "'") == f"default-src 'none'; style-src {SEAL}"
+    assert (
+        SEAL in page.headers["Content-Security-Policy"] and f"<style>{STYLE}</style>" in page.text
+    )
+
+
+def test_an_axis_of_devices_brings_scaling_tables(guide: Any) -> None:
+    (table,) = guide.get("/api/v1/scaling?x=devices&model=grown").json()["tables"]
+    assert (table["kind"], [line["efficiency"]["value"] for line in table["lines"]]) == (
+        "strong",
+        [1.0, 1.0, 1.0],
+    )
+    assert all(
+        "strong scaling" in guide.get(f"{path}?x=devices&model=grown").text
+        for path in ("/", "/report.html")
+    )
+    assert guide.get("/api/v1/scaling?model=grown").json()["tables"] == []
+
+
+def test_a_wrong_question_has_the_guides_own_answer(guide: Any) -> None:
+    assert guide.get("/report.html?x=modell", headers={"Accept": "text/html"}).status_code == 422
+
+
+def test_the_style_is_packed_with_the_templates() -> None:
+    assert (Path(app.__code__.co_filename).parent / "static" / "report.css").is_file()
+
+
+def test_a_process_that_failed_beside_others_is_told(
+    tmp_path: Path, attempt_of: Any, times_of: Any, write: Any
+) -> None:
+    good, store = attempt_of(times_of(0, steps=40)), FolderStore(tmp_path)
+    lost = Failure(cause="crashed", reason="The worker was killed by SIGSEGV.")
+    first = write(store, good)
+    write(store, replace(good, process=1, measurement=None, failure=lost))
+    report = made(desk := Desk(Source(store)))
+    (told,) = report.failures
+    assert told.what.startswith(
+        "pytorch: crashed, The worker was killed"
+    ) and told.example.startswith(first[-8:])
+    assert "Nothing failed." not in as_html(desk, report) and report.counts["failed"] == 0
+
+
+def test_a_result_of_ours_that_can_not_be_true_has_its_reason(
+    tmp_path: Path, attempt_of: Any, times_of: Any, write: Any
+) -> None:
+    store = FolderStore(tmp_path)
+    write(store, attempt_of(times_of(0, steps=40), checks={"forced_share": 0.9}))
+    (told,) = made(Desk(Source(store))).quarantine
+    assert told.what.startswith("pytorch: ") and "ok" not in told.what
+
+
+@pytest.mark.parametrize(("loss", "charts"), [(0.0, 0), (1.5, 1)])
+def test_a_chart_of_prices_needs_one_that_is_not_zero(
+    tmp_path: Path, loss: float, charts: int
+) -> None:
+    desk = Desk(Source(FolderStore(tmp_path)))
+    desk.source.index.add(
+        [row(1, precision="fp32", task_loss=0.0), row(2, precision="int8", task_loss=loss)]
+    )
+    drawn = [chart for chart in made(desk).charts if chart.asked.x == "task_loss"]
+    assert len(drawn) == charts
+    assert len(made(desk, from_url("x=task_loss")).charts) == 1

@@ -1,0 +1,86 @@
+"""A store, cases, and an executor that writes real journals without starting processes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steptime.core.case import Case
+from steptime.core.job import Job
+from steptime.core.measurement import Block, Measurement
+from steptime.core.record import Attempt, Failure
+from steptime.store import reader
+from steptime.store.folder import FolderStore
+from steptime.store.journal import Journal
+
+
+class FakeExecutor:
+    """Does what the script for a batch size says, one word per process; measures when the script has ended."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+        self.scripts: dict[int, Iterator[str]] = defaultdict(lambda: iter(()))
+
+    def run(self, job: Job, store: FolderStore) -> Attempt:
+        self.jobs.append(job)
+        word = next(self.scripts[job.case.batch_size], "")
+        if word == "interrupted":
+            raise KeyboardInterrupt
+        with Journal(path := store.journal(job.id)) as journal:
+            journal.begin(job)
+            if word:
+                journal.failed(Failure(cause=word, reason="As the script says."))
+            else:
+                journal.measured(self.measurement(len(self.jobs)))
+        attempt = reader.read(path)
+        assert attempt is not None
+        return attempt
+
+    def measurement(self, seed: int) -> Measurement:
+        times = np.random.default_rng(seed).normal(1e6, 1e4, 100).astype(int)
+        counts = {
+            "cpu_ns": 7,
+            "faults": 1,
+            "major_faults": 0,
+            "switches": 2,
+            "involuntary_switches": 0,
+        }
+        block = Block(samples=100, host_ns=int(times.sum()), dispatch_ns=int(times.sum()), **counts)
+        stamps = [0, *np.cumsum(times).tolist()]
+        starts = {"import": 0.1}
+        return Measurement(
+            group=1,
+            stamps=stamps,
+            device_ns=None,
+            blocks=(block,),
+            cut=0,
+            steady=True,
+            clock={},
+            starts=starts,
+        )
+
+
+@pytest.fixture
+def executor(monkeypatch: pytest.MonkeyPatch) -> FakeExecutor:
+    fake = FakeExecutor()
+    monkeypatch.setattr("steptime.run.local.Executor", lambda: fake)
+    return fake
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> FolderStore:
+    return FolderStore(tmp_path / "results")
+
+
+@pytest.fixture
+def make_case() -> Callable[..., Case]:
+    def make(batch_size: int = 4, **settings: object) -> Case:
+        return Case(
+            **{"workload": "mnist-mlp", "framework": "calm", "batch_size": batch_size, **settings}
+        )  # type: ignore[arg-type]
+
+    return make

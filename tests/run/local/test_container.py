@@ -1,0 +1,305 @@
+"""Workers in containers: command lines as text, and what is installed here for real."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from steptime.analysis.usage import usage
+from steptime.core.case import Case
+from steptime.core.container import Container
+from steptime.core.job import Job
+from steptime.core.protocol import Protocol
+from steptime.run.compare import compare
+from steptime.run.local import Executor
+from steptime.run.local.container import PACKAGE, ContainerLaunch, image
+from steptime.run.local.environment import PARENT
+from steptime.store.folder import FolderStore
+from steptime.store.journal import uuid7
+
+VARIABLES = {"OMP_NUM_THREADS": "1", "PYTHONPATH": PACKAGE, "PATH": os.environ["PATH"]}
+
+
+@pytest.fixture
+def job(short: Protocol) -> Job:
+    case = Case(
+        workload="mnist-mlp",
+        framework="numpy",
+        precision="fp64",
+        batch_size=4,
+        threads=1,
+        launch="box",
+    )
+    return Job(id=uuid7(), session="s", plan="p", process=0, case=case, protocol=short)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("STEPTIME_DATA", raising=False)
+    return tmp_path
+
+
+def line(job: Job, store: Path, kind: str, options: tuple[str, ...] = ()) -> list[str]:
+    launch = ContainerLaunch(Container(kind, "the-image", "python", options), "machine.toml")
+    return launch.line(job, VARIABLES, store)
+
+
+class TestCommandLines:
+    def test_podman_mounts_folders_under_their_names_and_hands_in_variables(
+        self, job: Job, here: Path
+    ) -> None:
+        found = line(job, Path("/nowhere/store"), "podman", ("--memory=2g",))
+        assert found[:3] == ["podman", "run", "--rm"] and found[-2:] == ["the-image", "python"]
+        assert (
+            f"--mount=type=bind,source={here},target={here}" in found
+            and f"--workdir={here}" in found
+        )
+        assert any(word.endswith(f"target={PACKAGE}/steptime,readonly") for word in found)
+        assert {
+            "--env=OMP_NUM_THREADS",
+            "--env=PYTHONPATH",
+            "--memory=2g",
+            "--pull=never",
+            "--uts=host",
+        } <= set(found)
+        assert f"--name=steptime-{job.id}" in found and "--env=PATH" not in found
+
+    def test_docker_writes_as_this_user(self, job: Job, here: Path) -> None:
+        found = line(job, here, "docker")
+        assert found[0] == "docker" and f"--user={os.getuid()}:{os.getgid()}" in found
+
+    def test_apptainer_takes_variables_as_they_are(self, job: Job, here: Path) -> None:
+        found = line(job, here, "apptainer")
+        assert found[:3] == ["apptainer", "exec", f"--pwd={here}"] and found[-2:] == [
+            "the-image",
+            "python",
+        ]
+        assert f"--bind={here}:{here}" in found and not any(
+            word.startswith("--env") for word in found
+        )
+
+    def test_bubblewrap_lays_folders_over_a_system_that_it_can_not_change(
+        self, job: Job, here: Path
+    ) -> None:
+        found = line(job, here, "bubblewrap", ("--unshare-net",))
+        assert found[:4] == ["bwrap", "--ro-bind", "the-image", "/"] and found[-2:] == [
+            "--unshare-net",
+            "python",
+        ]
+        assert (
+            found[found.index("--bind") :][:3] == ["--bind", str(here), str(here)]
+            and "--die-with-parent" in found
+        )
+
+    @pytest.mark.parametrize(
+        ("kind", "word"),
+        [
+            ("podman", "--device=nvidia.com/gpu=all"),
+            ("docker", "--gpus=all"),
+            ("apptainer", "--nv"),
+        ],
+    )
+    def test_a_gpu_is_handed_in_where_the_case_wants_one(
+        self, job: Job, here: Path, kind: str, word: str
+    ) -> None:
+        assert word not in line(job, here, kind)
+        assert word in line(replace(job, case=replace(job.case, device="cuda:0")), here, kind)
+
+    def test_the_store_data_and_tier_are_seen_once_each(
+        self, job: Job, here: Path, tmp_path: Path
+    ) -> None:
+        for name in ("store", "data", "tier"):
+            (tmp_path / name).mkdir()
+        launch = ContainerLaunch(Container("apptainer", "x.sif"), "machine.toml")
+        staged = replace(job, options={"tier": str(tmp_path / "tier")})
+        found = launch.line(staged, {"STEPTIME_DATA": str(tmp_path / "data")}, tmp_path / "store")
+        seen = [
+            word.removeprefix("--bind=").split(":")[1:]
+            for word in found
+            if word.startswith("--bind")
+        ][1:]
+        assert seen == [
+            [str(here)],
+            [str(here / "data"), "ro"],
+            [str(here / "store")],
+            [str(here / "tier")],
+        ]
+
+    def test_packages_inside_are_the_image_s(self) -> None:
+        found = ContainerLaunch(Container("podman", "x"), "f").variables(
+            {"PYTHONPATH": "/mine", PARENT: "1"}
+        )
+        assert found == {"PYTHONPATH": PACKAGE}
+
+
+class TestImages:
+    def test_a_sif_file_has_the_digest_of_its_bytes(self, tmp_path: Path) -> None:
+        (tmp_path / "a.sif").write_bytes(b"abc")
+        assert image("apptainer", str(tmp_path / "a.sif")).digest.startswith(
+            "sha256:ba7816bf8f01cfea"
+        )
+
+    def test_a_folder_has_none_and_says_why(self, tmp_path: Path) -> None:
+        found = image("bubblewrap", str(tmp_path))
+        assert found.there and not found.digest and found.absent == "a folder has no digest"
+
+    @pytest.mark.parametrize(
+        ("answer", "digest"),
+        [
+            ('[{"Id": "sha256:11", "RepoDigests": ["ubuntu@sha256:22"]}]', "sha256:22"),
+            ('[{"Id": "11", "Digest": "sha256:33"}]', "sha256:33"),
+            ('[{"Id": "sha256:11", "RepoDigests": []}]', "sha256:11"),
+        ],
+    )
+    def test_docker_is_asked_for_it(
+        self, answer: str, digest: str, program: Callable[[str, str], None]
+    ) -> None:
+        program("docker", f"echo '{answer}'")
+        assert image("docker", f"ubuntu {digest}").digest == digest
+
+    def test_an_image_that_is_not_here_is_never_fetched(
+        self, program: Callable[[str, str], None]
+    ) -> None:
+        program("podman", "echo '[]'; exit 125")
+        launch = ContainerLaunch(Container("podman", "unheard-of"), "machine.toml")
+        assert "`podman pull unheard-of` fetches it" in launch.absence
+
+    def test_an_absent_program_is_told(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert (
+            "there is no bwrap here"
+            in ContainerLaunch(Container("bubblewrap", "/"), "machine.toml").absence
+        )
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Puts one that does this before all others."""
+
+    def write(name: str, text: str) -> None:
+        folder = tmp_path / "programs"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+    return write
+
+
+@pytest.fixture
+def box(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch `box` by bubblewrap, with this machine's own system."""
+    ask = ["bwrap", "--ro-bind", "/", "/", "--unshare-pid", "true"]
+    if not shutil.which("bwrap"):
+        pytest.skip("there is no bubblewrap here: apt-get install bubblewrap")
+    if subprocess.run(ask, capture_output=True, check=False).returncode:
+        pytest.skip("bubblewrap may not make namespaces here")
+    own = f'["--ro-bind", "{sys.prefix}", "{sys.prefix}"]'  # which may lie in /tmp, and that is another one inside
+    text = f'[launches.box]\ncontainer = "bubblewrap"\nimage = "/"\npython = "{sys.executable}"\noptions = {own}'
+    (here / "machine.toml").write_text(text)
+    monkeypatch.setenv("STEPTIME_MACHINE", str(here / "machine.toml"))
+
+
+@pytest.fixture
+def pod(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A launch `box` by podman, whose image is empty and sees this machine's own folders."""
+    if not shutil.which("podman") or not shutil.which("runc"):
+        pytest.skip("there is no podman with runc here: apt-get install podman runc")
+    storage = f'[storage]\ndriver = "vfs"\nrunroot = "{here}/run"\ngraphroot = "{here}/images"\n'
+    engine = (
+        '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n[engine]\nruntime = "runc"\n'
+        'cgroup_manager = "cgroupfs"\nevents_logger = "file"\n'
+    )
+    for name, text in (("storage.conf", storage), ("containers.conf", engine)):
+        (here / name).write_text(text)
+    monkeypatch.setenv("CONTAINERS_STORAGE_CONF", str(here / "storage.conf"))
+    monkeypatch.setenv(
+        "CONTAINERS_CONF", os.environ.get("CONTAINERS_CONF", str(here / "containers.conf"))
+    )
+    with tarfile.open(here / "empty.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo("empty"), io.BytesIO())
+    done = subprocess.run(
+        ["podman", "import", "empty.tar", "box"], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"podman takes no image here: {done.stderr.strip()[-200:]}")
+    folders = sorted(
+        {
+            f"/{Path(name).resolve().parts[1]}"
+            for name in (sys.executable, sys.prefix, "/usr", "/etc")
+        }
+    )
+    links = [f"/{name}" for name in ("bin", "lib", "lib64") if Path(f"/{name}").is_dir()]
+    options = ", ".join(
+        f'"--volume={folder}:{folder}:ro"' for folder in dict.fromkeys([*folders, *links])
+    )
+    text = f'[launches.box]\ncontainer = "podman"\nimage = "box"\npython = "{sys.executable}"\noptions = [{options}]'
+    (here / "machine.toml").write_text(text)
+    monkeypatch.setenv("STEPTIME_MACHINE", str(here / "machine.toml"))
+    yield
+    subprocess.run(["podman", "rmi", "--force", "box"], capture_output=True, check=False)
+
+
+@pytest.mark.live
+@pytest.mark.usefixtures("no_orphans")
+class TestWorkers:
+    @pytest.mark.parametrize(("kind", "name"), [("bubblewrap", "box"), ("podman", "pod")])
+    def test_a_worker_measures_inside_and_its_record_says_in_what(
+        self, kind: str, name: str, request: pytest.FixtureRequest, job: Job, here: Path
+    ) -> None:
+        request.getfixturevalue(name)
+        attempt = Executor().run(job, FolderStore(Path("results")))
+        assert attempt.failure is None and attempt.measurement is not None
+        told = attempt.environment["container"]
+        assert told["kind"] == kind and kind in told["version"] and attempt.case.launch == "box"
+        assert bool(told["digest"].startswith("sha256:")) == (kind == "podman")
+        assert (
+            attempt.environment["OMP_NUM_THREADS"] == "1"
+            and attempt.measurement.facts.get("threads", 1) == 1
+        )
+
+    @pytest.mark.parametrize("name", ["box", "pod"])
+    def test_a_monitor_sees_the_worker_inside(
+        self, name: str, request: pytest.FixtureRequest, job: Job, short: Protocol
+    ) -> None:
+        request.getfixturevalue(name)
+        watched = replace(job, protocol=replace(short, monitor_seconds=0.1, least_seconds=1.0))
+        found = usage(Executor().run(watched, FolderStore(Path("results"))))
+        assert found is not None and "partial" not in found and found["cpus"]["mean"] > 0.05
+
+    @pytest.mark.parametrize("name", ["box", "pod"])
+    def test_a_time_limit_reaches_inside(
+        self, name: str, request: pytest.FixtureRequest, job: Job, short: Protocol
+    ) -> None:
+        request.getfixturevalue(name)
+        long = replace(job, protocol=replace(short, limit_seconds=3.0, least_seconds=300.0))
+        failure = Executor().run(long, FolderStore(Path("results"))).failure
+        assert failure is not None and failure.cause == "timed_out"
+
+    @pytest.mark.usefixtures("box")
+    def test_its_cost_is_a_comparison_of_the_same_case(self, job: Job, short: Protocol) -> None:
+        cases = (replace(job.case, launch=""), job.case)
+        protocol = replace(short, pair_looks=(2,), pair_blocks=2)
+        found = compare(cases, protocol, FolderStore(Path("results")))
+        assert found.comparison.units == 2 and found.comparison.verdict.ratio > 0
+        assert ["container" in side.environment for side in found.pairs[0]] == [False, True]
+
+    def test_a_launch_that_the_file_does_not_name_is_a_record(self, job: Job, here: Path) -> None:
+        failure = Executor().run(job, FolderStore(Path("results"))).failure
+        assert (
+            failure is not None
+            and failure.cause == "unsupported"
+            and "has no 'box', found none" in failure.reason
+        )

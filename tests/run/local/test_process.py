@@ -1,0 +1,313 @@
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from steptime.core.case import Case
+from steptime.core.errors import SteptimeError
+from steptime.core.job import Job
+from steptime.core.protocol import Protocol
+from steptime.core.record import Attempt
+from steptime.run.local import Executor
+from steptime.run.local.environment import for_job
+from steptime.run.local.launch import Launch
+from steptime.run.local.process import WorkerProcess
+from steptime.store.folder import FolderStore
+from steptime.store.journal import uuid7
+
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("misbehaving", "no_orphans")]
+MakeJob = Callable[..., Job]
+
+
+@pytest.fixture
+def make_job(short: Protocol) -> MakeJob:
+    def make(framework: str = "calm", *, protocol: Protocol = short, **settings: object) -> Job:
+        case = Case(workload="mnist-mlp", framework=framework, batch_size=4, **settings)  # type: ignore[arg-type]
+        return Job(id=uuid7(), session="s", plan="p", process=0, case=case, protocol=protocol)
+
+    return make
+
+
+def files(store: FolderStore) -> list[str]:
+    return sorted(path.suffix for path in store.path.glob("journal/*/*/*/*"))
+
+
+def test_a_worker_measures_and_leaves_nothing_but_its_journal(
+    store: FolderStore, make_job: MakeJob
+) -> None:
+    job = make_job()
+    attempt = Executor().run(job, store)
+    assert attempt.failure is None and attempt.measurement is not None
+    assert attempt.id == job.id and len(attempt.measurement.kept_ns) >= 5
+    assert {"import", "build", "first_step"} <= set(attempt.measurement.starts)
+    assert attempt.software["misbehaving"] == "1" and attempt.network["fingerprint"]
+    assert store.attempts() == [attempt] and files(store) == [".jsonl"]
+
+
+def test_a_worker_has_the_environment_that_its_record_tells(
+    store: FolderStore, make_job: MakeJob
+) -> None:
+    attempt = Executor().run(make_job(threads=1), store)
+    assert attempt.measurement is not None
+    assert attempt.measurement.facts["PYTHONHASHSEED"] == attempt.environment["PYTHONHASHSEED"]
+    assert attempt.measurement.facts["OMP_NUM_THREADS"] == "1"
+
+
+def test_a_cold_cache_is_the_worker_s_own_and_gone_afterwards(
+    store: FolderStore, make_job: MakeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    attempts = [
+        Executor().run(make_job(compile_cache="cold", trial=trial), store) for trial in range(2)
+    ]
+    used = {
+        attempt.measurement.facts["TORCHINDUCTOR_CACHE_DIR"]
+        for attempt in attempts
+        if attempt.measurement
+    }
+    assert len(used) == 2 and all(Path(folder).parents[1] == tmp_path for folder in used)
+    assert not list(tmp_path.glob("steptime-cold-*"))
+
+
+@pytest.mark.parametrize(
+    "framework, cause, reason, output",
+    [
+        ("segfault", "crashed", "killed by SIGSEGV", "Segmentation fault"),
+        ("killed", "crashed", "killed by SIGKILL", ""),
+        ("leaves", "crashed", "exit code 3", ""),
+        ("prints", "crashed", "exit code 7", "line 999"),
+        ("fails", "crashed", "RuntimeError: boom", 'raise RuntimeError("boom")'),
+        ("grows", "out_of_memory", "MemoryError", "bytearray"),
+        ("full", "out_of_memory", "tried to allocate 7 GiB", "run_out_of_device_memory"),
+        ("absent", "not_installed", "pip install 'a-package-that-nobody-has>=2'", ""),
+    ],
+)
+def test_what_goes_wrong_becomes_a_cause_with_the_end_of_its_output(
+    framework: str, cause: str, reason: str, output: str, store: FolderStore, make_job: MakeJob
+) -> None:
+    failure = Executor().run(make_job(framework), store).failure
+    assert failure is not None and failure.cause == cause
+    assert reason in failure.reason and output in failure.output
+    assert len(failure.output.splitlines()) <= 40 and "\n" not in failure.reason
+
+
+def test_what_a_framework_can_not_do_is_its_own_reason(
+    store: FolderStore, make_job: MakeJob
+) -> None:
+    failure = Executor().run(make_job(precision="fp64"), store).failure
+    assert failure is not None and (failure.cause, failure.reason[:15]) == (
+        "unsupported",
+        "precision fp64:",
+    )
+
+
+def test_an_unknown_workload_is_a_sentence(store: FolderStore, make_job: MakeJob) -> None:
+    job = make_job()
+    failure = (
+        Executor().run(replace(job, case=replace(job.case, workload="mnist-mpl")), store).failure
+    )
+    assert (
+        failure is not None and failure.cause == "unsupported" and "'mnist-mlp'" in failure.reason
+    )
+
+
+def test_a_worker_that_hangs_is_ended_at_its_limit(
+    store: FolderStore, make_job: MakeJob, short: Protocol
+) -> None:
+    failure = (
+        Executor().run(make_job("hangs", protocol=replace(short, limit_seconds=3.0)), store).failure
+    )
+    assert failure is not None and (failure.cause, "3 s" in failure.reason) == ("timed_out", True)
+
+
+def test_what_a_killed_worker_had_copied_to_its_tier_is_removed(
+    store: FolderStore, make_job: MakeJob, tiny_mnist: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "tier" / "others").mkdir(parents=True)
+    job = replace(make_job("killed", staging="fast"), options={"tier": str(tmp_path / "tier")})
+    worker = WorkerProcess(Launch((sys.executable,)), job, store)
+    with worker.supervised():
+        worker.wait()
+    failure = worker.attempt().failure
+    assert failure is not None and "SIGKILL" in failure.reason
+    assert [path.name for path in (tmp_path / "tier").iterdir()] == ["others"]
+
+
+def told_to_end(worker: WorkerProcess, *, then_us: bool) -> None:
+    """As Slurm tells every process of a job, one behind the other."""
+
+    def tell() -> None:
+        os.kill(worker.process.pid, signal.SIGTERM)
+        time.sleep(0.3)
+        if then_us:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    teller = threading.Thread(target=tell)
+    teller.start()
+    try:
+        with worker.supervised():
+            worker.wait()
+    finally:
+        teller.join()  # its signal must not meet whoever comes next
+
+
+def test_a_signal_that_comes_behind_the_workers_own_is_the_cause(
+    store: FolderStore, make_job: MakeJob
+) -> None:
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        worker = WorkerProcess(Launch((sys.executable,)), make_job("hangs"), store)
+        with pytest.raises(KeyboardInterrupt):
+            told_to_end(worker, then_us=True)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    failure = worker.attempt().failure
+    assert failure is not None and failure.cause == "cancelled"
+
+
+def test_a_worker_that_alone_is_told_to_end_has_crashed(
+    store: FolderStore, make_job: MakeJob
+) -> None:
+    worker = WorkerProcess(Launch((sys.executable,)), make_job("hangs"), store)
+    told_to_end(worker, then_us=False)
+    failure = worker.attempt().failure
+    assert failure is not None and (failure.cause, "SIGTERM" in failure.reason) == ("crashed", True)
+
+
+def test_the_children_of_a_crashed_worker_are_ended_too(
+    store: FolderStore, make_job: MakeJob, is_gone: Callable[[int], bool]
+) -> None:
+    failure = Executor().run(make_job("parent"), store).failure
+    assert failure is not None
+    child = next(
+        line.split()[1] for line in failure.output.splitlines() if line.startswith("child")
+    )
+    assert is_gone(int(child))
+
+
+def test_a_kill_by_the_kernel_for_memory_is_told_from_any_other(
+    store: FolderStore, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = iter([3, 4])
+    monkeypatch.setattr("steptime.run.local.process._memory_kills", lambda: next(counts))
+    failure = Executor().run(make_job("killed"), store).failure
+    assert failure is not None and failure.cause == "out_of_memory"
+
+
+def test_an_interrupt_ends_the_worker_and_closes_its_journal(
+    store: FolderStore, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Raised where the wait would be interrupted; tests/session/test_kills.py sends a real one to a whole command."""
+
+    def interrupted(worker: WorkerProcess, file: int) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(WorkerProcess, "_readable", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Executor().run(make_job("hangs"), store)
+    [attempt] = store.attempts()
+    assert attempt.failure is not None and attempt.failure.cause == "cancelled"
+
+
+def test_an_interpreter_that_is_not_there_is_a_sentence(
+    store: FolderStore, make_job: MakeJob
+) -> None:
+    with pytest.raises(SteptimeError, match="could not be started"):
+        Executor("/no/such/python").run(make_job(), store)
+
+
+def test_the_parent_sleeps_while_a_worker_measures(
+    store: FolderStore, make_job: MakeJob, short: Protocol
+) -> None:
+    """One that polls is woken every time, and one that spins uses the CPU; benchmarks/overhead.py tells its cost."""
+    job = make_job(protocol=replace(short, least_seconds=3.0))
+    before, wall = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
+    Executor().run(job, store)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    assert after.ru_nvcsw - before.ru_nvcsw < 50
+    assert after.ru_utime - before.ru_utime < 0.1 * (time.monotonic() - wall)
+
+
+NEW_ARRAYS = """
+import resource
+faults = [bytearray(64 << 20) and resource.getrusage(resource.RUSAGE_SELF).ru_minflt for _ in range(4)]
+print(faults[3] - faults[1])
+"""
+
+
+def test_the_pinned_allocator_keeps_large_arrays_in_the_heap(make_job: MakeJob) -> None:
+    """A new array of 64 MiB costs up to 16,384 page faults unless the allocator keeps what was freed."""
+    faults = {}
+    for profile in ("pinned", "stock"):
+        variables, _ = for_job(make_job(allocator=profile), os.environ)
+        done = subprocess.run(
+            [sys.executable, "-c", NEW_ARRAYS], env=variables, capture_output=True, check=True
+        )
+        faults[profile] = int(done.stdout)
+    assert 20 * faults["pinned"] < faults["stock"]
+
+
+class TestResident:
+    def test_a_warm_worker_measures_one_block_each_turn(
+        self, store: FolderStore, make_job: MakeJob
+    ) -> None:
+        resident = Executor().resident(make_job(), store)
+        assert resident.alive and all(resident.turn() for _ in range(3))
+        measurement = resident.stop().measurement
+        assert measurement is not None and len(measurement.kept_blocks) == 3
+        assert sum(block.samples for block in measurement.kept_blocks) == len(measurement.kept_ns)
+
+    def test_waiting_for_a_turn_is_not_in_the_samples(
+        self, store: FolderStore, make_job: MakeJob
+    ) -> None:
+        resident = Executor().resident(make_job(), store)
+        time.sleep(1.0)
+        resident.turn()
+        time.sleep(1.0)
+        resident.turn()
+        measurement = resident.stop().measurement
+        assert measurement is not None and sum(measurement.kept_ns) < 0.8e9
+
+    def test_what_a_framework_prints_is_not_taken_for_an_answer(
+        self, store: FolderStore, make_job: MakeJob
+    ) -> None:
+        resident = Executor().resident(make_job("chatty"), store)
+        assert resident.alive and resident.turn()
+        assert resident.stop().failure is None
+
+    @pytest.mark.parametrize(
+        "framework, cause", [("segfault", "crashed"), ("absent", "not_installed")]
+    )
+    def test_one_that_never_gets_warm_says_why(
+        self, framework: str, cause: str, store: FolderStore, make_job: MakeJob
+    ) -> None:
+        resident = Executor().resident(make_job(framework), store)
+        assert not resident.alive and not resident.turn()
+        failure = resident.stop().failure
+        assert failure is not None and failure.cause == cause
+
+    def test_one_that_hangs_is_ended(
+        self, store: FolderStore, make_job: MakeJob, short: Protocol
+    ) -> None:
+        resident = Executor().resident(
+            make_job("hangs", protocol=replace(short, limit_seconds=3.0)), store
+        )
+        assert not resident.alive
+        failure = resident.stop().failure
+        assert failure is not None and failure.cause == "timed_out"
+
+    def test_one_without_a_partner_is_cancelled(
+        self, store: FolderStore, make_job: MakeJob
+    ) -> None:
+        attempt: Attempt = Executor().resident(make_job(), store).cancel("No partner.")
+        assert attempt.failure is not None and attempt.failure.cause == "cancelled"

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from steptime.core.errors import SteptimeError
+from steptime.run.slurm.client import NoAnswer, Slurm
+
+Program = Callable[[str, str], None]
+# As sacct 22.05 prints it: a task that lost its node and was restarted, one that somebody cancelled.
+ACCOUNTS = "7_0|2026-01-01T10:00:00|NODE_FAIL\n7_0|2026-01-01T10:01:00|COMPLETED\n7_1|2026-01-01T10:00:00|CANCELLED by 0"
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+    """A command of Slurm's that does what a shell script says."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    def write(name: str, script: str) -> None:
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+
+    return write
+
+
+def test_a_controller_that_does_not_answer_is_not_waited_for(program: Program) -> None:
+    program("squeue", "exec sleep 60")
+    with pytest.raises(
+        NoAnswer, match=r"squeue did not answer within 0.2 s: Slurm's controller may be down"
+    ):
+        Slurm(seconds=0.2).tasks(["a"])
+
+
+def test_what_slurm_refuses_is_told_in_its_words(program: Program) -> None:
+    program("sbatch", "echo 'sbatch: error: invalid partition specified: GPU' >&2; exit 1")
+    with pytest.raises(
+        NoAnswer, match=r"sbatch --parsable failed: sbatch: error: invalid partition specified: GPU"
+    ):
+        Slurm().submit("#!/bin/sh")
+
+
+def test_a_machine_without_slurm_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NoAnswer, match=r"There is no squeue here"):
+        Slurm().tasks(["a"])
+
+
+@pytest.mark.parametrize("text", ["soon", "0", "-1", "nan", "inf"])
+def test_a_time_limit_that_is_none_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPTIME_SLURM_SECONDS", text)
+    with pytest.raises(SteptimeError, match=f"must be a number of seconds above 0, found '{text}'"):
+        Slurm()
+
+
+def test_the_array_s_number_is_read_without_its_cluster(program: Program) -> None:
+    program("sbatch", "cat >/dev/null; echo '12;east'")
+    assert Slurm().submit("#!/bin/sh") == "12"
+
+
+def test_what_a_site_prints_before_the_number_is_left_out(program: Program) -> None:
+    program("sbatch", "echo 'Welcome to the cluster'; echo '12;main'")
+    assert Slurm().submit("#!/bin/sh") == "12"
+
+
+def test_an_answer_without_a_number_is_no_submission(program: Program) -> None:
+    program("sbatch", "echo hello world")
+    with pytest.raises(NoAnswer, match="sbatch told no job number, found 'hello world'"):
+        Slurm().submit("#!/bin/sh")
+
+
+def test_a_task_is_read_with_its_restarts_and_the_time_it_has_left(program: Program) -> None:
+    program("squeue", "echo '7 |3 |steptime-a |RUNNING |None |k80-1 |1-00:01:30 |2 |1792 |'")
+    (task,) = Slurm().tasks(["steptime-a"])
+    assert (task.id, task.state, task.node, task.restarts, task.reason) == (
+        "7_3",
+        "RUNNING",
+        "k80-1",
+        2,
+        "",
+    )
+    assert (task.seconds_left, task.exit) == (86_490, "exit code 7")
+
+
+@pytest.mark.parametrize(
+    "told, state",
+    [
+        ("JobState=COMPLETING Reason=None Dependency=(null) Requeue=1 Restarts=0", "CANCELLED"),
+        ("JobState=COMPLETING Reason=None Dependency=(null) Requeue=1 Restarts=1", "REQUEUED"),
+        ("JobState=COMPLETING Reason=TimeLimit Dependency=(null) Requeue=1 Restarts=0", "TIMEOUT"),
+        ("JobState=NODE_FAIL Reason=NodeDown Dependency=(null) Requeue=1 Restarts=0", "NODE_FAIL"),
+    ],
+)
+def test_how_a_start_ends_is_told_while_slurm_calls_it_completing(
+    told: str, state: str, program: Program
+) -> None:
+    program("scontrol", f"echo 'JobId=7 ArrayJobId=7 {told}'")
+    assert Slurm().ending("7_0", 0) == state
+
+
+def test_accounts_tell_how_each_start_ended(program: Program) -> None:
+    program("sacct", f"printf '{ACCOUNTS}'".replace("\n", "\\n"))
+    assert Slurm().history(["a"], "2026-01-01") == {
+        "7_0": ["NODE_FAIL", "COMPLETED"],
+        "7_1": ["CANCELLED"],
+    }
+
+
+def test_no_accounts_are_no_error(program: Program) -> None:
+    program("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1")
+    assert Slurm().history(["a"], "2026-01-01") is None

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from steptime.core.case import Case
+from steptime.core.errors import SteptimeError
+from steptime.core.job import Job
+from steptime.core.protocol import Protocol
+from steptime.core.record import Attempt, Failure
+from steptime.run.slurm.folder import CampaignFolder, Key, find, slot_of
+from steptime.store.folder import FolderStore
+from steptime.store.journal import Journal, uuid7
+
+CASE = Case(workload="mnist-mlp")
+Measure = Callable[..., Path]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> CampaignFolder:
+    made = CampaignFolder(FolderStore(tmp_path / "results"), uuid7())
+    made.make({"plan": "p", "name": "n", "title": "", "started": "2026-01-01T00:00:00+00:00"})
+    return made
+
+
+@pytest.fixture
+def write(folder: CampaignFolder, attempt_of: Callable[..., Attempt]) -> Measure:
+    """The journal of one start, as a worker leaves it on its node."""
+
+    def run(task: str = "7_0", restart: int = 0, *, failed: bool = False, name: str = "") -> Path:
+        job = Job(
+            id=name or uuid7(),
+            session=folder.session,
+            plan="p",
+            process=0,
+            case=CASE,
+            protocol=Protocol(),
+        )
+        path = folder.journal(Key(slot_of(job), task, restart))
+        with Journal(path) as journal:
+            journal.begin(job)
+            if failed:
+                journal.failed(Failure(cause="crashed", reason="It did."))
+            else:
+                measurement = attempt_of([1000] * 20).measurement
+                assert measurement
+                journal.measured(measurement)
+        return path
+
+    return run
+
+
+def test_the_first_result_of_a_slot_counts_and_a_later_one_is_kept_aside(
+    folder: CampaignFolder, write: Measure
+) -> None:
+    first, late = folder.deliver(write()), folder.deliver(write(restart=1))
+    assert first is not None and late is None
+    assert [attempt.id for attempt in folder.store.attempts()] == [first.id] and len(
+        folder.ghosts()
+    ) == 1
+
+
+def test_failures_do_not_take_the_place_of_a_result(folder: CampaignFolder, write: Measure) -> None:
+    for restart in range(2):
+        assert folder.deliver(write(restart=restart, failed=True)) is not None
+    assert folder.deliver(write(restart=2)) is not None
+    assert [attempt.failure is None for attempt in folder.store.attempts()] == [False, False, True]
+
+
+def test_a_start_has_one_outcome(folder: CampaignFolder, write: Measure) -> None:
+    lost = write(failed=True)
+    assert folder.deliver(lost.rename(lost.with_suffix(".lost.jsonl"))) is not None
+    assert folder.deliver(write()) is None and len(folder.ghosts()) == 1
+
+
+def test_what_was_delivered_is_never_overwritten(folder: CampaignFolder, write: Measure) -> None:
+    first = folder.deliver(write())
+    assert first is not None
+    assert folder.deliver(write(failed=True, name=first.id)) is None
+    (kept,) = folder.store.attempts()
+    assert kept == first
+
+
+@pytest.mark.parametrize("step", ["symlink", "link", "unlink"])
+def test_whoever_is_killed_while_delivering_another_finishes_it(
+    folder: CampaignFolder, write: Measure, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write()
+
+    def die(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(f"os.{step}", die)
+        folder.deliver(path)
+    assert folder.deliver(path) is not None
+    assert len(folder.store.attempts()) == 1 and not path.exists() and folder.ghosts() == []
+
+
+def test_a_file_system_without_hard_links_will_do(
+    folder: CampaignFolder, write: Measure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("os.link", refuse)
+    assert folder.deliver(write()) is not None and len(folder.store.attempts()) == 1
+
+
+def test_a_journal_without_its_end_stays(folder: CampaignFolder, write: Measure) -> None:
+    path = write()
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+    assert folder.deliver(path) is None and path.exists()
+
+
+def test_a_campaign_is_found_by_its_id_or_as_the_newest(folder: CampaignFolder) -> None:
+    assert (
+        find(folder.store).session
+        == find(folder.store, folder.session[-6:]).session
+        == folder.session
+    )
+    with pytest.raises(SteptimeError, match="'zzz' names no campaign"):
+        find(folder.store, "zzz")
+    with pytest.raises(SteptimeError, match="There is no campaign"):
+        find(FolderStore(folder.path / "elsewhere"))

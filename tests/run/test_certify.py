@@ -1,0 +1,181 @@
+"""Which processes a certificate takes: the reference once, then each candidate, and nothing twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steptime import workloads
+from steptime.core.case import Case
+from steptime.core.job import Job
+from steptime.core.record import Attempt, Failure
+from steptime.run.certify import REFERENCE, certify, effort, plan_for, proved, sized
+from steptime.store import reader
+from steptime.store.folder import FolderStore
+from steptime.store.journal import Journal
+
+ITEM = {
+    "item": "outputs",
+    "passed": True,
+    "error": 0.0,
+    "bound": 1.0,
+    "share": 0.0,
+    "weak": False,
+    "where": "",
+}
+
+
+class Examiner:
+    """Writes what real workers write, without starting any. `causes`: how a framework fails, in which phases."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+        self.causes: dict[str, tuple[str, tuple[str, ...]]] = {}
+
+    def run(self, job: Job, store: FolderStore) -> Attempt:
+        self.jobs.append(job)
+        cause, phases = self.causes.get(job.case.framework, ("", ()))
+        with Journal(path := store.journal(job.id)) as journal:
+            journal.begin(job)
+            network = workloads.load(job.case.workload).describe(job.case)
+            journal.context(machine={}, software={}, network=network)
+            if job.case.phase in phases:
+                journal.failed(Failure(cause=cause, reason=f"no {job.case.phase}"))
+            elif job.options.get("write"):
+                journal.found({"reference": "r"})
+            else:
+                covers = "inference" if job.case.phase == "inference" else "training"
+                found = {"version": "1", "covers": covers, "passed": True, "items": [ITEM]}
+                journal.found({"certificate": found})
+        attempt = reader.read(path)
+        assert attempt is not None
+        return attempt
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        return [(job.case.framework, job.case.phase) for job in self.jobs]
+
+
+@pytest.fixture
+def examiner(monkeypatch: pytest.MonkeyPatch) -> Examiner:
+    fake = Examiner()
+    monkeypatch.setattr("steptime.run.local.Executor", lambda: fake)
+    return fake
+
+
+def case(framework: str = "pytorch", **settings: Any) -> Case:
+    return Case(workload="mnist-mlp", framework=framework, **settings)
+
+
+def test_the_reference_comes_first_and_once(examiner: Examiner, store: FolderStore) -> None:
+    outcomes = certify([case(), case("jax", mode="compiled")], store)
+    assert examiner.told == [(REFERENCE, "training"), ("pytorch", "training"), ("jax", "training")]
+    assert all(outcome.passed for outcome in outcomes)
+    assert [job.task for job in examiner.jobs] == ["certify"] * 3
+    assert Path(examiner.jobs[0].options["references"]) == (store.path / "references").absolute()
+
+
+def test_each_precision_has_bounds_of_its_own(examiner: Examiner, store: FolderStore) -> None:
+    certify([case(), case(precision="bf16")], store)
+    assert [job.options["precision"] for job in examiner.jobs] == ["fp32", "fp32", "bf16", "bf16"]
+
+
+def test_a_gpu_may_take_winograd_s_way_in_fp32(examiner: Examiner, store: FolderStore) -> None:
+    certify([case(device="cuda:0"), case(device="cuda:0", precision="tf32")], store)
+    assert [job.options["precision"] for job in examiner.jobs] == ["fp32+winograd"] * 2 + [
+        "tf32"
+    ] * 2
+
+
+def test_what_can_not_train_is_certified_in_inference(
+    examiner: Examiner, store: FolderStore
+) -> None:
+    examiner.causes["onnxruntime"] = ("unsupported", ("training",))
+    outcome = certify([case("onnxruntime", mode="graph")], store)[0]
+    assert outcome.certificate is not None and outcome.certificate.covers == "inference"
+    assert outcome.no_training == "no training" and outcome.passed
+
+
+def test_the_reference_is_as_thorough_for_inference_as_for_training() -> None:
+    """The inference of ptb-lstm-small is so much cheaper that it looked for a reference that nobody had written."""
+    ours = sized(Case(workload="ptb-lstm-small"))
+    assert (
+        effort(replace(ours, phase="inference"))
+        == effort(ours)
+        != effort(replace(ours, workload="mnist-mlp"))
+    )
+
+
+def test_a_failure_is_an_outcome_with_its_reason(examiner: Examiner, store: FolderStore) -> None:
+    examiner.causes["pytorch"] = ("crashed", ("training",))
+    outcome = certify([case()], store)[0]
+    assert outcome.certificate is None and outcome.attempt.failure is not None
+    assert outcome.attempt.failure.reason == "no training" and not outcome.passed
+
+
+def test_without_a_reference_there_is_no_certificate(
+    examiner: Examiner, store: FolderStore
+) -> None:
+    examiner.causes[REFERENCE] = ("out_of_memory", ("training",))
+    outcomes = certify([case(), case("jax", mode="compiled")], store)
+    assert examiner.told == [(REFERENCE, "training")]
+    assert [outcome.attempt.case.framework for outcome in outcomes] == [REFERENCE, REFERENCE]
+
+
+def test_what_is_proved_is_not_proved_again_unless_asked(
+    examiner: Examiner, store: FolderStore
+) -> None:
+    examiner.causes["onnxruntime"] = ("unsupported", ("training",))
+    cases = [case(), case("onnxruntime", mode="graph")]
+    first = certify(cases, store)
+    count = len(examiner.jobs)
+    assert [one.attempt.id for one in certify(cases, store)] == [one.attempt.id for one in first]
+    assert len(examiner.jobs) == count
+    certify(cases, store, again=True)
+    assert len(examiner.jobs) == 2 * count
+
+
+def test_what_is_proved_is_told_without_a_process(examiner: Examiner, store: FolderStore) -> None:
+    examiner.causes["onnxruntime"] = ("unsupported", ("training",))
+    examiner.causes["jax"] = ("crashed", ("training",))
+    first = certify(
+        [case(), case("onnxruntime", mode="graph"), case("jax", mode="compiled")], store
+    )
+    assert proved(store) == first[:2]  # a crash settles nothing
+
+
+def test_a_crash_is_tried_again(examiner: Examiner, store: FolderStore) -> None:
+    examiner.causes["pytorch"] = ("crashed", ("training",))
+    certify([case()], store)
+    examiner.causes.clear()
+    assert certify([case()], store)[0].passed
+
+
+def test_certificates_are_no_measurements(examiner: Examiner, store: FolderStore) -> None:
+    certify([case()], store)
+    assert store.attempts() == [] and len(store.attempts("certify")) == 2
+
+
+def test_a_changed_lowering_has_another_plan(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "__init__.py").write_text("one = 1")
+    monkeypatch.setattr("steptime.plugins.source", lambda shelf, name: tmp_path / "__init__.py")
+    before = plan_for(case())
+    (tmp_path / "__init__.py").write_text("one = 2")
+    assert plan_for(case()) != before
+
+
+@pytest.mark.parametrize(
+    ("network", "batch_size", "numbers"),
+    [("mnist-mlp", 4, (20, 5, 5)), ("resnet50", 2, (20, 3, 1)), ("gpt2", 1, (3, 1, 1))],
+)
+def test_large_networks_take_less_effort(
+    network: str, batch_size: int, numbers: tuple[int, int, int]
+) -> None:
+    found = sized(Case(workload=network, batch_size=64))
+    assert found.batch_size == batch_size
+    assert tuple(effort(found)[name] for name in ("steps", "draws", "trajectories")) == numbers

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from steptime.core.case import Case
+from steptime.core.errors import SteptimeError
+from steptime.core.job import Job
+from steptime.core.protocol import Protocol
+from steptime.core.record import Attempt
+from steptime.run.compare import Refused, compare, duel_of
+from steptime.run.session import plan_of
+from steptime.store.folder import FolderStore
+
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("misbehaving", "no_orphans")]
+MakeCase = Callable[..., Case]
+
+
+@pytest.fixture
+def three_pairs(short: Protocol) -> Protocol:
+    return replace(short, pair_looks=(3,), pair_blocks=2)
+
+
+def test_pairs_take_turns_and_carry_the_same_word(
+    store: FolderStore, three_pairs: Protocol, make_case: MakeCase
+) -> None:
+    compared = compare((make_case(), make_case(trial=1)), three_pairs, store)
+    assert compared.comparison.units == 3 == len(compared.pairs)
+    for a, b in compared.pairs:
+        assert a.pair == b.pair and (a.case.trial, b.case.trial) == (0, 1)
+        assert a.measurement is not None and len(a.measurement.kept_blocks) == 2
+    assert len({a.pair for a, _ in compared.pairs}) == 3
+    assert {attempt.id for attempt in store.attempts()} == {
+        one.id for pair in compared.pairs for one in pair
+    }
+
+
+def test_a_case_can_be_compared_with_itself(
+    store: FolderStore, three_pairs: Protocol, make_case: MakeCase
+) -> None:
+    compared = compare((make_case(), make_case()), three_pairs, store)
+    assert [(a.process, b.process) for a, b in compared.pairs] == [(0, 1), (2, 3), (4, 5)]
+
+
+def test_different_work_is_refused_before_anything_runs(
+    store: FolderStore, three_pairs: Protocol, make_case: MakeCase
+) -> None:
+    with pytest.raises(Refused, match="batch_size differs") as refused:
+        compare((make_case(4), make_case(8)), three_pairs, store)
+    assert len(refused.value.reasons) == 1 and store.attempts() == []
+
+
+def test_despite_a_stated_reason_different_work_is_compared_and_says_so(
+    store: FolderStore, three_pairs: Protocol, make_case: MakeCase
+) -> None:
+    once = replace(three_pairs, pair_looks=(1,))
+    compared = compare((make_case(4), make_case(8)), once, store, despite="curious")
+    assert (
+        "curious" in compared.comparison.remarks[-1]
+        and "batch_size" in compared.comparison.remarks[-1]
+    )
+
+
+@pytest.mark.parametrize("broken", [0, 1])
+def test_a_partner_that_crashes_twice_ends_the_comparison_with_its_reason(
+    broken: int, store: FolderStore, three_pairs: Protocol, make_case: MakeCase
+) -> None:
+    cases = [make_case(), make_case()]
+    cases[broken] = make_case(framework="segfault")
+    with pytest.raises(SteptimeError, match="killed by SIGSEGV"):
+        compare((cases[0], cases[1]), three_pairs, store, despite="to see it fail")
+    causes = [attempt.failure.cause for attempt in store.attempts() if attempt.failure]
+    assert causes.count("crashed") == 2 and set(causes) <= {"crashed", "cancelled"}
+
+
+def test_two_that_do_not_fit_together_alternate(
+    store: FolderStore, three_pairs: Protocol, make_case: MakeCase
+) -> None:
+    compared = compare(
+        (make_case(framework="selfish"), make_case(framework="selfish")), three_pairs, store
+    )
+    order = [
+        attempt.process % 2 for attempt in sorted(store.attempts(), key=lambda one: one.started)[2:]
+    ]
+    assert order == [0, 1, 1, 0, 0, 1] and compared.comparison.units == 3
+
+
+class Impatient:
+    """Interrupts when the first worker of the given pair is about to start."""
+
+    def __init__(self, process: int) -> None:
+        self.process = process
+
+    def started(self, job: Job, done: int, expected: int) -> None:
+        if job.process // 2 == self.process // 2:
+            raise KeyboardInterrupt
+
+    def finished(self, attempt: Attempt) -> None: ...
+
+
+def test_an_interrupted_comparison_goes_on_with_the_pairs_it_has(
+    store: FolderStore, three_pairs: Protocol, make_case: MakeCase
+) -> None:
+    cases = (make_case(), make_case(trial=1))
+    with pytest.raises(KeyboardInterrupt):
+        compare(cases, three_pairs, store, watch=Impatient(4))
+    before = {attempt.id for attempt in store.attempts()}
+    compared = compare(cases, three_pairs, store)
+    assert len(before) == 4 < len(store.attempts()) == 6
+    assert before < {one.id for pair in compared.pairs for one in pair}
+    assert (
+        len({one.session for pair in compared.pairs for one in pair}) == 1
+        and compared.comparison.units == 3
+    )
+
+
+def test_a_finished_comparison_is_measured_anew(
+    store: FolderStore, three_pairs: Protocol, make_case: MakeCase
+) -> None:
+    once = replace(three_pairs, pair_looks=(1,))
+    first, second = (compare((make_case(), make_case(trial=1)), once, store) for _ in range(2))
+    assert first.pairs[0][0].session != second.pairs[0][0].session
+
+
+def test_the_other_way_round_is_another_comparison(short: Protocol, make_case: MakeCase) -> None:
+    a, b = make_case(), make_case(trial=1)
+    assert len({duel_of((a, b), short), duel_of((b, a), short), plan_of((a, b), short)}) == 3

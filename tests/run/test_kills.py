@@ -1,0 +1,132 @@
+"""Fault injection: whatever is killed, whenever, nothing that was acknowledged is lost and nobody is left behind."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from steptime.store.folder import FolderStore
+
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("misbehaving", "no_orphans")]
+Workers = Callable[[], list[int]]
+IsGone = Callable[[int], bool]
+Start = Callable[..., Any]  # a Popen whose output is text
+
+PROCESSES, KILLS, BUDGET_SECONDS = 8, 20, 45.0
+PARENT = """
+import sys
+from steptime import session
+from steptime.core.case import Case
+from steptime.core.protocol import Protocol
+from steptime.store.folder import FolderStore
+
+class Watch:
+    def started(self, job, done, expected): print("started", job.id, flush=True)
+    def finished(self, attempt): print("finished", attempt.id, attempt.failure is None, flush=True)
+
+short = Protocol(profile="quick", processes_least=PROCESSES, processes_most=PROCESSES, block_seconds=0.01,
+    least_steps=5, least_seconds=0.05, warmup_steps=10, warmup_seconds=0.02, warmup_most_seconds=0.1)
+cases = [Case(workload="mnist-mlp", framework=framework, batch_size=size) for framework, size in FRAMEWORKS]
+try:
+    session.run(cases, short, FolderStore(sys.argv[1]), watch=Watch())
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.fixture
+def start(store: FolderStore) -> Start:
+    def run(frameworks: list[tuple[str, int]], processes: int = PROCESSES) -> Any:
+        text = PARENT.replace("PROCESSES", str(processes)).replace("FRAMEWORKS", repr(frameworks))
+        command = [sys.executable, "-c", text, str(store.path)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+    return run
+
+
+def acknowledged(parent: Any) -> list[str]:
+    """Ids that the parent said were measured, before it ended."""
+    lines = [line.split() for line in parent.communicate()[0].splitlines()]
+    return [words[1] for words in lines if words[0] == "finished" and words[2] == "True"]
+
+
+def test_killed_at_any_moment_nothing_acknowledged_is_lost_and_nothing_is_done_twice(
+    store: FolderStore, start: Start, workers: Workers, is_gone: IsGone
+) -> None:
+    dice, cases, safe, kills = random.Random(7), [("calm", 4), ("calm", 8)], [], 0
+    deadline = time.monotonic() + BUDGET_SECONDS
+    while kills < KILLS and time.monotonic() < deadline:
+        parent = start(cases)
+        if not parent.stdout.readline():  # all is done
+            break
+        left = kill_something(parent, dice, workers)
+        kills += 1
+        safe += acknowledged(parent)
+        assert all(is_gone(process) for process in {*left, *workers()})
+        stored = {attempt.id: attempt for attempt in FolderStore(store.path).attempts()}
+        assert all(stored[name].measurement is not None for name in safe)
+    finisher = start(cases)
+    safe += acknowledged(finisher)
+    records = FolderStore(store.path).records()
+    assert finisher.returncode == 0 and kills >= 5
+    assert [len(record.measurements) for record in records] == [PROCESSES, PROCESSES]
+    assert all(
+        len({attempt.process for attempt in record.attempts}) == len(record.attempts)
+        for record in records
+    )
+    assert len({record.session for record in records}) == 1 and len(safe) == len(set(safe))
+
+
+def kill_something(parent: Any, dice: random.Random, workers: Workers) -> list[int]:
+    """The parent, and sometimes a worker shortly before. Returns the workers that were there at the end."""
+    time.sleep(dice.uniform(0.0, 1.2))
+    for process in workers() if dice.random() < 0.4 else ():
+        os.kill(process, signal.SIGKILL)
+        time.sleep(dice.uniform(0.0, 0.6))
+    left = workers()
+    parent.kill()
+    return left
+
+
+def test_an_interrupt_is_told_to_the_shell_and_the_next_run_goes_on(
+    store: FolderStore, start: Start, workers: Workers
+) -> None:
+    parent = start([("calm", 4)], processes=3)
+    while "finished" not in parent.stdout.readline():
+        pass
+    parent.stdout.readline()  # the second has begun
+    time.sleep(0.3)
+    os.killpg(parent.pid, signal.SIGINT)  # as a terminal does
+    parent.communicate()
+    assert parent.returncode == 130 and workers() == []
+    causes = [attempt.failure and attempt.failure.cause for attempt in store.attempts()]
+    assert causes == [None, "cancelled"]
+    assert (
+        acknowledged(start([("calm", 4)], processes=3))
+        == [one.id for one in store.attempts() if not one.failure][1:]
+    )
+
+
+def test_cases_that_go_wrong_do_not_stop_the_others(store: FolderStore, start: Start) -> None:
+    frameworks = ["segfault", "calm", "leaves", "absent", "full"]
+    parent = start([(framework, 4) for framework in frameworks], processes=2)
+    assert len(acknowledged(parent)) == 2 and parent.returncode == 0
+    found = {
+        record.case.framework: (record.status, len(record.attempts)) for record in store.records()
+    }
+    crashed, once = ("crashed", 2), 1
+    assert found == {
+        "segfault": crashed,
+        "calm": ("ok", 2),
+        "leaves": crashed,
+        "absent": ("not_installed", once),
+        "full": ("out_of_memory", once),
+    }

@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from steptime.core.case import Case
+from steptime.core.errors import SteptimeError
+from steptime.core.job import Job
+from steptime.core.protocol import Protocol
+from steptime.core.record import Attempt
+from steptime.run import session
+from steptime.run.session import plan_of
+from steptime.store.folder import FolderStore
+
+MakeCase = Callable[..., Case]
+
+
+NETWORK = """
+from steptime.graph import network
+
+@network("mine", title="Mine", source="here")
+def mine(net):
+    return net.dense(net.input(4), {width})
+"""
+
+
+class Diary:
+    """A watch that writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[int, int]] = []
+        self.attempts: list[Attempt] = []
+
+    def started(self, job: Job, done: int, expected: int) -> None:
+        self.lines.append((done, expected))
+
+    def finished(self, attempt: Attempt) -> None:
+        self.attempts.append(attempt)
+
+
+def test_each_round_holds_one_process_of_every_case(
+    executor, store: FolderStore, short: Protocol, make_case
+) -> None:
+    cases = [make_case(size) for size in (1, 2, 3, 4)]
+    records = session.run(cases, replace(short, processes_least=3, processes_most=3), store)
+    sizes = [job.case.batch_size for job in executor.jobs]
+    assert [sorted(sizes[first : first + 4]) for first in (0, 4, 8)] == [[1, 2, 3, 4]] * 3
+    assert [record.case for record in records] == cases
+    assert all([attempt.process for attempt in record.attempts] == [0, 1, 2] for record in records)
+
+
+def test_the_order_is_random_and_not_the_same_in_every_round(
+    executor, store, short: Protocol, make_case
+) -> None:
+    session.run(
+        [make_case(size) for size in range(1, 9)],
+        replace(short, processes_least=4, processes_most=4),
+        store,
+    )
+    sizes = [job.case.batch_size for job in executor.jobs]
+    assert len({tuple(sizes[first : first + 8]) for first in (0, 8, 16, 24)}) > 2
+
+
+def test_what_is_finished_is_not_measured_twice(
+    executor, store: FolderStore, short: Protocol, make_case
+) -> None:
+    first = session.run([make_case(1), make_case(2)], short, store)
+    second = session.run([make_case(2), make_case(1)], short, store)
+    assert len(executor.jobs) == 4
+    assert {record.session for record in first} == {record.session for record in second}
+
+
+def test_again_starts_a_new_session(
+    executor, store: FolderStore, short: Protocol, make_case
+) -> None:
+    first = session.run([make_case()], short, store)
+    again = session.run([make_case()], short, store, again=True)
+    assert first[0].session != again[0].session and len(executor.jobs) == 4
+    assert session.run([make_case()], short, store)[0].session == again[0].session
+
+
+def test_an_interrupted_session_goes_on_with_what_is_missing(
+    executor, store, short: Protocol, make_case
+) -> None:
+    executor.scripts[2] = iter(["", "interrupted"])
+    cases, protocol = (
+        [make_case(1), make_case(2)],
+        replace(short, processes_least=3, processes_most=3),
+    )
+    with pytest.raises(KeyboardInterrupt):
+        session.run(cases, protocol, store)
+    kept = [attempt.id for attempt in store.attempts()]
+    records = session.run(cases, protocol, store)
+    assert set(kept) <= {attempt.id for record in records for attempt in record.attempts}
+    assert [len(record.measurements) for record in records] == [3, 3] and len(store.attempts()) == 6
+
+
+@pytest.mark.parametrize("cause", ["unsupported", "out_of_memory"])
+def test_a_settled_failure_is_never_tried_again(
+    cause: str, executor, store, short: Protocol, make_case
+) -> None:
+    executor.scripts[1] = iter([cause])
+    for _ in range(2):
+        records = session.run([make_case(1), make_case(2)], short, store)
+    assert [record.status for record in records] == [cause, "ok"]
+    assert len(executor.jobs) == 3
+
+
+@pytest.mark.parametrize("cause", ["crashed", "timed_out"])
+def test_a_failure_that_may_pass_is_tried_once_more(
+    cause: str, executor, store, short: Protocol, make_case
+) -> None:
+    executor.scripts[1] = iter([cause])
+    [record] = session.run([make_case(1)], short, store)
+    assert record.status == "ok" and len(record.measurements) == 2 and len(record.failures) == 1
+
+
+def test_a_case_that_keeps_crashing_is_given_up_and_the_others_go_on(
+    executor, store, short, make_case
+) -> None:
+    executor.scripts[1] = iter(["crashed"] * 3)
+    records = session.run([make_case(1), make_case(2)], short, store)
+    assert [(len(r.failures), len(r.measurements)) for r in records] == [(2, 0), (0, 2)]
+    [later, _] = session.run([make_case(1), make_case(2)], short, store)
+    assert [attempt.process for attempt in later.attempts] == [0, 1, 2, 3, 4]
+    assert later.status == "ok"
+
+
+def test_what_is_not_installed_is_tried_again_by_the_next_run_only(
+    executor, store, short, make_case
+) -> None:
+    executor.scripts[1] = iter(["not_installed"])
+    assert session.run([make_case(1)], short, store)[0].status == "not_installed"
+    assert len(executor.jobs) == 1
+    assert session.run([make_case(1)], short, store)[0].status == "ok"
+
+
+def test_a_plan_is_its_cases_networks_and_profile_in_any_order(
+    make_case: MakeCase, short: Protocol
+) -> None:
+    plan = plan_of([make_case(1), make_case(2)], short)
+    assert plan == plan_of([make_case(2), make_case(1)], short)
+    assert plan != plan_of([make_case(1)], short)
+    assert plan != plan_of([make_case(1), make_case(2)], replace(short, target=0.5))
+    assert plan == plan_of([make_case(1), make_case(2)], replace(short, steps=99, warmup_start=9))
+
+
+def test_the_same_file_with_another_network_is_another_plan(
+    tmp_path, short: Protocol, make_case: MakeCase
+) -> None:
+    file = tmp_path / "mine.py"
+    plans = set()
+    for width in (2, 3):
+        file.write_text(NETWORK.format(width=width))
+        os.utime(file, (width, width))  # so that the second is not taken for the first
+        plans.add(plan_of([make_case(workload=f"{file}:mine")], short))
+    assert len(plans) == 2
+
+
+def test_asking_twice_for_a_case_measures_it_once(
+    executor, store, short: Protocol, make_case
+) -> None:
+    assert len(session.run([make_case(1), make_case(1)], short, store)) == 1
+
+
+def test_who_watches_is_told_before_and_after_each_process(
+    executor, store, short: Protocol, make_case
+) -> None:
+    diary = Diary()
+    session.run([make_case(1), make_case(2)], short, store, watch=diary)
+    assert diary.lines == [(0, 4), (1, 4), (2, 4), (3, 4)]
+    assert [attempt.id for attempt in diary.attempts] == [job.id for job in executor.jobs]
+
+
+def test_two_runs_of_one_plan_do_not_mix(
+    executor, store: FolderStore, short: Protocol, make_case
+) -> None:
+    with (
+        store.hold(plan_of([make_case()], short)),
+        pytest.raises(SteptimeError, match="another process"),
+    ):
+        session.run([make_case()], short, store)
+    assert store.attempts() == []
+
+
+def test_what_another_machine_or_other_software_measured_is_not_continued(
+    executor,
+    store: FolderStore,
+    short: Protocol,
+    make_case: MakeCase,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    [here] = session.run([make_case()], short, store)
+    monkeypatch.setattr(session, "place", lambda: ["another machine"])
+    [there] = session.run([make_case()], short, store)
+    assert here.session != there.session
+
+
+def test_a_single_case_that_drifts_gets_idle_gaps(
+    executor, store, short, make_case, monkeypatch
+) -> None:
+    naps: list[float] = []
+    monkeypatch.setattr("steptime.run.session.time.sleep", naps.append)
+    monkeypatch.setattr(
+        "steptime.analysis.stopping.elapsed_seconds", lambda attempt: 1.0
+    )  # a fake takes no time
+    rising = iter(range(1, 100))
+    calm = executor.measurement
+
+    def measurement(seed: int):
+        one, factor = calm(seed), next(rising)
+        return replace(one, stamps=[stamp * factor for stamp in one.stamps])
+
+    executor.measurement = measurement
+    session.run(
+        [make_case()], replace(short, processes_least=6, processes_most=14, target=1e-9), store
+    )
+    assert naps[:11] == [0.0] * 11 and any(nap > 0 for nap in naps[11:])
+
+
+def test_where_memory_runs_out_half_the_batch_is_a_case_of_its_own(
+    executor, store, short, make_case
+) -> None:
+    executor.scripts |= {64: iter(["out_of_memory"]), 32: iter(["out_of_memory"])}
+    protocol = replace(short, batch_halvings=3)
+    for _ in range(2):
+        records = session.run([make_case(64)], protocol, store)
+        found = [(record.case.batch_size, record.status) for record in records]
+        assert found == [(64, "out_of_memory"), (32, "out_of_memory"), (16, "ok")]
+    assert len(executor.jobs) == 4
+
+
+def test_a_batch_is_halved_as_often_as_the_plan_says(executor, store, short, make_case) -> None:
+    executor.scripts |= {size: iter(["out_of_memory"]) for size in (64, 32)}
+    records = session.run([make_case(64)], replace(short, batch_halvings=1), store)
+    assert [record.case.batch_size for record in records] == [64, 32]
+
+
+@pytest.mark.parametrize("cause", ["unsupported", "not_installed", "crashed"])
+def test_no_other_failure_makes_a_batch_smaller(
+    cause: str, executor, store, short, make_case
+) -> None:
+    executor.scripts[64] = iter([cause] * 2)
+    records = session.run([make_case(64)], replace(short, batch_halvings=3), store)
+    assert [(record.case.batch_size, record.status) for record in records] == [(64, cause)]

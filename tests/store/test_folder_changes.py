@@ -1,0 +1,234 @@
+"""The guide's index follows a database as it follows a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+psycopg = pytest.importorskip("psycopg", reason="needs the extra postgres")
+testclient = pytest.importorskip(
+    "fastapi.testclient", reason="the guide is not installed: pip install '.[guide]'"
+)
+
+from steptime.core.errors import SteptimeError  # noqa: E402
+from steptime.core.foreign import ForeignRun  # noqa: E402
+from steptime.core.record import Record  # noqa: E402
+from steptime.index.query import from_url  # noqa: E402
+from steptime.index.source import Source  # noqa: E402
+from steptime.store.blobs import Blobs  # noqa: E402
+from steptime.store.folder import FolderStore  # noqa: E402
+from steptime.store.imports import Imports, foreign_runs  # noqa: E402
+from steptime.store.postgres import PostgresStore  # noqa: E402
+from steptime.store.push import push  # noqa: E402
+from steptime.web.access import Access  # noqa: E402
+from steptime.web.server import app  # noqa: E402
+
+EVERYTHING = from_url("!status=nobody&!plausible=maybe")
+TOKEN = "0123456789abcdef0123456789abcdef"
+Measured = Callable[..., str]
+
+
+@pytest.fixture
+def measured(store: FolderStore, attempt_of: Any, times_of: Any, write: Any) -> Measured:
+    def make(session: str = "s", process: int = 0) -> str:
+        return str(
+            write(
+                store, replace(attempt_of(times_of(0, steps=40)), session=session, process=process)
+            )
+        )
+
+    return make
+
+
+def imported(store: FolderStore, count: int = 2) -> None:
+    runs = [
+        ForeignRun(
+            source="lambda",
+            original="ab" * 32,
+            file="f",
+            place=f"row {i}",
+            metrics={"throughput": 1.0 + i},
+        )
+        for i in range(count)
+    ]
+    with Imports(store.path) as imports:
+        imports.keep("ab" * 32, b"x", runs)
+
+
+def seen(source: Source) -> list[dict[str, Any]]:
+    source.expect_news()
+    source.refresh()
+    return sorted(source.index.listing(EVERYTHING, 1000), key=lambda row: str(row["id"]))
+
+
+def test_the_index_of_a_database_is_that_of_the_folder(
+    store: FolderStore, database: str, measured: Measured
+) -> None:
+    source = Source(PostgresStore(database))
+    assert seen(source) == []
+    first = measured("a")
+    imported(store)
+    push(store, database)
+    assert seen(source) == seen(Source(store)) and len(seen(source)) == 3
+    measured("a", 1)
+    measured("b")
+    push(store, database)
+    assert seen(source) == seen(Source(store)) and len(seen(source)) == 4
+    found = source.found(first)
+    assert isinstance(found, Record) and len(found.attempts) == 2
+    foreign = next(row["id"] for row in seen(source) if row["source"] == "lambda")
+    assert source.found(foreign) in list(foreign_runs(store.path))
+
+
+def test_only_what_is_new_is_fetched(
+    store: FolderStore, database: str, measured: Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from steptime.store import postgres
+
+    source, fetched = Source(PostgresStore(database)), list[int]()
+    measured("a")
+    imported(store)
+    push(store, database)
+    seen(source)
+    real = postgres._piece
+    monkeypatch.setattr(
+        postgres, "_piece", lambda table, rows: fetched.append(len(rows)) or real(table, rows)
+    )
+    seen(source)
+    assert fetched == []
+    measured("b")
+    push(store, database)
+    assert len(seen(source)) == 4 and fetched == [1]
+
+
+def test_a_transaction_that_ends_late_is_seen(
+    store: FolderStore, database: str, measured: Measured
+) -> None:
+    """Its number is smaller than that of one that was seen already."""
+    source = Source(PostgresStore(database))
+    late = measured("late")
+    push(store, database)
+    with psycopg.connect(database) as slow:
+        slow.execute("CREATE TEMP TABLE kept AS SELECT * FROM runs")
+        slow.execute("DELETE FROM runs")
+        slow.commit()
+        columns = "id, session, plan, started, ended, task, status, case_key, workload, framework, phase, device"
+        columns += ", precision, batch_size, machine, record, journal"
+        slow.execute(f"INSERT INTO runs ({columns}) SELECT {columns} FROM kept")
+        store.journal(late).unlink()
+        early = measured("early")
+        push(store, database)
+        assert [row["id"] for row in seen(source)] == [early]
+        slow.commit()
+    assert {row["id"] for row in seen(source)} == {late, early}
+
+
+def test_another_database_of_the_same_name_is_noticed(
+    store: FolderStore, database: str, measured: Measured
+) -> None:
+    source = Source(PostgresStore(database))
+    measured("a")
+    imported(store)
+    push(store, database)
+    assert len(seen(source)) == 3
+    with psycopg.connect(database) as connection:
+        connection.execute("DROP TABLE steptime_store, runs, foreign_runs, machines, blobs")
+    assert len(seen(source)) == 3  # no tables: nothing is known to be different
+    (store.path / "imports" / f"{'ab' * 32}.jsonl").unlink()
+    push(store, database)
+    assert len(seen(source)) == 1
+
+
+def test_tables_of_an_older_version_are_brought_up_to_date_by_pushing(
+    store: FolderStore, database: str, measured: Measured
+) -> None:
+    measured()
+    push(store, database)
+    with psycopg.connect(database) as connection:
+        connection.execute(
+            "ALTER TABLE runs DROP COLUMN batch; ALTER TABLE foreign_runs DROP COLUMN batch"
+        )
+        connection.execute(
+            "ALTER TABLE steptime_store DROP COLUMN identity; DROP TABLE blobs, machines"
+        )
+    with pytest.raises(SteptimeError, match="store push"):
+        seen(Source(PostgresStore(database)))
+    push(store, database)
+    assert len(seen(Source(PostgresStore(database)))) == 1
+
+
+def test_machines_and_blobs_come_back(store: FolderStore, database: str) -> None:
+    name, folder = Blobs(store.path).put(b"a trace"), store.path / "machines"
+    folder.mkdir()
+    (folder / "abc.json").write_text('{"roofs": {"cpu": {}}}')
+    done = push(store, database)
+    assert (done.machines, done.blobs) == (1, 1)
+    damaged = Blobs(store.path).path("cd" * 32)
+    damaged.parent.mkdir()
+    damaged.write_bytes(b"not what its name says")
+    again, kept = push(store, database), PostgresStore(database)
+    assert (again.machines, again.blobs) == (0, 0) and "is not sent" in again.problems[0]
+    assert kept.machines() == store.machines() != []
+    assert kept.blob(name) == store.blob(name) == b"a trace" and kept.blob("cd" * 32) is None
+
+
+def test_the_pages_answer_from_a_database(
+    store: FolderStore, database: str, measured: Measured
+) -> None:
+    first, second = measured("a"), measured("b")
+    imported(store)
+    push(store, database)
+    guide = testclient.TestClient(
+        app(Source(PostgresStore(database))), base_url="http://127.0.0.1:8765"
+    )
+    foreign = guide.get("/api/v1/runs?source=lambda").json()["runs"][0]["id"]
+    paths = [
+        "/",
+        "/runs",
+        f"/run/{first}",
+        f"/run/{foreign}",
+        f"/compare?a={first}&b={second}",
+        "/history",
+    ]
+    paths += ["/machines", "/certificates", "/chart.svg"]
+    assert [guide.get(path).status_code for path in paths] == [200] * len(paths)
+
+
+def test_a_run_can_be_sent_to_a_guide_on_a_database(
+    store: FolderStore, database: str, measured: Measured
+) -> None:
+    text = store.journal(first := measured()).read_bytes()
+    server = app(Source(PostgresStore(database)), Access(token=TOKEN))
+    guide = testclient.TestClient(
+        server, base_url="http://127.0.0.1:8765", headers={"Authorization": f"Bearer {TOKEN}"}
+    )
+    other = text.replace(b'"session":"s"', b'"session":"t"')
+    sent = [
+        guide.post("/api/v1/runs", content=content).status_code for content in (text, text, other)
+    ]
+    assert sent == [201, 200, 409] and guide.get(f"/run/{first}").status_code == 200
+
+
+def test_commands_draw_from_a_database(
+    store: FolderStore,
+    database: str,
+    measured: Measured,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from steptime.cli.main import app as command
+
+    measured()
+    imported(store)
+    push(store, database)
+    monkeypatch.setenv("STEPTIME_STORE", "")
+    command(
+        ["--store", database, "chart", "x=source", "-o", str(tmp_path / "a.json")],
+        standalone_mode=False,
+    )
+    text = (tmp_path / "a.json").read_text()
+    assert "steptime" in text and "lambda" in text

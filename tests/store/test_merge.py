@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from steptime.core.errors import SteptimeError
+from steptime.core.foreign import ForeignRun
+from steptime.core.job import Job
+from steptime.store.blobs import Blobs
+from steptime.store.check import check
+from steptime.store.compaction import compact
+from steptime.store.folder import FolderStore
+from steptime.store.imports import Imports, foreign_runs
+from steptime.store.journal import Journal
+from steptime.store.merge import merge
+
+Keep = Callable[[Job], Path]
+MakeJob = Callable[..., Job]
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> FolderStore:
+    return FolderStore(tmp_path / "target")
+
+
+def test_all_kinds_are_copied_and_twice_changes_nothing(
+    target: FolderStore, outcomes: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
+    compact(outcomes)
+    keep(make_job())
+    data = b"images/sec: 7"
+    name = sha256(data).hexdigest()
+    with Imports(outcomes.path) as imports:
+        imports.keep(
+            name, data, [ForeignRun(source="dlbs", original=name, file="a.log", place="line 1")]
+        )
+    assert merge(target, outcomes).copied == {"journals": 1, "parts": 1, "blobs": 1, "imports": 1}
+    assert target.attempts() == outcomes.attempts() and len(list(foreign_runs(target.path))) == 1
+    again = merge(target, outcomes)
+    assert again.copied == {} and again.present.total() == 4 and check(target).wrong == []
+
+
+def test_stores_compacted_differently_have_no_row_twice(
+    target: FolderStore, store: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
+    for _ in range(3):
+        keep(make_job())
+    merge(target, store)
+    compact(target)
+    compact(store)
+    assert merge(target, store).copied == {}
+    assert len(target.attempts()) == 3 and check(target).duplicates == 0
+
+
+def test_a_journal_that_is_in_a_part_here_is_not_copied(
+    target: FolderStore, store: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
+    keep(make_job())
+    merge(target, store)
+    compact(target)
+    assert (
+        merge(target, store).present == {"journals": 1} and list(target.path.rglob("*.jsonl")) == []
+    )
+
+
+def test_one_that_was_copied_while_it_ran_is_continued(
+    target: FolderStore, store: FolderStore, make_job: MakeJob
+) -> None:
+    job = make_job()
+    path, copy = store.journal(job.id), target.journal(job.id)
+    with Journal(path) as journal:
+        journal.begin(job)
+        copy.write_bytes(path.read_bytes())
+        assert merge(target, store).left == {"running": 1}
+        journal.found({"x": 1})
+    assert merge(target, store).copied == {"journals": 1} and copy.read_bytes() == path.read_bytes()
+    assert merge(store, target).copied == {}
+
+
+def test_what_a_killed_worker_printed_comes_along(
+    target: FolderStore, store: FolderStore, make_job: MakeJob
+) -> None:
+    job = make_job()
+    path = store.journal(job.id)
+    with Journal(path) as journal:
+        journal.begin(job)
+    path.with_suffix(".log").write_text("Segmentation fault\n")
+    merge(target, store)
+    assert target.attempts() == store.attempts() and len(target.attempts()) == 1
+
+
+def test_another_text_of_the_same_id_is_told_and_not_taken(
+    target: FolderStore, store: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
+    path = keep(make_job())
+    copy = target.journal(path.stem)
+    copy.write_text(path.read_text().replace("mnist-mlp", "lenet5"))
+    before = copy.read_text()
+    assert "something else" in merge(target, store).problems[0] and copy.read_text() == before
+
+
+def test_damage_is_told_and_not_taken(
+    target: FolderStore, outcomes: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
+    compact(outcomes)
+    outcomes.parts.paths()[0].write_bytes(b"")
+    keep(make_job()).write_text("{}\n")
+    name = Blobs(outcomes.path).put(b"right")
+    Blobs(outcomes.path).path(name).write_bytes(b"wrong")
+    done = merge(target, outcomes)
+    assert len(done.problems) == 3 and done.copied == {} and check(target).wrong == []
+
+
+def test_a_sound_copy_mends_a_damaged_part(target: FolderStore, outcomes: FolderStore) -> None:
+    compact(outcomes)
+    merge(target, outcomes)
+    target.parts.paths()[0].write_bytes(b"")
+    assert merge(target, outcomes).copied == {"parts": 1} and check(target).wrong == []
+
+
+def test_a_store_is_not_merged_into_itself(outcomes: FolderStore) -> None:
+    with pytest.raises(SteptimeError, match="the store itself"):
+        merge(outcomes, FolderStore(outcomes.path))
+
+
+def test_the_other_must_be_a_store(target: FolderStore, tmp_path: Path) -> None:
+    with pytest.raises(SteptimeError, match="is no store"):
+        merge(target, FolderStore(tmp_path))
+    assert not target.path.exists()

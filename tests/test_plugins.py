@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from steptime import plugins
+from steptime.core.errors import UnknownWord
+
+NETWORK = """from steptime.graph import network
+@network("guest-net", title="A guest", source="here")
+def guest(net):
+    return net.dense(net.flatten(net.input(1, 4, 4)), 3)
+"""
+FRAMEWORK = '''"""A guest that computes as the reference does. More is not said."""
+from steptime.frameworks.numpy import is_out_of_memory, lower, unsupported, versions
+INSTALL = "pip install guest"
+'''
+
+
+@pytest.fixture
+def guest(tmp_path: Path) -> dict[str, str]:
+    """The environment of a process that finds another package's network and framework."""
+    (tmp_path / "guest_networks.py").write_text(NETWORK)
+    (tmp_path / "guest_framework.py").write_text(FRAMEWORK)
+    info = tmp_path / "guest-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: guest\nVersion: 1\n")
+    groups = "[steptime.networks]\nguest = guest_networks\n[steptime.frameworks]\nguest = guest_framework\n"
+    (info / "entry_points.txt").write_text(groups)
+    return {**os.environ, "PYTHONPATH": str(tmp_path), "STEPTIME_STORE": str(tmp_path / "store")}
+
+
+def test_a_file_on_the_shelf_is_a_plug_in() -> None:
+    assert {"numpy", "pytorch"} <= set(plugins.names("frameworks"))
+    assert plugins.load("executors", "local").Executor
+
+
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UnknownWord, match="Did you mean 'pytorch'"):
+        plugins.load("frameworks", "pytorhc")
+
+
+def test_a_plug_ins_words_are_read_without_importing_it() -> None:
+    assert "torch" in plugins.constant("frameworks", "pytorch", "INSTALL")
+    assert plugins.constant("frameworks", "pytorch", "NO_SUCH_WORD") == ""
+
+
+def test_another_package_adds_a_framework_and_its_words(guest: dict[str, str]) -> None:
+    text = "from steptime import shelf; print(shelf.names('frameworks'), shelf.constant('frameworks', 'guest', 'INSTALL'))"
+    done = subprocess.run(
+        [sys.executable, "-c", text], env=guest, capture_output=True, text=True, check=True
+    )
+    assert "'guest'" in done.stdout and "pip install guest" in done.stdout
+
+
+@pytest.mark.live
+def test_a_network_and_a_framework_of_another_package_are_measured(guest: dict[str, str]) -> None:
+    settings = ["--workload", "guest-net", "--set", "framework=guest", "--set", "precision=fp64"]
+    command = [sys.executable, "-m", "steptime", "run", *settings, "--profile", "single", "--json"]
+    done = subprocess.run(
+        command, env=guest, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert '"status": "ok"' in done.stdout

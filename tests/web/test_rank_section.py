@@ -1,0 +1,140 @@
+"""A run of several ranks on its page: whose step it is, each rank, what the exchange takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+testclient = pytest.importorskip(
+    "fastapi.testclient", reason="the guide is not installed: pip install '.[guide]'"
+)
+
+from steptime.core.case import Case  # noqa: E402
+from steptime.core.measurement import RankSamples  # noqa: E402
+from steptime.index.source import Source  # noqa: E402
+from steptime.store.folder import FolderStore  # noqa: E402
+from steptime.web.rank_section import exchanged, roofs_of  # noqa: E402
+from steptime.web.server import app  # noqa: E402
+
+STEPS = 50
+EXCHANGE: dict[str, Any] = {
+    "backend": "gloo", "ranks": 2, "bytes": 490_280, "seconds": [0.003, 0.004, 0.005], "rank_seconds": [0.0031, 0.004],
+    "bus_bytes_per_second": 1.2e8, "tiny": {"bytes": 4, "seconds": [1e-4]},
+    "latency_seconds": {"value": 1e-4, "low": 9e-5, "high": 1.2e-4},
+    "bandwidth_bytes_per_second": {"value": 1.3e8, "low": 1e8, "high": None},
+}  # fmt: skip
+
+
+def rank(number: int, step_ns: int) -> RankSamples:
+    seen = {
+        "device_ns": None,
+        "idle_ns": (0,) * 10,
+        "cpu_ns": 1,
+        "queue_ns": 0,
+        "cut": 0,
+        "steady": True,
+    }
+    stamps = list(accumulate([step_ns] * STEPS, initial=0))
+    return RankSamples(rank=number, node=f"node{number}", stamps=stamps, **seen)
+
+
+@pytest.fixture
+def page(tmp_path: Path, attempt_of: Callable[..., Any], write: Callable[..., str]) -> str:
+    store, ranks = FolderStore(tmp_path / "store"), (rank(0, 1_000_000), rank(1, 1_250_000))
+    work = {"fingerprint": "f", "unit": "images", "units_per_step": 64, "optimizer": "sgd"}
+    told = {
+        "ranks": ranks,
+        "devices": 2,
+        "exchange": "allreduce",
+        "network": work,
+        "findings": {"exchange": EXCHANGE},
+    }
+    ids = [
+        write(store, attempt_of([1_250_000] * STEPS, process=number, **told)) for number in range(6)
+    ]
+    client = testclient.TestClient(app(Source(store)), base_url="http://127.0.0.1:8765")
+    return str(client.get(f"/run/{ids[0]}", headers={"Accept": "text/html"}).text)
+
+
+def cells(page: str, table: str) -> list[list[str]]:
+    body = (
+        page.partition(f'<table id="{table}">')[2].partition("</table>")[0].partition("<tbody>")[2]
+    )
+    return [
+        re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in body.split("</tr>") if "<t" in row
+    ]
+
+
+def test_every_rank_has_a_row_without_any_script(page: str) -> None:
+    first, second = cells(page, "ranks")
+    assert first == ["0", "node0", "cpu", "1 ms", "1 ms … 1 ms", "0.0 %", "3.1 ms"]
+    assert second == ["1", "node1", "cpu", "1.25 ms", "1.25 ms … 1.25 ms", "100.0 %", "4 ms"]
+
+
+def test_the_headline_says_whose_step_it_is_and_tells_one_rank_s_rate_from_all(page: str) -> None:
+    headline = page.partition('<p class="headline">')[2].partition("</p>")[0]
+    assert headline.startswith("1.25 ms ±") and "a step is the slowest of 2 ranks" in headline
+    assert headline.endswith("; aggregate 51,200 images/s, per rank 25,600 images/s")
+
+
+def test_the_numbers_name_the_aggregate_and_the_rank(page: str) -> None:
+    rates = {row[0]: row[1] for row in cells(page, "numbers") if "/s, " in row[0]}
+    assert rates == {"images/s, aggregate of 2 ranks": "51,200", "images/s, per rank": "25,600"}
+    assert any(row[0] == "CPU time per step, s, rank 0" for row in cells(page, "numbers"))
+
+
+def test_latency_and_bandwidth_are_told_apart(page: str) -> None:
+    told = page.partition('<p id="exchange">')[2].partition("</p>")[0]
+    assert "490.3 kB of each rank by gloo take 4 ms, 120 MB/s over each link." in told
+    assert (
+        "One number takes 100 µs (90 µs … 120 µs): that is latency, and the rest is 130 MB/s (100 MB/s … ∞)"
+        in told
+    )
+
+
+def test_an_exchange_that_is_all_latency_has_no_bandwidth() -> None:
+    assert exchanged({**EXCHANGE, "bandwidth_bytes_per_second": None}).endswith(
+        "as long as all of it: it is latency."
+    )
+
+
+def test_an_exchange_measured_before_there_was_a_tiny_one_is_told_as_it_was() -> None:
+    older = {
+        name: EXCHANGE[name] for name in ("backend", "bytes", "seconds", "bus_bytes_per_second")
+    }
+    assert exchanged(older).endswith("120 MB/s over each link.") and exchanged(None) == ""
+
+
+def test_a_run_of_one_process_has_no_table_of_ranks(
+    tmp_path: Path,
+    attempt_of: Callable[..., Any],
+    times_of: Callable[..., Any],
+    write: Callable[..., str],
+) -> None:
+    store = FolderStore(tmp_path / "alone")
+    run = write(store, attempt_of(times_of(0)))
+    text = (
+        testclient.TestClient(app(Source(store)), base_url="http://127.0.0.1:8765")
+        .get(f"/run/{run}")
+        .text
+    )
+    assert 'id="ranks"' not in text and "slowest of" not in text and "images/s, all devices" in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "roofs"),
+    [
+        ({"devices": 4, "nodes": 2}, 1),
+        ({"devices": 4, "nodes": 2, "exchange": "allreduce"}, 2),
+        ({"devices": 4, "nodes": 2, "exchange": "allreduce", "device": "cuda:0"}, 4),
+    ],
+)
+def test_ranks_stand_under_as_many_roofs_as_they_have_devices(
+    settings: dict[str, Any], roofs: int
+) -> None:
+    assert roofs_of(Case(workload="lenet5", **settings)) == roofs
