@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 tour: .venv/tour.done
 	$(BIN)/steptime run
 	$(BIN)/steptime certify mnist-mlp --framework pytorch --framework onnxruntime
-	$(BIN)/steptime compare workload=mnist-mlp,phase=inference framework=onnxruntime,mode=graph --profile quick
+	$(BIN)/steptime compare workload=mnist-mlp,phase=inference framework=onnxruntime,mode=graph --preset quick
 
 test: .venv/test.done
 	$(MAKE) --jobs=2 lint documentation commands engine contracts frameworks

@@ -43,7 +43,7 @@ from steptime.store.journal import now, uuid7
 AT_ONCE = 4
 REQUEST = ("--partition=k80", "--mem=200M")
 TINY = Protocol(
-    profile="single", processes_least=1, processes_most=1, block_seconds=0.01, least_steps=5, least_seconds=0.01,
+    preset="single", processes_least=1, processes_most=1, block_seconds=0.01, least_steps=5, least_seconds=0.01,
     warmup_steps=5, warmup_seconds=0.01, warmup_most_seconds=0.05,
 )  # fmt: skip
 MACHINE = """
@@ -135,9 +135,9 @@ def compared(blocks: int, block: int) -> dict[str, Any]:
         "campaign, 10 in a task": by_campaign(10),
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
-    dice = random.Random(1)
+    rng = random.Random(1)
     for turn in range(blocks):
-        for name in dice.sample(list(ways), len(ways)):
+        for name in rng.sample(list(ways), len(ways)):
             with tempfile.TemporaryDirectory(prefix="steptime-campaign-") as folder:
                 begin = time.monotonic()
                 found = ways[name](Path(folder), cases(block))

@@ -229,7 +229,7 @@ def energy_period(handle: Any) -> dict[str, Any]:
 def identical_pairs() -> dict[str, Any]:
     """(7) A case against itself: resident pairs taking turns."""
     case = ",".join(RESNET)
-    answer = steptime("compare", case, case, "--profile", "quick", "--json")
+    answer = steptime("compare", case, case, "--preset", "quick", "--json")
     return {name: answer[name] for name in ("verdict", "units", "remarks")}
 
 
@@ -260,7 +260,7 @@ def temperature(handle: Any) -> int:
 
 def measure(settings: list[str], profile: str) -> dict[str, Any]:
     words = [word for setting in settings for word in ("--set", setting)]
-    record: dict[str, Any] = steptime("run", *words, "--profile", profile, "--json")["records"][0]
+    record: dict[str, Any] = steptime("run", *words, "--preset", profile, "--json")["records"][0]
     return record
 
 

@@ -79,36 +79,36 @@ Timed = tuple[float, float]  # CPU and wall seconds
 
 def configurations(count: int) -> list[dict[str, Any]]:
     """They hang together as real ones do: a server has its device, software its framework."""
-    dice = random.Random(0)
+    rng = random.Random(0)
     servers = [
-        (f"node{i:03}", dice.choice(sorted(DEVICES)), dice.choice(["nvlink", "ib", "eth"]))
+        (f"node{i:03}", rng.choice(sorted(DEVICES)), rng.choice(["nvlink", "ib", "eth"]))
         for i in range(30)
     ]
-    return [_configuration(dice, servers) for _ in range(count)]
+    return [_configuration(rng, servers) for _ in range(count)]
 
 
-def _configuration(dice: random.Random, servers: list[tuple[str, str, str]]) -> dict[str, Any]:
-    server, device, wire = dice.choice(servers)
-    framework = dice.choice(sorted(FRAMEWORKS))
-    version, devices = dice.choice(FRAMEWORKS[framework]), dice.choice([1, 1, 1, 2, 4, 8, 16, 32])
-    batch, precision = 2 ** dice.randrange(11), dice.choice(["fp32", "bf16", "fp16", "int8", "fp8"])
-    number = dice.randrange(len(MODELS))
+def _configuration(rng: random.Random, servers: list[tuple[str, str, str]]) -> dict[str, Any]:
+    server, device, wire = rng.choice(servers)
+    framework = rng.choice(sorted(FRAMEWORKS))
+    version, devices = rng.choice(FRAMEWORKS[framework]), rng.choice([1, 1, 1, 2, 4, 8, 16, 32])
+    batch, precision = 2 ** rng.randrange(11), rng.choice(["fp32", "bf16", "fp16", "int8", "fp8"])
+    number = rng.randrange(len(MODELS))
     speed = 4000 / (1 + number) * DEVICES[device] * devices**0.93 * min(batch, 64) / 64
     return {
-        "model": MODELS[number], "phase": dice.choice(["training", "inference"]), "framework": framework,
-        "framework_version": version, "mode": dice.choice(["eager", "compiled", "graph"]), "precision": precision,
+        "model": MODELS[number], "phase": rng.choice(["training", "inference"]), "framework": framework,
+        "framework_version": version, "mode": rng.choice(["eager", "compiled", "graph"]), "precision": precision,
         "device": device, "devices": devices, "nodes": max(1, devices // 8), "interconnect": wire,
         "replica_batch": batch, "effective_batch": batch * devices,
-        "data": dice.choice(["synthetic", "imagenet", "ssd"]), "layout": dice.choice(["nchw", "nhwc"]),
-        "optimizer": dice.choice(["sgd", "adam", "adamw"]), "threads": dice.choice([1, 8, 64]), "unit": "images",
-        "server": server, "software": f"{framework} {version}", "suite": dice.choice(["core", "nightly", "release"]),
-        "submitter": dice.choice(["a", "b", "c", "d"]), "speed": speed * dice.uniform(0.5, 2),
+        "data": rng.choice(["synthetic", "imagenet", "ssd"]), "layout": rng.choice(["nchw", "nhwc"]),
+        "optimizer": rng.choice(["sgd", "adam", "adamw"]), "threads": rng.choice([1, 8, 64]), "unit": "images",
+        "server": server, "software": f"{framework} {version}", "suite": rng.choice(["core", "nightly", "release"]),
+        "submitter": rng.choice(["a", "b", "c", "d"]), "speed": speed * rng.uniform(0.5, 2),
     }  # fmt: skip
 
 
 def filed(store: Path, count: int) -> None:
     """As `steptime import` leaves them."""
-    dice, made = random.Random(1), configurations(min(CONFIGURATIONS, count))
+    rng, made = random.Random(1), configurations(min(CONFIGURATIONS, count))
     words = [
         json.dumps({name: value for name, value in one.items() if name != "speed"}) for one in made
     ]
@@ -118,8 +118,8 @@ def filed(store: Path, count: int) -> None:
         original = sha256(str(first).encode()).hexdigest()
         with (store / "imports" / f"{original}.jsonl").open("w") as file:
             for number in range(first, min(count, first + ROWS_IN_A_FILE)):
-                which = dice.randrange(len(made))
-                speed = made[which]["speed"] * dice.gauss(1, 0.02)
+                which = rng.randrange(len(made))
+                speed = made[which]["speed"] * rng.gauss(1, 0.02)
                 metrics = {
                     "throughput": speed,
                     "throughput_low": 0.99 * speed,
@@ -127,7 +127,7 @@ def filed(store: Path, count: int) -> None:
                 }
                 metrics |= {
                     "step_time": made[which]["effective_batch"] / speed,
-                    "power": dice.uniform(100, 700),
+                    "power": rng.uniform(100, 700),
                 }
                 name = UUID(bytes=sha256(f"{original} {number}".encode()).digest()[:16], version=5)
                 common = f'"id": "{name}", "source": "generated", "original": "{original}", "place": "row {number}"'

@@ -24,7 +24,7 @@ from overhead import centre, percent
 from steptime import plugins, workloads
 from steptime.core.case import Case
 from steptime.data import tiers
-from steptime.data.feeding import Fed, ahead
+from steptime.data.feeding import FedProgram, ahead
 from steptime.data.ingest import Ingest
 
 WARM_UP = 20
@@ -53,7 +53,7 @@ def steps(
         work, case
     )  # one for all: two of them differ by where their memory happens to lie
     ways: dict[str, Callable[[], Any]] = {
-        "host": Fed(program, repeat(work.batch)).step,
+        "host": FedProgram(program, repeat(work.batch)).step,
         "device": program.step,
     }
     told: dict[str, Callable[[], dict[str, Any]]] = {}
@@ -69,7 +69,7 @@ def steps(
             )
             name = f"{kind} {folder}, {cache}{', prefetched' if prefetch else ''}"
             batches = closing.enter_context(ahead(ingest.batches(), prefetch))
-            ways[name], told[name] = Fed(program, batches).step, ingest.told
+            ways[name], told[name] = FedProgram(program, batches).step, ingest.told
             closing.callback(lambda ingest=ingest: [part.file.close() for part in ingest.parts])
     return ways, told
 

@@ -1,7 +1,7 @@
 """What a slower link costs a step, against what the law of communication says from the fast link and the rate alone.
 
     python benchmarks/interconnect.py                     # cifar10-cnn on two hosts; about 10 minutes
-    python benchmarks/interconnect.py --batch-size 64 --profile quick --json
+    python benchmarks/interconnect.py --batch-size 64 --preset quick --json
 
 Two ranks by gloo, each in a network namespace of its own, with links that are unshaped, 1 Gbit/s and 100 Mbit/s wide;
 all in one session, in random order. The unshaped series and the ranks side by side give computing, what is hidden and,
@@ -24,7 +24,7 @@ from steptime.analysis.scaling.draws import estimate, holds
 from steptime.analysis.scaling.laws import Law, communication
 from steptime.analysis.scaling.series import Point, found
 from steptime.core.case import Case
-from steptime.core.protocol import profile
+from steptime.core.protocol import preset
 from steptime.run import session
 from steptime.store.folder import FolderStore
 
@@ -78,7 +78,7 @@ def measured(arguments: argparse.Namespace, hosts: ModuleType) -> list[dict[str,
         os.environ["STEPTIME_MACHINE"] = str(machine)
         store = FolderStore(arguments.store or Path(folder) / "results")
         chosen = cases(arguments.workload, arguments.batch_size)
-        records = session.run(chosen, profile(arguments.profile), store)
+        records = session.run(chosen, preset(arguments.profile), store)
     for record in records:
         if not record.measurements:
             raise SystemExit(f"{record.case.label}: {record.status}. {record.failures[-1].reason}")
@@ -126,7 +126,7 @@ def main() -> None:
     )
     parser.add_argument("--workload", default="cifar10-cnn")
     parser.add_argument("--batch-size", type=int, default=16)
-    parser.add_argument("--profile", default="standard")
+    parser.add_argument("--preset", default="standard")
     parser.add_argument("--store", default="", help="where to keep the results")
     parser.add_argument(
         "--before",

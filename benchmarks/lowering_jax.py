@@ -70,7 +70,7 @@ def hand_written_inference(work: Any, case: Case) -> Callable[[], Any]:
 def hand_written(work: Any, case: Case) -> Callable[[], Any]:
     network, (trained, moving), (values, target) = _placed(work, case)
     spec = work.optimizer
-    rule = optax.sgd(spec.rate, momentum=spec.momentum if spec.kind == "momentum" else None)
+    rule = optax.sgd(spec.rate, momentum=spec.momentum if spec.algorithm == "momentum" else None)
     state = (trained, moving, rule.init(trained))
 
     def loss(trained: Any, moving: Any, values: Any, target: Any) -> Any:
@@ -79,10 +79,10 @@ def hand_written(work: Any, case: Case) -> Callable[[], Any]:
 
     def train(state: Any, values: Any, target: Any) -> Any:
         trained, moving, memory = state
-        (value, moving), slopes = jax.value_and_grad(loss, has_aux=True)(
+        (value, moving), gradients = jax.value_and_grad(loss, has_aux=True)(
             trained, moving, values, target
         )
-        updates, memory = rule.update(slopes, memory, trained)
+        updates, memory = rule.update(gradients, memory, trained)
         return (optax.apply_updates(trained, updates), moving, memory), value
 
     jitted = jax.jit(train, donate_argnums=0)

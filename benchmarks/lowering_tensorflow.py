@@ -65,7 +65,7 @@ def forget() -> None:
 
 
 def _training(network: Any, spec: Any, *, dense: bool) -> Callable[[Any, Any], Any]:
-    """`dense`: XLA can not apply an embedding's gradient as rows alone."""
+    """`dense`: XLA cannot apply an embedding's gradient as rows alone."""
     own = tf.compat.v1.train
     rule = (
         own.MomentumOptimizer(spec.rate, spec.momentum)
@@ -78,11 +78,11 @@ def _training(network: Any, spec: Any, *, dense: bool) -> Callable[[Any, Any], A
         with tf.GradientTape() as tape:
             output = network(values, training=True)
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(target, output))
-        slopes = [
-            tf.convert_to_tensor(slope) if dense else slope
-            for slope in tape.gradient(loss, weights)
+        gradients = [
+            tf.convert_to_tensor(gradient) if dense else gradient
+            for gradient in tape.gradient(loss, weights)
         ]
-        rule.apply_gradients(zip(slopes, weights, strict=True))
+        rule.apply_gradients(zip(gradients, weights, strict=True))
         return loss
 
     return train

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from steptime.core.case import Case
-from steptime.core.protocol import profile
+from steptime.core.protocol import preset
 from steptime.engine.recorder import Recorder
 from steptime.engine.timing import host_loop
 
@@ -202,7 +202,7 @@ def bookkeeping() -> dict[str, float]:
     cost_ns = float(np.median(recorder.times_ns()))
     return {
         "median_ns": cost_ns,
-        "share_of_a_block": cost_ns / (1e9 * profile("standard").block_seconds),
+        "share_of_a_block": cost_ns / (1e9 * preset("standard").block_seconds),
     }
 
 
@@ -217,7 +217,7 @@ def parent() -> dict[str, Any] | str:
     except ImportError as problem:
         return f"not available: {problem}"
     case = Case(workload="mnist-mlp", threads=1)
-    job = Job(id=uuid7(), session=uuid7(), plan="", process=0, case=case, protocol=profile("quick"))
+    job = Job(id=uuid7(), session=uuid7(), plan="", process=0, case=case, protocol=preset("quick"))
     with tempfile.TemporaryDirectory() as folder:
         worker = WorkerProcess(Launch((sys.executable,)), job, FolderStore(folder))
         with worker.supervised():

@@ -1,6 +1,6 @@
 """The tables of docs/precision.md of what `steptime run precision` stored: `python benchmarks/precision.py STORE`.
 
-A row for each way to compute, a column for each batch; behind a time those of its processes. Then what can not be
+A row for each way to compute, a column for each batch; behind a time those of its processes. Then what cannot be
 measured, with its reason, and how many results have which doubt."""
 
 from __future__ import annotations

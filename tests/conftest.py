@@ -7,23 +7,20 @@ import hashlib
 import os
 import select
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from steptime.core.case import Case
-from steptime.core.job import Job
-from steptime.core.measurement import Block, Measurement
-from steptime.core.protocol import Protocol, profile
+from factories import make_attempt, make_record, make_times, write_journal
+from fake_devices import FakeClock, FakeDevice, FakeNvml, HostProgram, spin
+from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt, Record
 from steptime.data.sets import mnist
 from steptime.store.folder import FolderStore
-from steptime.store.journal import Journal, uuid7
 
 SHARED = Path(__file__).parents[1] / ".." / "shared"
 PLUGINS = Path(__file__).parent / "plugins"
@@ -82,7 +79,7 @@ def misbehaving(
 def short() -> Protocol:
     """A tenth of a second per process: enough to go through everything, too short to say anything."""
     return Protocol(
-        profile="quick",
+        preset="quick",
         processes_least=2,
         processes_most=2,
         limit_seconds=60.0,
@@ -138,113 +135,12 @@ def no_orphans(workers: Callable[[], list[int]], is_gone: Callable[[int], bool])
     assert all(is_gone(process) for process in workers())
 
 
-def make_attempt(
-    times_ns: Sequence[int], *, cut: int = 0, blocks: int = 10, **changes: Any
-) -> Attempt:
-    """Fields of Block, Measurement, Case and Attempt may be given by name; the rest is a calm machine."""
-    stamps = np.concatenate([[0], np.cumsum(np.asarray(times_ns, dtype=np.int64))]).tolist()
-    ends = np.linspace(0, len(times_ns), blocks + 1).astype(int).tolist()
-    block, case, measured = (_taken(kind, changes) for kind in (Block, Case, Measurement))
-    made = tuple(
-        make_block(last - first, stamps[last] - stamps[first], block)
-        for first, last in pairwise(ends)
+@pytest.fixture
+def fakes() -> SimpleNamespace:
+    """Fake devices and clocks by name."""
+    return SimpleNamespace(
+        Device=FakeDevice, Host=HostProgram, Nvml=FakeNvml, Clock=FakeClock, spin=spin
     )
-    measurement = Measurement(
-        **{
-            "group": 1,
-            "stamps": stamps,
-            "device_ns": None,
-            "blocks": made,
-            "cut": cut,
-            "steady": True,
-            "clock": {"cost_ns": 50.0, "resolution_ns": 40, "source": "tsc", "drift": 0.0},
-            "starts": {"import": 1.0, "build": 0.25, "first_step": 0.5},
-            "memory": {"peak_bytes": 1000},
-            "steal_share": 0.0,
-            **measured,
-        }
-    )
-    base = Attempt(
-        id="0",
-        session="s",
-        plan="p",
-        process=0,
-        case=Case(**{"workload": "mnist-mlp", "threads": 1, **case}),
-        protocol=profile("standard"),
-        started="2026-01-01T00:00:00+00:00",
-        ended="2026-01-01T00:00:05+00:00",
-        machine={
-            "health": {
-                "governor": "performance",
-                "turbo": False,
-                "virtualised": None,
-                "smt_shared": False,
-            }
-        },
-        software={"torch": "2"},
-        network={
-            "fingerprint": "f",
-            "unit": "images",
-            "units_per_step": 32,
-            "flops_per_step": 1000,
-            "optimizer": "sgd",
-        },
-        environment={},
-        measurement=measurement,
-    )
-    return replace(base, **changes)
-
-
-def _taken(kind: type, changes: dict[str, Any]) -> dict[str, Any]:
-    """Those changes that are the kind's fields; the rest stays."""
-    return {name: changes.pop(name) for name in list(changes) if name in kind.__dataclass_fields__}
-
-
-def make_block(samples: int, host_ns: int, changes: dict[str, Any]) -> Block:
-    calm = {
-        "faults": 0,
-        "major_faults": 0,
-        "switches": 2,
-        "involuntary_switches": 0,
-        "queue_ns": 0,
-        "pressure": 0.0,
-    }
-    times = {"samples": samples, "host_ns": host_ns, "dispatch_ns": host_ns, "cpu_ns": host_ns}
-    return Block(**{**times, **calm, "swap_ins": 0, **changes})
-
-
-def make_times(
-    seed: int, *, centre_ns: float = 1e6, steps: int = 200, noise: float = 0.02
-) -> np.ndarray:
-    """Independent steps around a process's own level, which lies 1 % around the common one."""
-    dice = np.random.default_rng(seed)
-    level = centre_ns * (1 + 0.01 * dice.standard_normal())
-    return np.rint(level * np.exp(noise * dice.standard_normal(steps))).astype(np.int64)
-
-
-def make_record(seed: int = 0, *, processes: int = 8, **changes: Any) -> Record:
-    return Record(
-        attempts=tuple(
-            make_attempt(make_times(1000 * seed + p), process=p, id=f"{seed}-{p}", **changes)
-            for p in range(processes)
-        )
-    )
-
-
-def write_journal(store: FolderStore, attempt: Attempt) -> str:
-    """The attempt as its worker would have written it, under a new id."""
-    names = ("session", "plan", "process", "case", "protocol", "environment", "task")
-    job = Job(id=uuid7(), **{name: getattr(attempt, name) for name in names})
-    with Journal(store.journal(job.id)) as journal:
-        journal.begin(job)
-        journal.context(machine=attempt.machine, software=attempt.software, network=attempt.network)
-        if attempt.failure is not None:
-            journal.failed(attempt.failure)
-        elif attempt.measurement is not None and attempt.task == "measure":
-            journal.measured(attempt.measurement, attempt.findings)
-        else:
-            journal.found(attempt.findings)
-    return job.id
 
 
 @pytest.fixture(scope="session")

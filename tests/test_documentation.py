@@ -1,4 +1,4 @@
-"""The docs can not rot: every command shown is run, every link leads somewhere, every plug-in is named."""
+"""The docs cannot rot: every command shown is run, every link leads somewhere, every plug-in is named."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def guest(tmp_path: Path) -> dict[str, str]:
 
 def test_a_file_on_the_shelf_is_a_plug_in() -> None:
     assert {"numpy", "pytorch"} <= set(plugins.names("frameworks"))
-    assert plugins.load("executors", "local").Executor
+    assert plugins.load("tasks", "measure").perform
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
@@ -50,7 +50,7 @@ def test_a_plug_ins_words_are_read_without_importing_it() -> None:
 
 
 def test_another_package_adds_a_framework_and_its_words(guest: dict[str, str]) -> None:
-    text = "from steptime import shelf; print(shelf.names('frameworks'), shelf.constant('frameworks', 'guest', 'INSTALL'))"
+    text = "from steptime import plugins; print(plugins.names('frameworks'), plugins.constant('frameworks', 'guest', 'INSTALL'))"
     done = subprocess.run(
         [sys.executable, "-c", text], env=guest, capture_output=True, text=True, check=True
     )
@@ -60,7 +60,7 @@ def test_another_package_adds_a_framework_and_its_words(guest: dict[str, str]) -
 @pytest.mark.live
 def test_a_network_and_a_framework_of_another_package_are_measured(guest: dict[str, str]) -> None:
     settings = ["--workload", "guest-net", "--set", "framework=guest", "--set", "precision=fp64"]
-    command = [sys.executable, "-m", "steptime", "run", *settings, "--profile", "single", "--json"]
+    command = [sys.executable, "-m", "steptime", "run", *settings, "--preset", "single", "--json"]
     done = subprocess.run(
         command, env=guest, capture_output=True, text=True, timeout=120, check=False
     )

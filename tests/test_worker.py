@@ -84,7 +84,7 @@ sys.exit(worker.main())
     assert (
         attempt is not None
         and attempt.failure is not None
-        and "can not be written" in attempt.failure.reason
+        and "cannot be written" in attempt.failure.reason
     )
 
 
@@ -104,7 +104,7 @@ def test_the_worker_s_own_imports_load_no_numpy_before_the_journal_begins() -> N
 
 BY_SOMEBODY_ELSE = """
 import os, subprocess, sys
-from steptime.engine.gang import free_port
+from steptime.ranks.launcher import free_port
 port = str(free_port())
 names = [f"OMPI_COMM_WORLD_{name}" for name in ("RANK", "SIZE", "LOCAL_RANK")]
 own = [dict(os.environ, MASTER_PORT=port, **dict(zip(names, (rank, "2", rank)))) for rank in "01"]

@@ -21,7 +21,7 @@ from steptime.core.job import Job
 from steptime.core.ranks import Ranks, here
 from steptime.core.record import OUTPUT_LINES, Failure
 from steptime.ranks import launcher
-from steptime.ranks.rendezvous import Council
+from steptime.ranks.rendezvous import Rendezvous
 from steptime.store.journal import Journal, NotWritten, close_failed
 from steptime.store.reader import has_ended, last_output
 
@@ -72,7 +72,7 @@ def lead(job: Job, path: Path) -> int:
     except SteptimeError as problem:
         failure = Failure(cause="unsupported", reason=str(problem))
     except OSError as problem:
-        failure = Failure(cause="not_installed", reason=f"The ranks can not be started: {problem}.")
+        failure = Failure(cause="not_installed", reason=f"The ranks cannot be started: {problem}.")
     if failure and not has_ended(path):
         output = failure.output or last_output(path.with_suffix(".log"))
         close_failed(path, job, replace(failure, output=output))
@@ -108,7 +108,7 @@ def attempt(job: Job, journal: Journal, answers: IO[str] | None, ranks: Ranks) -
 
 
 def perform(job: Job, journal: Journal, answers: IO[str] | None, ranks: Ranks) -> None:
-    case, council = job.case, meeting(job, ranks)
+    case, rendezvous = job.case, meeting(job, ranks)
     begin = time.perf_counter()
     framework = load_framework(case.framework)
     from steptime.machine import inventory
@@ -121,7 +121,7 @@ def perform(job: Job, journal: Journal, answers: IO[str] | None, ranks: Ranks) -
     imported = time.perf_counter() - begin
     own = (
         case
-        if council is None or case.device == "cpu"
+        if rendezvous is None or case.device == "cpu"
         else replace(case, device=f"cuda:{ranks.local}")
     )
     reason = framework.unsupported(own)
@@ -129,16 +129,18 @@ def perform(job: Job, journal: Journal, answers: IO[str] | None, ranks: Ranks) -
         raise Unsupported(reason)
     network = workloads.load(case.workload).describe(case)
     journal.context(machine=inventory.inventory(), software=software, network=network)
-    setting = tasks.Setting(replace(job, case=own), journal, framework, imported, answers, council)
+    context = tasks.TaskContext(
+        replace(job, case=own), journal, framework, imported, answers, rendezvous
+    )
     try:
-        plugins.load("tasks", job.task).perform(setting)
+        plugins.load("tasks", job.task).perform(context)
     except Exception as problem:
         if framework.is_out_of_memory(problem):
             raise MemoryError(str(problem)) from problem
         raise
 
 
-def meeting(job: Job, ranks: Ranks) -> Council | None:
+def meeting(job: Job, ranks: Ranks) -> Rendezvous | None:
     """None: there is one rank."""
     if ranks.size == 1:
         return None
@@ -148,7 +150,7 @@ def meeting(job: Job, ranks: Ranks) -> Council | None:
         )
     if job.task != "measure":
         raise Unsupported(f"{job.task} looks at one process; use exchange=none.")
-    return Council(ranks, job.id, patience_seconds=job.protocol.limit_seconds)
+    return Rendezvous(ranks, job.id, patience_seconds=job.protocol.limit_seconds)
 
 
 def told(cause: str, problem: Exception) -> Failure:

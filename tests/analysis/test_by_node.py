@@ -17,13 +17,13 @@ Sides = tuple[list[Reading], list[Reading]]
 
 def cluster(seed: int, *, effect: float = 1.0, nodes: int = 8, noise: float = 0.01) -> Sides:
     """A slow node has most of the runs of B: Slurm hands out nodes as they become free."""
-    dice = np.random.default_rng(seed)
-    levels = np.exp(0.1 * dice.standard_normal(nodes)) * np.where(np.arange(nodes) == 0, SLOW, 1.0)
+    rng = np.random.default_rng(seed)
+    levels = np.exp(0.1 * rng.standard_normal(nodes)) * np.where(np.arange(nodes) == 0, SLOW, 1.0)
     sides: Sides = ([], [])
     for node, level in enumerate(levels):
         for side, factor in enumerate((1.0, effect)):
-            for _ in range(12 if side and not node else 1 + int(dice.integers(2))):
-                seconds = float(level * factor * np.exp(noise * dice.standard_normal()))
+            for _ in range(12 if side and not node else 1 + int(rng.integers(2))):
+                seconds = float(level * factor * np.exp(noise * rng.standard_normal()))
                 sides[side].append(Reading(node=f"n{node}", occasion="", what=(), seconds=seconds))
     return sides
 
@@ -62,18 +62,18 @@ def test_few_nodes_hold_it_too() -> None:
 def test_wrong_names_of_nodes_do_not_help() -> None:
     """The control: pairing protects because of the nodes, not because it pairs."""
 
-    def shuffled(side: list[Reading], dice: np.random.Generator) -> list[Reading]:
+    def shuffled(side: list[Reading], rng: np.random.Generator) -> list[Reading]:
         names = [one.node for one in side]
         return [
             replace(one, node=str(name))
-            for one, name in zip(side, dice.permutation(names), strict=True)
+            for one, name in zip(side, rng.permutation(names), strict=True)
         ]
 
     found = []
     for seed in SEEDS:
-        dice = np.random.default_rng(seed)
+        rng = np.random.default_rng(seed)
         a, b = cluster(seed)
-        found.append(by_node(shuffled(a, dice), shuffled(b, dice), 0.02).paired.word)
+        found.append(by_node(shuffled(a, rng), shuffled(b, rng), 0.02).paired.word)
     assert Counter(found)["slower"] >= 0.15 * len(SEEDS)
 
 

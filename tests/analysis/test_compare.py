@@ -19,11 +19,11 @@ from steptime.analysis.compare import (
     wants_more_pairs,
 )
 from steptime.analysis.suite import discoveries
-from steptime.core.protocol import profile
+from steptime.core.protocol import preset
 from steptime.core.record import Record
 
 Make = Callable[..., Any]
-STANDARD = profile("standard")
+STANDARD = preset("standard")
 REPLAYED = replace(STANDARD, pair_looks=(8, 12))
 SESSIONS = 2000
 CNN = ["aa_cnn_pinned_malloc_pinned_cpu", "aa_cnn_stock_malloc", "aa_cnn_stock_malloc_pinned_cpu"]
@@ -34,9 +34,9 @@ def verdicts(
     draw: Callable[[np.random.Generator], np.ndarray], protocol: Any, seed: int = 0
 ) -> list[tuple[str, int]]:
     """Words and numbers of pairs of many sessions that each end by the real rule."""
-    dice, found = np.random.default_rng(seed), []
+    rng, found = np.random.default_rng(seed), []
     for _ in range(SESSIONS):
-        values = draw(dice)
+        values = draw(rng)
         count = next(n for n in protocol.pair_looks if not undecided(values[:n], protocol))
         found.append((judge(values[:count], protocol).word, count))
     return found
@@ -53,7 +53,7 @@ def replayed(
     blocks = np.log(bank(file)[metric])
     values = np.median(blocks[..., 1] - blocks[..., 0], axis=1)
     coin = np.array([-1, 1])
-    return lambda dice: dice.permutation(values)[:12] * dice.choice(coin, 12) + math.log(change)
+    return lambda rng: rng.permutation(values)[:12] * rng.choice(coin, 12) + math.log(change)
 
 
 @pytest.mark.parametrize("metric", ["med", "cpu"])
@@ -77,10 +77,10 @@ def test_five_percent_are_found_in_cpu_time(bank: Make) -> None:
 def law(
     name: str, spread: float, change: float = 0.0
 ) -> Callable[[np.random.Generator], np.ndarray]:
-    def draw(dice: np.random.Generator) -> np.ndarray:
-        noise = dice.standard_t(3, 27) / 3**0.5 if name == "t3" else dice.standard_normal(27)
+    def draw(rng: np.random.Generator) -> np.ndarray:
+        noise = rng.standard_t(3, 27) / 3**0.5 if name == "t3" else rng.standard_normal(27)
         if name == "disturbed":
-            noise *= np.where(dice.random(27) < 0.1, 6, 1)
+            noise *= np.where(rng.random(27) < 0.1, 6, 1)
         return spread * noise + change
 
     return draw
@@ -99,12 +99,12 @@ def test_two_percent_are_found_with_few_pairs() -> None:
 
 
 def test_over_a_suite_of_equal_pairs_few_discoveries_are_made() -> None:
-    dice, suites = np.random.default_rng(5), 100
+    rng, suites = np.random.default_rng(5), 100
     found = 0
     for _ in range(suites):
         p_values = []
         for _ in range(20):
-            values = 0.02 * dice.standard_t(3, 27)
+            values = 0.02 * rng.standard_t(3, 27)
             count = next(n for n in STANDARD.pair_looks if not undecided(values[:n], STANDARD))
             p_values.append(judge(values[:count], STANDARD).p or 1.0)
         found += any(discoveries(p_values))
@@ -137,10 +137,10 @@ def pair(
     word: str, attempt_of: Make, *, ratio: float = 1.05, seed: int = 0, **changes: Any
 ) -> tuple[Any, Any]:
     """Both feel the same slow drift, which is far larger than their difference."""
-    dice = np.random.default_rng(seed)
-    drift = np.repeat(np.exp(dice.normal(0, 0.3, 4)), 10)
+    rng = np.random.default_rng(seed)
+    drift = np.repeat(np.exp(rng.normal(0, 0.3, 4)), 10)
     a, b = (
-        np.rint(1e6 * r * drift * np.exp(0.005 * dice.standard_normal(40))).astype(int)
+        np.rint(1e6 * r * drift * np.exp(0.005 * rng.standard_normal(40))).astype(int)
         for r in (1.0, ratio)
     )
     first = attempt_of(a, blocks=4, pair=word, id=f"a{word}", **changes)
@@ -237,10 +237,10 @@ def test_the_optimizer_of_inference_does_not_matter(record_of: Make) -> None:
 
 def turning(attempt_of: Make, *, inside: float, outside: float, pairs: int = 6) -> list[Any]:
     """Pairs whose ratio wobbles from block to block by `inside` and from pair to pair by `outside`."""
-    dice = np.random.default_rng(4)
+    rng = np.random.default_rng(4)
     made = []
     for _ in range(pairs):
-        blocks = np.exp(outside * dice.standard_normal() + inside * dice.standard_normal(8))
+        blocks = np.exp(outside * rng.standard_normal() + inside * rng.standard_normal(8))
         times = np.repeat(1e6 * blocks, 20).astype(np.int64)
         made.append((attempt_of(np.full(160, 10**6), blocks=8), attempt_of(times, blocks=8)))
     return made

@@ -9,7 +9,7 @@ import pytest
 
 from steptime.analysis.flags import LEVELS, RULES, Flag, flags, grade
 from steptime.analysis.process import processes
-from steptime.core.protocol import profile
+from steptime.core.protocol import preset
 from steptime.core.record import Record
 
 Make = Callable[..., Any]
@@ -68,7 +68,7 @@ def test_clean_runs_raise_nothing(record_of: Make) -> None:
             "other_gpu_process",
             {"device": "cuda:0", "machine": {"health": {**CALM, "other_gpu_processes": 2}}},
         ),
-        ("target_missed", {"protocol": replace(profile("standard"), target=0.0001)}),
+        ("target_missed", {"protocol": replace(preset("standard"), target=0.0001)}),
     ],
 )
 def test_an_injected_fault_raises_its_flag(

@@ -52,9 +52,9 @@ def test_the_interval_is_as_deep_as_alpha_allows_and_no_deeper() -> None:
 
 
 def test_the_interval_excludes_zero_exactly_when_the_test_rejects() -> None:
-    dice = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     for _ in range(300):
-        values = dice.normal(0.7, 1, size=9)
+        values = rng.normal(0.7, 1, size=9)
         found = signed_rank(values, 0.05)
         assert found is not None
         assert (found.low > 0 or found.high < 0) == (signed_rank_p(values) <= 0.05)
@@ -66,9 +66,9 @@ def test_p_agrees_with_scipy() -> None:
 
 
 def test_the_mann_whitney_interval_excludes_zero_exactly_when_the_test_rejects() -> None:
-    dice = np.random.default_rng(2)
+    rng = np.random.default_rng(2)
     for _ in range(200):
-        first, second = dice.normal(0, 1, 6), dice.normal(1, 1, 8)
+        first, second = rng.normal(0, 1, 6), rng.normal(1, 1, 8)
         found = mann_whitney(first, second, 0.05)
         assert found is not None
         p = stats.mannwhitneyu(first, second, method="exact").pvalue

@@ -42,8 +42,8 @@ def test_a_percentile_of_just_enough_steps_is_bounded_by_the_largest() -> None:
 
 @pytest.mark.parametrize("percent", [25.0, 90.0, 99.0])
 def test_the_bound_lies_beyond_the_true_percentile_in_95_percent(percent: float) -> None:
-    dice = np.random.default_rng(3)
-    found = [bound(np.sort(dice.random(700)), percent) for _ in range(2000)]
+    rng = np.random.default_rng(3)
+    found = [bound(np.sort(rng.random(700)), percent) for _ in range(2000)]
     beyond = np.mean(
         [value > percent / 100 if percent >= 50 else value < percent / 100 for value in found]
     )

@@ -13,7 +13,7 @@ import pytest
 
 from steptime.analysis.result import result
 from steptime.core.errors import SteptimeError
-from steptime.core.protocol import profile
+from steptime.core.protocol import preset
 from steptime.core.record import Failure, Record
 
 Make = Callable[..., Any]
@@ -164,7 +164,7 @@ def test_the_headline_says_value_width_and_grade(record_of: Make) -> None:
 
 
 def test_one_process_claims_no_more_than_its_own_run(record_of: Make) -> None:
-    found = result(record_of(processes=1, protocol=profile("single")))
+    found = result(record_of(processes=1, protocol=preset("single")))
     assert found.typical_time_seconds.low is None
     assert (
         found.mean_time_seconds.claim == "within this run"
@@ -209,7 +209,7 @@ def test_the_devices_clock_is_used_where_there_is_one(record_of: Make) -> None:
 
 
 def test_a_changed_number_of_the_protocol_is_told(record_of: Make) -> None:
-    changed = replace(profile("standard"), target=0.05, warmup_start=7)
+    changed = replace(preset("standard"), target=0.05, warmup_start=7)
     assert result(record_of(1, protocol=changed)).protocol_changes == {"target": 0.05}
 
 

@@ -32,9 +32,9 @@ def four(times: Any, batch: float) -> tuple[float, float, float, float]:
 
 
 def test_the_four_numbers_of_a_thousand_vectors_are_bit_equal_to_the_reference() -> None:
-    dice = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for _ in range(1000):
-        times, batch = dice.lognormal(-5, 1, dice.integers(1, 500)), int(dice.integers(1, 512))
+        times, batch = rng.lognormal(-5, 1, rng.integers(1, 500)), int(rng.integers(1, 512))
         assert four(times, batch) == reference(times, batch)
 
 

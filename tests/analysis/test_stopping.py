@@ -18,25 +18,23 @@ from steptime.analysis.stopping import (
     stops,
     wants_more,
 )
-from steptime.core.protocol import Protocol, profile
+from steptime.core.protocol import Protocol, preset
 from steptime.core.record import Failure, Record
 
 Make = Callable[..., Any]
 SESSIONS, MOST, STEPS = 2000, 36, 40
-STANDARD = profile("standard")
+STANDARD = preset("standard")
 
 
 def simulated(law: str, spread: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Medians and means of the processes of many sessions: process effect × AR(1) × outliers × contamination."""
-    dice, shape = np.random.default_rng(seed), (SESSIONS, MOST)
-    units = dice.standard_t(3, shape) / 3**0.5 if law == "t3" else dice.standard_normal(shape)
+    rng, shape = np.random.default_rng(seed), (SESSIONS, MOST)
+    units = rng.standard_t(3, shape) / 3**0.5 if law == "t3" else rng.standard_normal(shape)
     effect = np.exp(spread * units) if law == "lognormal" else 1 + spread * units
     if law == "disturbed":
-        effect *= np.where(dice.random(shape) < 0.1, 1.1 + 0.1 * dice.random(shape), 1)
-    wobble = lfilter([0.8 * 0.03], [1, -0.6], dice.standard_normal((*shape, STEPS)))
-    outliers = 1 + np.where(
-        dice.random(wobble.shape) < 0.02, dice.exponential(0.3, wobble.shape), 0
-    )
+        effect *= np.where(rng.random(shape) < 0.1, 1.1 + 0.1 * rng.random(shape), 1)
+    wobble = lfilter([0.8 * 0.03], [1, -0.6], rng.standard_normal((*shape, STEPS)))
+    outliers = 1 + np.where(rng.random(wobble.shape) < 0.02, rng.exponential(0.3, wobble.shape), 0)
     steps = effect[..., None] * (1 + wobble) * outliers
     return np.median(steps, axis=2), steps.mean(axis=2)
 
@@ -92,11 +90,11 @@ def test_on_a_recorded_loud_machine_the_promise_is_kept_and_naive_rules_break_it
     name: str, bank: Make
 ) -> None:
     steps = bank("bank_loud")[f"{name}_dt_us_x10"][:, 40:].astype(float)
-    medians, means, dice = np.median(steps, axis=1), steps.mean(axis=1), np.random.default_rng(4)
+    medians, means, rng = np.median(steps, axis=1), steps.mean(axis=1), np.random.default_rng(4)
     typical, mean = intervals.typical(medians), means.mean()
     hits = []
     for _ in range(1000):
-        chosen = dice.permutation(len(steps))[: dice.integers(8, 13)]
+        chosen = rng.permutation(len(steps))[: rng.integers(8, 13)]
         found = [
             (intervals.signed_rank(medians[chosen], STANDARD.look_alpha), typical),
             (intervals.student(means[chosen], STANDARD.look_alpha), mean),
@@ -117,8 +115,8 @@ def pooled(means: np.ndarray, steps: np.ndarray) -> intervals.Interval:
 
 def test_looks_are_those_of_the_method() -> None:
     assert looks(STANDARD) == [6, 8, 11, 15, 20, 27, 36]
-    assert looks(profile("gold")) == [8, 11, 15, 20, 27, 36]
-    assert looks(profile("quick")) == [3]
+    assert looks(preset("gold")) == [8, 11, 15, 20, 27, 36]
+    assert looks(preset("quick")) == [3]
 
 
 def test_a_quiet_case_stops_at_the_first_look_and_not_before() -> None:
@@ -152,7 +150,7 @@ def test_real_elapsed_time_counts_towards_the_budget(record_of: Make) -> None:
 
 @pytest.mark.parametrize(("name", "count"), [("quick", 3), ("single", 1)])
 def test_a_fixed_number_of_processes_is_just_that(name: str, count: int, record_of: Make) -> None:
-    record = record_of(processes=count, protocol=profile(name))
+    record = record_of(processes=count, protocol=preset(name))
     assert not wants_more(record)
     assert count == 1 or wants_more(Record(attempts=record.attempts[:-1]))
 
@@ -218,11 +216,11 @@ def test_where_only_processes_vary_the_least_is_enough(attempt_of: Make) -> None
 
 def test_repetitions_go_where_the_variance_is(attempt_of: Make) -> None:
     """Kalibera and Jones: n = √(start / step · within / between), here √(4800 · 1e8 / 4e6) ≈ 346."""
-    dice = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     protocol = replace(STANDARD, least_seconds=0.1)
     pilot = [
         attempt_of(
-            np.rint(1e6 + 2e3 * (p - 1) + 1e4 * dice.standard_normal(200)).astype(int), process=p
+            np.rint(1e6 + 2e3 * (p - 1) + 1e4 * rng.standard_normal(200)).astype(int), process=p
         )
         for p in range(3)
     ]

@@ -30,8 +30,8 @@ def test_a_small_p_carries_larger_ones_along() -> None:
 
 
 def test_the_mean_over_a_suite_is_geometric_and_has_an_interval() -> None:
-    dice = np.random.default_rng(1)
-    suite = [math.log(ratio) + 0.01 * dice.standard_normal(12) for ratio in (0.5, 2.0, 1.21)]
+    rng = np.random.default_rng(1)
+    suite = [math.log(ratio) + 0.01 * rng.standard_normal(12) for ratio in (0.5, 2.0, 1.21)]
     found = geometric_mean_ratio(suite)
     assert found.centre == pytest.approx(1.21 ** (1 / 3), rel=0.01)
     assert found.low < 1.21 ** (1 / 3) < found.high

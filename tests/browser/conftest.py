@@ -67,17 +67,17 @@ SPEED = {"fp32": 1.0, "bf16": 1.8, "int8": 3.0}
 
 
 def made_rows(count: int = 400) -> list[dict[str, Any]]:
-    dice = random.Random(0)
-    return [made_row(number, dice) for number in range(count)]
+    rng = random.Random(0)
+    return [made_row(number, rng) for number in range(count)]
 
 
-def made_row(number: int, dice: random.Random) -> dict[str, Any]:
-    precision, batch = dice.choice(sorted(SPEED)), dice.choice([1, 8, 64])
-    speed = 1000 * dice.uniform(0.9, 1.1) * SPEED[precision]
+def made_row(number: int, rng: random.Random) -> dict[str, Any]:
+    precision, batch = rng.choice(sorted(SPEED)), rng.choice([1, 8, 64])
+    speed = 1000 * rng.uniform(0.9, 1.1) * SPEED[precision]
     return {
         "id": f"{number:08}", "started": f"2026-01-01T00:00:{number % 60:02}", "source": "steptime", "device": "cpu",
-        "model": dice.choice(["resnet50", "vgg16"]), "framework": dice.choice(["jax", "pytorch", "<b>bold</b>"]),
-        "phase": dice.choice(["inference", "training"]), "precision": precision, "replica_batch": batch,
+        "model": rng.choice(["resnet50", "vgg16"]), "framework": rng.choice(["jax", "pytorch", "<b>bold</b>"]),
+        "phase": rng.choice(["inference", "training"]), "precision": precision, "replica_batch": batch,
         "throughput": speed, "throughput_low": speed * 0.97, "throughput_high": speed * 1.03,
         "step_time": batch / speed, "mode": "eager", "status": "ok", "plausible": "yes",
     }  # fmt: skip
@@ -112,7 +112,7 @@ def address(rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
 
 class Filled:
     """A store with journals: a history that slows down by 30 %, another framework, a failure, certificates, a machine,
-    and somebody else's result that can not be true."""
+    and somebody else's result that cannot be true."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class Filled:
         self.foreign()
 
     def attempt(self, times: Any, **changes: Any) -> Attempt:
-        """Of the machine whose roofs are known."""
+        """Of the machine whose peaks are known."""
         case = {"phase": "inference", "mode": "eager", **changes}
         made = self.attempt_of(times, cut=20, **case)
         version = {made.case.framework: "2.13.0"}
@@ -191,7 +191,7 @@ class Filled:
         )
 
     def machine(self) -> None:
-        roof = {
+        peak = {
             "flops_per_second": 4e9,
             "median_flops_per_second": 3e9,
             "shape": [512, 512, 512],
@@ -199,7 +199,7 @@ class Filled:
         }
         found = {"machine": {"fingerprint": "abc123", "cpu": "A processor"}, "software": {}}
         copy = {"bytes_per_second": 2e9, "median_bytes_per_second": 1.5e9, "shape": [1024], "n": 9}
-        found["roofs"] = {"cpu": {"framework": "pytorch", "roofs": {"fp32": roof, "copy": copy}}}
+        found["peaks"] = {"cpu": {"framework": "pytorch", "peaks": {"fp32": peak, "copy": copy}}}
         path = self.store.path / "machines" / "abc123.json"
         path.parent.mkdir()
         path.write_text(json.dumps(found))
@@ -270,7 +270,7 @@ def made_rank(number: int) -> RankSamples:
 
 
 class Looked(Filled):
-    """A run that somebody looked inside, on a board that tells its power, under roofs; one that nobody did, and one of
+    """A run that somebody looked inside, on a board that tells its power, under peaks; one that nobody did, and one of
     two ranks."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The inside of a run: phases, operators, memory, roofs, power, the timeline and Perfetto; without it, the commands."""
+"""The inside of a run: phases, operators, memory, peaks, power, the timeline and Perfetto; without it, the commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_inside_is_told_in_a_sentence_and_in_tables(open_looked: Opener, loo
     assert "512.5" in page.inner_text("#readings")
 
 
-def test_the_place_under_the_roofs_is_told(open_looked: Opener, looked: Any) -> None:
+def test_the_place_under_the_peaks_is_told(open_looked: Opener, looked: Any) -> None:
     page = open_looked(f"/run/{looked.ids['looked']}")
     told = page.inner_text("#roofline")
     assert "at 2.5 FLOP per byte" in told and "of the 4 GFLOP/s that its arithmetic allows" in told

@@ -1,4 +1,4 @@
-"""Machines with their roofs, and certificates."""
+"""Machines with their peaks, and certificates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 Opener = Callable[..., Any]
 
 
-def test_a_machine_tells_its_roofs(open_filled: Opener) -> None:
+def test_a_machine_tells_its_peaks(open_filled: Opener) -> None:
     page = open_filled("/machines")
     assert page.inner_text("h2") == "A processor" and "4 GFLOP/s" in page.inner_text(
         "tr:has-text('fp32')"

@@ -55,9 +55,9 @@ def test_the_command_that_repeats_it_can_be_copied(open_filled: Opener, filled: 
     )
 
 
-def test_the_share_of_the_machines_roof_is_told(open_filled: Opener, filled: Any) -> None:
+def test_the_share_of_the_machines_peak_is_told(open_filled: Opener, filled: Any) -> None:
     page = open_filled(f"/run/{filled.ids['pytorch 0']}")
-    assert "of the fp32 roof" in page.inner_text("#numbers")
+    assert "of the fp32 peak" in page.inner_text("#numbers")
 
 
 def test_a_certificate_is_told_and_a_missing_one_names_its_command(

@@ -129,7 +129,7 @@ def test_an_output_that_is_full_is_an_error_without_a_traceback(tmp_path: Path) 
             check=False,
         )
     assert done.returncode == 1
-    assert done.stderr == b"error: The output can not be written: No space left on device.\n"
+    assert done.stderr == b"error: The output cannot be written: No space left on device.\n"
 
 
 def test_a_terminal_without_the_letters_gets_plain_ones(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_a_file_that_finds_no_room_leaves_the_earlier_one(tmp_path: Path) -> Non
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
-        with pytest.raises(SteptimeError, match=r"report\.html can not be written: File too large"):
+        with pytest.raises(SteptimeError, match=r"report\.html cannot be written: File too large"):
             output.write_file(path, bytes(5000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -7,27 +7,19 @@ from typing import Any
 
 import pytest
 
-from steptime import plugins
 from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
+from steptime.run import local
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("misbehaving", "no_orphans")]
 
 
-# A queue has no executor: who hands jobs to it does not wait for them (tests/executors/slurm).
-WAITING = [
-    name
-    for name in plugins.names("executors")
-    if hasattr(plugins.load("executors", name), "Executor")
-]
-
-
-@pytest.fixture(params=WAITING)
-def executor(request: pytest.FixtureRequest) -> Any:
-    return plugins.load("executors", request.param).Executor()
+@pytest.fixture
+def executor() -> Any:
+    return local.Executor()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from steptime.formats import Original
 from steptime.formats._writer import formats, read_back, write
 from steptime.index.catalogue import METRICS
 
-READERS = plugins.names("exchange")
+READERS = plugins.names("formats")
 NOTHING = {
     "empty": b"",
     "zeros": bytes(3000),
@@ -30,7 +30,7 @@ def test_files_that_readers_share_are_no_readers() -> None:
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_reader_has_a_title_and_two_functions(name: str) -> None:
-    reader = plugins.load("exchange", name)
+    reader = plugins.load("formats", name)
     assert isinstance(reader.TITLE, str) and reader.TITLE
     assert callable(reader.recognises) and callable(reader.read)
 
@@ -38,14 +38,14 @@ def test_a_reader_has_a_title_and_two_functions(name: str) -> None:
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("kind", NOTHING)
 def test_a_reader_does_not_claim_what_is_not_its_own(name: str, kind: str) -> None:
-    assert not plugins.load("exchange", name).recognises("results/file", NOTHING[kind])
+    assert not plugins.load("formats", name).recognises("results/file", NOTHING[kind])
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_reader_survives_any_bytes(name: str) -> None:
-    reader, dice = plugins.load("exchange", name), random.Random(name)
+    reader, rng = plugins.load("formats", name), random.Random(name)
     for _ in range(40):
-        data = dice.randbytes(dice.randrange(2000))
+        data = rng.randbytes(rng.randrange(2000))
         reader.recognises("file", data)
         list(reader.read(Original("file", data, source=name)))
 
@@ -53,13 +53,13 @@ def test_a_reader_survives_any_bytes(name: str) -> None:
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("kind", NOTHING)
 def test_a_reader_survives_other_kinds_of_files(name: str, kind: str) -> None:
-    list(plugins.load("exchange", name).read(Original("file", NOTHING[kind], source=name)))
+    list(plugins.load("formats", name).read(Original("file", NOTHING[kind], source=name)))
 
 
 def made(number: int, **changes: Any) -> dict[str, Any]:
     """A row as the guide has them."""
-    dice = random.Random(number)
-    batch, speed = dice.choice([1, 32, 50]), dice.uniform(100, 9000)
+    rng = random.Random(number)
+    batch, speed = rng.choice([1, 32, 50]), rng.uniform(100, 9000)
     known = {
         "id": f"row-{number}", "started": f"2026-05-0{1 + number % 9}T10:11:12.345+00:00", "model": "resnet50",
         "phase": "training", "framework": "pytorch", "framework_version": "2.13.0", "software": "pytorch 2.13.0",
@@ -68,7 +68,7 @@ def made(number: int, **changes: Any) -> dict[str, Any]:
         "optimizer": "sgd", "unit": "images", "server": "node007", "source": "steptime", "status": "ok",
         "plausible": "yes", "session": "one", "grade": "A", "throughput": speed, "throughput_low": 0.98 * speed,
         "throughput_high": 1.01 * speed, "step_time": 2 * batch / speed, "mean_time": 2.02 * batch / speed,
-        "mean_speed": speed / 1.01, "jitter": dice.random(), "speed_uncertainty": dice.random(), "cpu_time": None,
+        "mean_speed": speed / 1.01, "jitter": rng.random(), "speed_uncertainty": rng.random(), "cpu_time": None,
     }  # fmt: skip
     return {**known, **changes}
 
@@ -100,7 +100,7 @@ def test_each_row_is_written_or_the_reason_is_told(name: str) -> None:
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_written_file_is_recognised(name: str) -> None:
-    reader = plugins.load("exchange", name)
+    reader = plugins.load("formats", name)
     assert all(
         reader.recognises(page.name, page.data) for page in write(name, ROWS).pages if page.rows
     )
@@ -110,7 +110,7 @@ def test_a_written_file_is_recognised(name: str) -> None:
 def test_what_was_written_reads_back_equal(name: str) -> None:
     """A format may lack a place for a value, and that is told; it may tell no other value but what it assumes."""
     found = write(name, ROWS)
-    assert set(found.changed) <= set(getattr(plugins.load("exchange", name), "ASSUMED", ()))
+    assert set(found.changed) <= set(getattr(plugins.load("formats", name), "ASSUMED", ()))
     told = read_back(name, found.pages)
     measured = [row for row in ROWS if row["id"] in told and row["status"] == "ok"]
     assert measured and all(set(told[row["id"]]) & set(METRICS) for row in measured)

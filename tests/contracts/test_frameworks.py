@@ -15,7 +15,7 @@ from steptime.core.errors import NotInstalled, SteptimeError, Unsupported
 from steptime.data.synthetic import synthetic_batch
 from steptime.frameworks import numpy as reference
 from steptime.graph import Net, Optimizer, Tensor, Work, adam, adamw, momentum, sgd
-from steptime.graph.ops import KINDS
+from steptime.graph.ops import OPS
 from steptime.graph.optimizer import BY_NAME
 from steptime.graph.weights import initial_weights, load, save
 
@@ -23,7 +23,7 @@ TOLERANCE = {"fp64": 1e-9, "fp32": 1e-4}
 
 
 def image(net: Net) -> Tensor:
-    """Every kind that image networks use, with uneven padding, groups, dilation and two ways to one sum."""
+    """Every op that image networks use, with uneven padding, groups, dilation and two ways to one sum."""
     x = net.conv(net.input(2, 9, 8), 4, 3, stride=2, padding="same")
     y = net.relu(net.batch_norm(net.conv(x, 4, 3, padding=2, dilation=2, groups=2, bias=False)))
     x = net.max_pool(net.add(net.sigmoid(x), y), 3, stride=2, padding=1, ceil=True)
@@ -96,7 +96,7 @@ def work(name: str, optimizer: Optimizer | None = None, batch_size: int = 4) -> 
 
 
 def test_every_kind_of_layer_is_tried() -> None:
-    assert {layer.kind.name for name in NETWORKS for layer in work(name).graph} == set(KINDS)
+    assert {layer.op.name for name in NETWORKS for layer in work(name).graph} == set(OPS)
 
 
 @dataclass(frozen=True)

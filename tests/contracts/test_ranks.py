@@ -18,7 +18,7 @@ SCRIPT = Path(__file__).with_name("one_rank.py")
 
 
 def two_ranks(framework: str, exchange: str) -> Case:
-    """In the framework's first mode, or why it can not."""
+    """In the framework's first mode, or why it cannot."""
     try:
         folder = plugins.load("frameworks", framework)
         case = Case(

@@ -51,7 +51,7 @@ def test_with_an_exchange_each_device_has_a_rank() -> None:
 
 
 def test_ranks_are_spread_evenly_over_nodes_or_not_at_all() -> None:
-    with pytest.raises(SteptimeError, match="3 devices can not be spread evenly over 2 nodes"):
+    with pytest.raises(SteptimeError, match="3 devices cannot be spread evenly over 2 nodes"):
         Case(workload="lenet5", devices=3, exchange="independent", nodes=2)
 
 

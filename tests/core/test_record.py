@@ -4,7 +4,7 @@ from typing import Any
 
 from steptime.core.case import Case
 from steptime.core.measurement import Measurement
-from steptime.core.protocol import profile
+from steptime.core.protocol import preset
 from steptime.core.record import Attempt, Failure, Record
 
 SHAPE: dict[str, Any] = {
@@ -23,7 +23,7 @@ def attempt(process: int, accuracy: dict[str, Any] | None, **outcome: Any) -> At
     findings = {} if accuracy is None else {"accuracy": accuracy}
     case = Case(workload="lenet5", precision="bf16")
     return Attempt(
-        case=case, protocol=profile("quick"), findings=findings, **words, **identity, **outcome
+        case=case, protocol=preset("quick"), findings=findings, **words, **identity, **outcome
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steptime.data.feeding import Fed, ahead
+from steptime.data.feeding import FedProgram, ahead
 
 
 class Program:
@@ -28,7 +28,7 @@ def numbered() -> Iterator[dict[str, Any]]:
 
 
 def test_every_step_has_the_next_batch_and_the_rest_is_the_program_s_own() -> None:
-    program = Fed(Program(), numbered())
+    program = FedProgram(Program(), numbered())
     assert [program.step()["input"] for _ in range(3)] == [0, 1, 2] and program.timer is None
 
 

@@ -64,7 +64,7 @@ def test_a_tier_without_room_is_told_and_nothing_stays_there(tmp_path: Path) -> 
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
     try:
-        with pytest.raises(SteptimeError, match=r"can not be staged in .*: File too large"):
+        with pytest.raises(SteptimeError, match=r"cannot be staged in .*: File too large"):
             staged(mnist.SET, str(tmp_path), "me").__enter__()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -89,7 +89,7 @@ def test_a_run_holds_only_what_json_and_utf8_can() -> None:
 
 
 def test_every_file_of_the_shared_data_has_exactly_one_reader(real_files: list[Original]) -> None:
-    readers = {name: plugins.load("exchange", name) for name in plugins.names("exchange")}
+    readers = {name: plugins.load("formats", name) for name in plugins.names("formats")}
     owners = {
         f.name: [n for n, reader in readers.items() if reader.recognises(f.name, f.head)]
         for f in real_files
@@ -101,22 +101,22 @@ def test_damaged_files_of_every_real_kind_never_stop_a_reader(
     readings: dict[str, Reading], real_files: list[Original]
 ) -> None:
     """Cut off anywhere, or with bytes changed; the smallest three files of each kind."""
-    dice, seen = random.Random(4), dict[str, int]()
+    rng, seen = random.Random(4), dict[str, int]()
     for file in sorted(real_files, key=lambda file: len(file.data)):
         kind = readings[file.name].source
         seen[kind] = seen.get(kind, 0) + 1
         if seen[kind] > 3 or len(file.data) > 400_000:
             continue
-        for data in _damaged(file.data, dice):
+        for data in _damaged(file.data, rng):
             found = formats.read(
                 Original(file.name, data, file.name, source=kind, beside=file.beside)
             )
             assert not found.broken, f"{file.name}: {found.broken}"
 
 
-def _damaged(data: bytes, dice: random.Random) -> list[bytes]:
-    cuts = [data[: dice.randrange(len(data))] for _ in range(6)]
+def _damaged(data: bytes, rng: random.Random) -> list[bytes]:
+    cuts = [data[: rng.randrange(len(data))] for _ in range(6)]
     changed = bytearray(data)
     for _ in range(20):
-        changed[dice.randrange(len(data))] = dice.randrange(256)
-    return [*cuts, bytes(changed), data[dice.randrange(len(data)) :]]
+        changed[rng.randrange(len(data))] = rng.randrange(256)
+    return [*cuts, bytes(changed), data[rng.randrange(len(data)) :]]

@@ -98,7 +98,7 @@ def test_what_a_language_model_calls_accuracy_is_its_loss(read: Read) -> None:
 
 def test_damaged_lines_are_counted(read: Read) -> None:
     found = read("result_0.txt", LOG + ':::MLLOG {"key": "torn\n')
-    assert found.skipped[0].reason == "1 lines that can not be read" and len(found.runs) == 1
+    assert found.skipped[0].reason == "1 lines that cannot be read" and len(found.runs) == 1
 
 
 def test_a_log_of_the_speed_alone_is_no_failure(read: Callable[..., Reading]) -> None:

@@ -114,7 +114,7 @@ def test_recurrent_networks_are_refused_with_a_reason(
     reader: Reader, work_of: Callable[[str], Work]
 ) -> None:
     words = work_of("sequence")
-    with pytest.raises(Unsupported, match=f"{QUANTISERS[reader.name]} can not quantise its lstm"):
+    with pytest.raises(Unsupported, match=f"{QUANTISERS[reader.name]} cannot quantise its lstm"):
         reader.lower(graph=words.graph, weights=words.weights, batch=words.batch)
 
 

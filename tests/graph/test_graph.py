@@ -22,7 +22,7 @@ def build(write: Callable[[Net], Tensor]) -> Graph:
 
 
 def branches(net: Net) -> Tensor:
-    """Every kind that an image network needs."""
+    """Every op that an image network needs."""
     x = net.conv(net.input(3, 9, 9), 4, 3, padding="same", bias=False)
     left = net.relu(net.batch_norm(x))
     right = net.sigmoid(net.conv(x, 4, 1, groups=2))
@@ -115,21 +115,21 @@ def test_dense_costs_equal_a_count_over_its_outputs(shape: list[int], units: int
 
 @settings(max_examples=40, deadline=None)
 @given(
-    kind=st.sampled_from([("rnn", 1), ("gru", 3), ("lstm", 4)]),
+    op=st.sampled_from([("rnn", 1), ("gru", 3), ("lstm", 4)]),
     shape=st.tuples(sizes, sizes, sizes, st.booleans()),
 )
 def test_recurrent_costs_equal_a_count_over_time(
-    kind: tuple[str, int], shape: tuple[int, int, int, bool]
+    op: tuple[str, int], shape: tuple[int, int, int, bool]
 ) -> None:
     steps, features, units, first = shape
 
     def write(net: Net) -> Tensor:
         x = net.input(steps, features)
-        make: Callable[..., Tensor] = getattr(net, kind[0])
+        make: Callable[..., Tensor] = getattr(net, op[0])
         return make(x if first else net.dense(x, features), units, name="memory")
 
     graph, forward, backward = build(write), 0, 0
-    for step, _gate, _unit in product(range(steps), range(kind[1]), range(units)):
+    for step, _gate, _unit in product(range(steps), range(op[1]), range(units)):
         forward += 2 * features + 2 * units
         backward += 2 * features + 2 * units  # of the weights
         backward += (
@@ -162,7 +162,7 @@ def shuffled(graph: Graph, random: Any) -> Graph:
         waiting.remove(entry)
         done.add(entry["name"])
         inputs = [names[name] for name in entry["inputs"]]
-        if entry["kind"] == "add" and random.random() < 0.5:
+        if entry["op"] == "add" and random.random() < 0.5:
             inputs.reverse()
         entries.append({**entry, "name": names[entry["name"]], "inputs": inputs})
     return Graph.from_dict({"name": "other", "output": names[graph.output], "layers": entries})
@@ -212,7 +212,7 @@ STRUCTURE = [
     pytest.param(write, layer.name, setting, id=f"{layer.name}-{setting}")
     for write in (branches, words, joined, translation)
     for layer in build(write)
-    for setting in layer.kind.structure()
+    for setting in layer.op.structure()
 ]
 
 
@@ -221,8 +221,8 @@ def test_every_structural_setting_changes_the_fingerprint(
     write: Callable[[Net], Tensor], name: str, setting: str
 ) -> None:
     graph = build(write)
-    kind = graph[name].kind
-    other = replace(graph[name], kind=replace(kind, **{setting: changed(getattr(kind, setting))}))
+    op = graph[name].op
+    other = replace(graph[name], op=replace(op, **{setting: changed(getattr(op, setting))}))
     layers = tuple(other if layer.name == name else layer for layer in graph)
     assert replace(graph, layers=layers).fingerprint != graph.fingerprint
 
@@ -261,7 +261,7 @@ def test_a_graph_survives_json() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"kind": "convv"}, "layer 'dense1': No layer kind 'convv'. Did you mean 'conv'"),
+        ({"op": "convv"}, "layer 'dense1': No layer op 'convv'. Did you mean 'conv'"),
         ({"inputs": ["inptu"]}, "layer 'dense1': No earlier layer 'inptu'. Did you mean 'input'"),
         ({"settings": {"unit": 3}}, "settings do not fit a dense"),
         ({"name": "input"}, "every layer needs its own name"),

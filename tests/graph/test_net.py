@@ -158,7 +158,7 @@ REFUSED: dict[str, tuple[Callable[[Net], Tensor], str]] = {
     ),
     "a cut beyond the end": (
         lambda net: net.slice(net.input(4), 2, 5),
-        "can not cut 2 to 5 out of 4",
+        "cannot cut 2 to 5 out of 4",
     ),
     "parts of two heights": (
         lambda net: net.concat(x := net.input(4, 3, 2), net.max_pool(x, 2)),
@@ -174,7 +174,7 @@ REFUSED: dict[str, tuple[Callable[[Net], Tensor], str]] = {
     ),
     "heads that do not fit": (
         lambda net: net.attention(x := net.input(5, 6), x, x, heads=4),
-        "can not split 6 features into 4 heads",
+        "cannot split 6 features into 4 heads",
     ),
     "an image in time": (
         lambda net: net.gru(net.input(4, 2, 2), 3),
@@ -249,9 +249,9 @@ def test_same_padding_gives_one_output_per_stride(
     x = net.conv(
         net.input(1, size, size), 1, kernel, stride=stride, dilation=dilation, padding="same"
     )
-    kind = net.graph(x)["conv1"].kind
-    assert isinstance(kind, ops.Conv)
-    (before, after), _ = kind.padding
+    op = net.graph(x)["conv1"].op
+    assert isinstance(op, ops.Conv)
+    (before, after), _ = op.padding
     reach = (kernel - 1) * dilation + 1
     assert x.shape[1] == -(-size // stride)
     assert after - before in (0, 1)  # the odd cell goes behind

@@ -13,7 +13,7 @@ def test_an_unknown_layer_gets_the_nearest_known_kind() -> None:
     def typo(net: Net) -> Tensor:
         return net.convv(net.input(1, 4, 4), 2, 3)  # type: ignore[attr-defined, no-any-return]
 
-    with pytest.raises(WrongGraph, match=r"typo: No layer kind 'convv'. Did you mean 'conv'"):
+    with pytest.raises(WrongGraph, match=r"typo: No layer op 'convv'. Did you mean 'conv'"):
         _ = typo.graph
 
 
@@ -49,5 +49,5 @@ def test_a_unit_is_one_of_a_closed_list() -> None:
 
 @pytest.mark.parametrize("wrong", [lambda net: 1 / 0, lambda net: net.dense(net.input(4))])
 def test_a_network_whose_code_fails_is_a_sentence(wrong) -> None:
-    with pytest.raises(WrongGraph, match="mine can not be built"):
+    with pytest.raises(WrongGraph, match="mine cannot be built"):
         _ = network("mine", title="Mine", source="here")(wrong).graph

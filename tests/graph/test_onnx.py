@@ -17,7 +17,7 @@ from steptime.data.synthetic import synthetic_batch
 from steptime.frameworks import numpy as reference
 from steptime.frameworks import onnxruntime, openvino
 from steptime.graph import Graph, Net, Tensor, Work, ops, sgd
-from steptime.graph.onnx import DTYPES, KINDS, onnx_model
+from steptime.graph.onnx import DTYPES, OPS, onnx_model
 from steptime.graph.weights import initial_weights
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
@@ -98,9 +98,9 @@ def graph_of(write: Callable[[Net], Tensor]) -> Graph:
 def random_weights(graph: Graph) -> dict[str, Any]:
     """Not the initial ones: a bias of 0 or a variance of 1 that is left out would not be missed. None is negative, for
     the variances' sake."""
-    dice = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     return {
-        name: dice.uniform(0.1, 0.6, weight.shape).astype(np.float32)
+        name: rng.uniform(0.1, 0.6, weight.shape).astype(np.float32)
         for name, weight in graph.weights.items()
     }
 
@@ -118,8 +118,8 @@ def assert_equals_the_reference(reader: str, graph: Graph, weights: dict[str, An
 
 
 def test_every_kind_has_an_entry_and_a_test() -> None:
-    assert set(KINDS) == set(ops.KINDS) - {"input"}
-    assert set(KINDS) <= set(ONE_KIND)
+    assert set(OPS) == set(ops.OPS) - {"input"}
+    assert set(OPS) <= set(ONE_KIND)
 
 
 @pytest.mark.parametrize("name", ONE_KIND)
@@ -172,8 +172,8 @@ def test_windows_of_any_kind_compute_what_the_reference_does(
     net = Net("tiny")
     x = net.input(2, *size)
     try:
-        for kind in layers:
-            x = net.layer(kind, x)
+        for op in layers:
+            x = net.layer(op, x)
         graph = net.graph(x)
         assert_equals_the_reference(name, graph, random_weights(graph))
     except (WrongGraph, Unsupported):

@@ -22,7 +22,7 @@ def test_a_network_of_products_can_be_quantised() -> None:
 def test_recurrent_layers_and_networks_without_products_can_not() -> None:
     net = Net("words")
     words = net.dense(net.lstm(net.embedding(net.tokens(5, 11), 11, 4), 3), 11)
-    assert "X can not quantise its lstm" in str(not_quantisable(work(words, net), "X"))
+    assert "X cannot quantise its lstm" in str(not_quantisable(work(words, net), "X"))
     plain = Net("plain")
     assert "no convolution" in str(not_quantisable(work(plain.relu(plain.input(3)), plain), "X"))
 

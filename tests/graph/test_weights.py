@@ -117,7 +117,7 @@ def test_a_disk_that_is_full_leaves_the_old_file_and_no_other(tmp_path: Path) ->
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False
     )
-    assert "can not be written" in done.stderr and "File too large" in done.stderr
+    assert "cannot be written" in done.stderr and "File too large" in done.stderr
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 
 

@@ -139,7 +139,7 @@ def test_more_arithmetic_than_any_such_processor_can_do_is_in_quarantine(
     flops_per_second: float,
     plausible: str,
 ) -> None:
-    """4.1 TFLOP/s is what two threads with AVX can not pass, were every layer a convolution."""
+    """4.1 TFLOP/s is what two threads with AVX cannot pass, were every layer a convolution."""
     work = {"fingerprint": "f", "unit": "images", "units_per_step": 32, "flops_per_step": 10**9}
     ranks = {"machine": machine, "nodes": nodes, "devices": 2, "exchange": "allreduce"}
     slow = row(record_of(**ranks, network=work))["flops"]

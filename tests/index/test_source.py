@@ -185,7 +185,7 @@ def test_what_is_thrown_away_is_no_more_shown(
 def test_following_ends_where_starting_anew_begins(
     store: FolderStore, measured: Measured, attempt: Attempt, tmp_path: Path, seed: int
 ) -> None:
-    dice, source = random.Random(seed), Source(store)
+    rng, source = random.Random(seed), Source(store)
     other = FolderStore(tmp_path / "other")
     other.make()
 
@@ -198,23 +198,23 @@ def test_following_ends_where_starting_anew_begins(
             case=attempt.case,
             protocol=attempt.protocol,
         )
-        with Journal(dice.choice([store, other]).journal(job.id)) as journal:
+        with Journal(rng.choice([store, other]).journal(job.id)) as journal:
             journal.begin(job)
 
     def lose() -> None:
         kept = sorted([*store.path.glob("imports/*"), *store.path.glob("journal/*/*/*/*.jsonl")])
         if kept:
-            dice.choice(kept).unlink()
+            rng.choice(kept).unlink()
 
     steps: list[Callable[[], Any]] = [
-        lambda: measured(dice.choice("abc"), dice.randrange(3)), crash, lose, lambda: compact(store),
-        lambda: imported(store, dice.choice("xyz"), dice.randrange(1, 4)), lambda: merge(store, other),
+        lambda: measured(rng.choice("abc"), rng.randrange(3)), crash, lose, lambda: compact(store),
+        lambda: imported(store, rng.choice("xyz"), rng.randrange(1, 4)), lambda: merge(store, other),
         lambda: shutil.rmtree(store.path / "parts", ignore_errors=True), lambda: None,
     ]  # fmt: skip
     for _ in range(14):
         store.make()
-        dice.choices(steps, [6, 2, 1, 2, 3, 1, 0.5, 1])[0]()
-        if dice.random() < 0.6:
+        rng.choices(steps, [6, 2, 1, 2, 3, 1, 0.5, 1])[0]()
+        if rng.random() < 0.6:
             seen(source)
     seen(source)
     assert seen(source) == seen(Source(FolderStore(store.path)))
@@ -390,7 +390,7 @@ def test_an_index_that_finds_no_room_is_told(
     monkeypatch.setattr(tables, "NamedTemporaryFile", full)
     measured("b")
     assert seen(source) == before and "No space left on device. It lies in" in source.trouble
-    with pytest.raises(SteptimeError, match="can not be kept"):
+    with pytest.raises(SteptimeError, match="cannot be kept"):
         Source(store).refresh()
     monkeypatch.undo()
     assert len(seen(source)) == 2 and not source.trouble

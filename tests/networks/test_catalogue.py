@@ -36,7 +36,7 @@ def test_a_name_that_the_file_lacks_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_that_can_not_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("import nothing_of_that_name")
-    with pytest.raises(SteptimeError, match="can not be read: ModuleNotFoundError"):
+    with pytest.raises(SteptimeError, match="cannot be read: ModuleNotFoundError"):
         networks.load(f"{tmp_path}/own.py:mine")
 
 
@@ -45,7 +45,7 @@ def test_a_file_that_can_not_be_read_says_why(tmp_path: Path) -> None:
 )
 def test_a_file_that_wants_to_end_the_command_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(text)
-    with pytest.raises(SteptimeError, match=r"own.py can not be read: SystemExit: 0"):
+    with pytest.raises(SteptimeError, match=r"own.py cannot be read: SystemExit: 0"):
         networks.load(f"{tmp_path}/own.py:mine")
 
 

@@ -21,7 +21,7 @@ SHIPPED = sorted((Path(__file__).parents[2] / "src/steptime/plans").glob("*.toml
 
 PLAN = """\
 name = "example"
-profile = "quick"
+preset = "quick"
 repeats = 2
 
 [variables]
@@ -186,9 +186,9 @@ def test_a_rule_that_applies_to_nothing_is_noted() -> None:
             "line 22: exclude must be a list of tables: write [[exclude]] above each.",
         ),
         (
-            'profile = "quick"',
-            'profile = "quik"',
-            "line 2: No profile 'quik'. Did you mean 'quick'?",
+            'preset = "quick"',
+            'preset = "quik"',
+            "line 2: No preset 'quik'. Did you mean 'quick'?",
         ),
         (
             "repeats = 2",
@@ -236,7 +236,7 @@ def test_a_file_of_ones_own_is_a_workload() -> None:
 
 def test_the_protocol_can_be_changed_and_the_change_is_named() -> None:
     plan = planned(
-        'profile = "gold"\n[constants]\nworkload = "resnet50"\n[protocol]\ntarget = 0.005\npair_looks = [6]\n'
+        'preset = "gold"\n[constants]\nworkload = "resnet50"\n[protocol]\ntarget = 0.005\npair_looks = [6]\n'
     )
     assert plan.protocol.changed() == {"target": 0.005, "pair_looks": (6,)}
     with pytest.raises(
@@ -266,7 +266,7 @@ def test_a_number_of_the_protocol_that_can_not_be_meant_has_its_line(
 
 
 def test_settings_of_the_command_line_win_over_the_plan() -> None:
-    plan = planned(PLAN, settings={"batch_size": [4, 8], "precision": "bf16"}, profile="single")
+    plan = planned(PLAN, settings={"batch_size": [4, 8], "precision": "bf16"}, preset="single")
     assert {(case.batch_size, case.precision) for case in plan.cases} == {(4, "bf16"), (8, "bf16")}
     assert plan.protocol.processes_most == 1
 

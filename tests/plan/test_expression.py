@@ -64,9 +64,9 @@ def test_what_is_no_computation_of_a_plan_is_refused_with_its_line(written: str)
     ("written", "message"),
     [
         ("size / 0", "line 7: ${size / 0}: 8 / 0 divides by zero."),
-        ("size + kind", "line 7: ${size + kind}: + can not be used with 8 and 'small'."),
-        ("size < kind", "line 7: ${size < kind}: < can not be used with 8 and 'small'."),
-        ("sizes[9]", "line 7: ${sizes[9]}: [] can not be used with [1, 2, 4] and 9."),
+        ("size + kind", "line 7: ${size + kind}: + cannot be used with 8 and 'small'."),
+        ("size < kind", "line 7: ${size < kind}: < cannot be used with 8 and 'small'."),
+        ("sizes[9]", "line 7: ${sizes[9]}: [] cannot be used with [1, 2, 4] and 9."),
         ("images['lage']", "line 7: No entry of images 'lage'. Did you mean 'large'?"),
         ("mn(1, 2)", "line 7: No function 'mn'. Did you mean 'min'?"),
         ("min(1, kind)", "line 7: ${min(1, kind)}: min(1, kind) fails: "),

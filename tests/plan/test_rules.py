@@ -113,7 +113,7 @@ def test_settings_of_the_command_line_win_over_cases_and_sweeps_too() -> None:
         ('set = { threads = "${mni(1, 2)}" }', "line 4: No function 'mni'. Did you mean 'min'?"),
         (
             'set = { threads = "${1 +}" }',
-            "line 4: ${1 +}: this can not be read as a name or a computation.",
+            "line 4: ${1 +}: this cannot be read as a name or a computation.",
         ),
         (
             'set = { threads = "${5 / 2}" }',
@@ -146,7 +146,7 @@ def test_the_groups_of_one_rule_are_not_known_to_another() -> None:
 
 
 def test_a_variable_has_a_name_that_computations_can_use() -> None:
-    with pytest.raises(SteptimeError, match="line 2: 'my-size' can not be a variable"):
+    with pytest.raises(SteptimeError, match="line 2: 'my-size' cannot be a variable"):
         planned("[variables]\nmy-size = 1\n" + START)
 
 
@@ -300,10 +300,10 @@ def test_a_plan_expands_as_plain_python_would(plan: dict[str, Any]) -> None:
 @settings(deadline=None)
 @given(plans, st.randoms(use_true_random=False))
 def test_the_order_of_names_and_of_exclusions_changes_the_order_of_cases_at_most(
-    plan: dict[str, Any], dice: Any
+    plan: dict[str, Any], rng: Any
 ) -> None:
     names = list(plan["sweep"])
-    dice.shuffle(names)
+    rng.shuffle(names)
     other = plan | {
         "sweep": {name: plan["sweep"][name] for name in names},
         "exclude": plan["exclude"][::-1],

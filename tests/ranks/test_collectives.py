@@ -11,7 +11,7 @@ from steptime.core.errors import Unsupported
 from steptime.core.ranks import Ranks
 from steptime.ranks.collectives import REPEATS, _bandwidth, _middle, exchanges, lacking
 from steptime.ranks.launcher import free_port
-from steptime.ranks.rendezvous import Council
+from steptime.ranks.rendezvous import Rendezvous
 
 BYTES = 1000
 
@@ -38,11 +38,13 @@ def run(programs: list[Any]) -> list[dict[str, Any]]:
     port = free_port()
 
     def one(rank: int) -> dict[str, Any]:
-        council = Council(Ranks(rank, len(programs), port=port), "secret", patience_seconds=5.0)
+        rendezvous = Rendezvous(
+            Ranks(rank, len(programs), port=port), "secret", patience_seconds=5.0
+        )
         try:
-            return exchanges(programs[rank], council)
+            return exchanges(programs[rank], rendezvous)
         finally:
-            council.close()
+            rendezvous.close()
 
     with ThreadPoolExecutor(len(programs)) as pool:
         return list(pool.map(one, range(len(programs))))

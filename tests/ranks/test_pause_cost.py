@@ -10,7 +10,7 @@ from steptime.core.case import Case
 from steptime.core.ranks import Ranks
 from steptime.ranks import pause_cost
 from steptime.ranks.launcher import free_port
-from steptime.ranks.rendezvous import Council
+from steptime.ranks.rendezvous import Rendezvous
 
 SIDE_BY_SIDE = Case(workload="mnist-mlp", devices=2, exchange="independent", phase="training")
 
@@ -36,11 +36,13 @@ def run(programs: list[Cold], case: Case = SIDE_BY_SIDE) -> list[dict[str, Any]]
     port = free_port()
 
     def one(rank: int) -> dict[str, Any]:
-        council = Council(Ranks(rank, len(programs), port=port), "secret", patience_seconds=30.0)
+        rendezvous = Rendezvous(
+            Ranks(rank, len(programs), port=port), "secret", patience_seconds=30.0
+        )
         try:
-            return pause_cost.waits(programs[rank], council, case)
+            return pause_cost.waits(programs[rank], rendezvous, case)
         finally:
-            council.close()
+            rendezvous.close()
 
     with ThreadPoolExecutor(len(programs)) as pool:
         return list(pool.map(one, range(len(programs))))

@@ -10,21 +10,23 @@ import pytest
 from steptime.core.ranks import Ranks
 from steptime.ranks import rendezvous as module
 from steptime.ranks.launcher import free_port
-from steptime.ranks.rendezvous import Council, Offset, Parted
+from steptime.ranks.rendezvous import Offset, Parted, Rendezvous
 
 
 def meet(
-    size: int, act: Callable[[Council], Any], secret: Callable[[int], str] = lambda rank: "secret"
+    size: int,
+    act: Callable[[Rendezvous], Any],
+    secret: Callable[[int], str] = lambda rank: "secret",
 ) -> list[Any]:
     """What `act` returns on each rank, each in a thread of its own."""
     port = free_port()
 
     def one(rank: int) -> Any:
-        council = Council(Ranks(rank, size, port=port), secret(rank), patience_seconds=5.0)
+        rendezvous = Rendezvous(Ranks(rank, size, port=port), secret(rank), patience_seconds=5.0)
         try:
-            return act(council)
+            return act(rendezvous)
         finally:
-            council.close()
+            rendezvous.close()
 
     with ThreadPoolExecutor(size) as pool:
         return [future.result() for future in [pool.submit(one, rank) for rank in range(size)]]
@@ -32,47 +34,54 @@ def meet(
 
 def test_everybody_gets_the_first_rank_s_value() -> None:
     assert (
-        meet(3, lambda council: council.agree({"steps": 10 + council.ranks.rank}))
+        meet(3, lambda rendezvous: rendezvous.agree({"steps": 10 + rendezvous.ranks.rank}))
         == [{"steps": 10}] * 3
     )
 
 
 def test_the_first_rank_has_everybody_s_values_in_order() -> None:
-    assert meet(3, lambda council: council.gather(council.ranks.rank**2)) == [[0, 1, 4], [], []]
+    assert meet(3, lambda rendezvous: rendezvous.gather(rendezvous.ranks.rank**2)) == [
+        [0, 1, 4],
+        [],
+        [],
+    ]
 
 
 def test_numbers_arrive_to_the_last_digit() -> None:
-    assert meet(2, lambda council: council.agree([0.1 + 0.2, 1 << 62]))[1] == [0.1 + 0.2, 1 << 62]
+    assert meet(2, lambda rendezvous: rendezvous.agree([0.1 + 0.2, 1 << 62]))[1] == [
+        0.1 + 0.2,
+        1 << 62,
+    ]
 
 
 def test_long_words_arrive_whole() -> None:
     samples = list(range(300_000))
-    assert meet(2, lambda council: council.gather(samples))[0] == [samples, samples]
+    assert meet(2, lambda rendezvous: rendezvous.gather(samples))[0] == [samples, samples]
 
 
 def test_ranks_of_one_host_have_one_clock() -> None:
-    assert meet(2, lambda council: council.offsets())[0] == [Offset(0, 0), Offset(0, 0)]
+    assert meet(2, lambda rendezvous: rendezvous.offsets())[0] == [Offset(0, 0), Offset(0, 0)]
 
 
 def test_a_clock_of_another_host_is_found_within_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
     hosts = iter("ab")
     monkeypatch.setattr(module, "_boot", lambda: next(hosts))
 
-    def ahead(council: Council) -> list[Offset]:
-        own = council._clock
-        council._clock = lambda: own() + 10**9 * council.ranks.rank
-        return council.offsets()
+    def ahead(rendezvous: Rendezvous) -> list[Offset]:
+        own = rendezvous._clock
+        rendezvous._clock = lambda: own() + 10**9 * rendezvous.ranks.rank
+        return rendezvous.offsets()
 
     _, offset = meet(2, ahead)[0]
     assert 0 < offset.error_ns < 10**8 and abs(offset.ns + 10**9) <= offset.error_ns
 
 
 def test_a_rank_that_leaves_is_missed_by_name() -> None:
-    def act(council: Council) -> str:
-        if council.ranks.rank == 2:
+    def act(rendezvous: Rendezvous) -> str:
+        if rendezvous.ranks.rank == 2:
             return "left"
         with pytest.raises(Parted) as caught:
-            council.agree(1)
+            rendezvous.agree(1)
         return str(caught.value)
 
     assert meet(3, act)[0] == "rank 2 has gone without a word."
@@ -90,11 +99,11 @@ def test_silence_ends_with_patience() -> None:
 def test_somebody_with_another_secret_is_not_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MEET_SECONDS", 0.5)
     with pytest.raises(Parted, match=r"Ranks \[1\] did not come"):
-        meet(2, lambda council: council.agree(1), secret=lambda rank: f"secret {rank}")
+        meet(2, lambda rendezvous: rendezvous.agree(1), secret=lambda rank: f"secret {rank}")
 
 
 def test_a_port_without_a_first_rank_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MEET_SECONDS", 0.1)
     port = free_port()
     with pytest.raises(Parted, match=f"Rank 0 is not at 127.0.0.1, port {port + 1}"):
-        Council(Ranks(1, 2, port=port), "secret", patience_seconds=1.0)
+        Rendezvous(Ranks(1, 2, port=port), "secret", patience_seconds=1.0)

@@ -56,7 +56,7 @@ def test_despite_a_stated_reason_different_work_is_compared_and_says_so(
     store: FolderStore, three_pairs: Protocol, make_case: MakeCase
 ) -> None:
     once = replace(three_pairs, pair_looks=(1,))
-    compared = compare((make_case(4), make_case(8)), once, store, despite="curious")
+    compared = compare((make_case(4), make_case(8)), once, store, force="curious")
     assert (
         "curious" in compared.comparison.remarks[-1]
         and "batch_size" in compared.comparison.remarks[-1]
@@ -70,7 +70,7 @@ def test_a_partner_that_crashes_twice_ends_the_comparison_with_its_reason(
     cases = [make_case(), make_case()]
     cases[broken] = make_case(framework="segfault")
     with pytest.raises(SteptimeError, match="killed by SIGSEGV"):
-        compare((cases[0], cases[1]), three_pairs, store, despite="to see it fail")
+        compare((cases[0], cases[1]), three_pairs, store, force="to see it fail")
     causes = [attempt.failure.cause for attempt in store.attempts() if attempt.failure]
     assert causes.count("crashed") == 2 and set(causes) <= {"crashed", "cancelled"}
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from steptime.core.case import Case
-from steptime.core.protocol import profile
-from steptime.run.estimate import ALIKE, SHARE_OF_ROOF, Past, Ran, estimate, speed, step_seconds
+from steptime.core.protocol import preset
+from steptime.run.estimate import ALIKE, SHARE_OF_PEAK, Past, Ran, estimate, speed, step_seconds
 
 CASE = Case(workload="lenet5")
 
@@ -17,12 +17,12 @@ def past(*ran: tuple[Case, float], by: str = "quick") -> Past:
     found: Past = {}
     for case, seconds in ran:
         shared = tuple(getattr(case, name) for name in ALIKE)
-        found.setdefault(shared, []).append(Ran(case, profile(by), seconds))
+        found.setdefault(shared, []).append(Ran(case, preset(by), seconds))
     return found
 
 
 def test_history_of_the_same_case_wins_over_the_guess() -> None:
-    guess, known = (estimate(CASE, profile("quick"), before) for before in ({}, past((CASE, 40.0))))
+    guess, known = (estimate(CASE, preset("quick"), before) for before in ({}, past((CASE, 40.0))))
     assert round(known.least_seconds, 6) == 120.0 and (known.source, known.like) == (
         "history",
         CASE,
@@ -32,13 +32,13 @@ def test_history_of_the_same_case_wins_over_the_guess() -> None:
 
 def test_a_repeat_with_another_seed_is_the_same_case() -> None:
     other = replace(CASE, seed=3, trial=1)
-    assert estimate(other, profile("quick"), past((CASE, 40.0))).source == "history"
+    assert estimate(other, preset("quick"), past((CASE, 40.0))).source == "history"
 
 
 def test_a_case_like_it_tells_how_far_off_the_guess_is() -> None:
     near, far = replace(CASE, batch_size=64), replace(CASE, batch_size=1, precision="bf16")
-    guess = estimate(CASE, profile("quick"), {})
-    learned = estimate(CASE, profile("quick"), past((far, 9.0), (near, 40.0)))
+    guess = estimate(CASE, preset("quick"), {})
+    learned = estimate(CASE, preset("quick"), past((far, 9.0), (near, 40.0)))
     assert (learned.like, learned.differs, learned.source) == (near, ("batch_size",), "similar")
     assert learned.least_seconds > 2 * guess.least_seconds
 
@@ -48,20 +48,20 @@ def test_a_case_like_it_tells_how_far_off_the_guess_is() -> None:
 )
 def test_another_network_framework_or_mode_tells_nothing(words: dict[str, str]) -> None:
     other = Case(**{"workload": "lenet5", **words})  # type: ignore[arg-type]
-    assert estimate(CASE, profile("quick"), past((other, 40.0))).source == "guess"
+    assert estimate(CASE, preset("quick"), past((other, 40.0))).source == "guess"
 
 
 def test_a_longer_protocol_is_foretold_from_a_shorter_one() -> None:
-    slow = replace(profile("quick"), least_seconds=60.0)
+    slow = replace(preset("quick"), least_seconds=60.0)
     known = past((CASE, 5.0))
     assert (
         estimate(CASE, slow, known).least_seconds
-        > 5 * estimate(CASE, profile("quick"), known).least_seconds
+        > 5 * estimate(CASE, preset("quick"), known).least_seconds
     )
 
 
 def test_the_budget_bounds_the_most_but_not_the_least() -> None:
-    standard = profile("standard")
+    standard = preset("standard")
     quick, slow = (
         estimate(CASE, standard, past((CASE, seconds), by="standard")) for seconds in (5.0, 100.0)
     )
@@ -74,7 +74,7 @@ def test_the_budget_bounds_the_most_but_not_the_least() -> None:
 
 def test_compiling_and_a_gpu_take_longer_to_start() -> None:
     plain, compiled, gpu = (
-        estimate(Case(workload="lenet5", **words), profile("quick"), {}).least_seconds  # type: ignore[arg-type]
+        estimate(Case(workload="lenet5", **words), preset("quick"), {}).least_seconds  # type: ignore[arg-type]
         for words in ({}, {"mode": "compiled"}, {"device": "cuda:0"})
     )
     assert plain < gpu < compiled
@@ -85,13 +85,13 @@ def test_a_large_network_is_guessed_by_its_arithmetic() -> None:
         step_seconds(Case(workload=name, threads=2), {}) for name in ("lenet5", "resnet50")
     )
     assert large > 100 * small
-    guess = estimate(Case(workload="resnet50", threads=2), profile("quick"), {})
+    guess = estimate(Case(workload="resnet50", threads=2), preset("quick"), {})
     assert guess.least_seconds > 3 * 30 * large
 
 
-def test_a_measured_roof_is_believed_more_than_a_usual_speed() -> None:
-    slow, fast = (speed(CASE, {"cpu": {"fp32": roof}}) for roof in (1e10, 1e12))
-    assert fast == 100 * slow == SHARE_OF_ROOF * 1e12
+def test_a_measured_peak_is_believed_more_than_a_usual_speed() -> None:
+    slow, fast = (speed(CASE, {"cpu": {"fp32": peak}}) for peak in (1e10, 1e12))
+    assert fast == 100 * slow == SHARE_OF_PEAK * 1e12
     assert speed(CASE, {"cpu": {"bf16": 1e15}}) == speed(CASE, {})
 
 

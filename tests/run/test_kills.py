@@ -32,7 +32,7 @@ class Watch:
     def started(self, job, done, expected): print("started", job.id, flush=True)
     def finished(self, attempt): print("finished", attempt.id, attempt.failure is None, flush=True)
 
-short = Protocol(profile="quick", processes_least=PROCESSES, processes_most=PROCESSES, block_seconds=0.01,
+short = Protocol(preset="quick", processes_least=PROCESSES, processes_most=PROCESSES, block_seconds=0.01,
     least_steps=5, least_seconds=0.05, warmup_steps=10, warmup_seconds=0.02, warmup_most_seconds=0.1)
 cases = [Case(workload="mnist-mlp", framework=framework, batch_size=size) for framework, size in FRAMEWORKS]
 try:
@@ -61,13 +61,13 @@ def acknowledged(parent: Any) -> list[str]:
 def test_killed_at_any_moment_nothing_acknowledged_is_lost_and_nothing_is_done_twice(
     store: FolderStore, start: Start, workers: Workers, is_gone: IsGone
 ) -> None:
-    dice, cases, safe, kills = random.Random(7), [("calm", 4), ("calm", 8)], [], 0
+    rng, cases, safe, kills = random.Random(7), [("calm", 4), ("calm", 8)], [], 0
     deadline = time.monotonic() + BUDGET_SECONDS
     while kills < KILLS and time.monotonic() < deadline:
         parent = start(cases)
         if not parent.stdout.readline():  # all is done
             break
-        left = kill_something(parent, dice, workers)
+        left = kill_something(parent, rng, workers)
         kills += 1
         safe += acknowledged(parent)
         assert all(is_gone(process) for process in {*left, *workers()})
@@ -85,12 +85,12 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost_and_nothing_is_done_t
     assert len({record.session for record in records}) == 1 and len(safe) == len(set(safe))
 
 
-def kill_something(parent: Any, dice: random.Random, workers: Workers) -> list[int]:
+def kill_something(parent: Any, rng: random.Random, workers: Workers) -> list[int]:
     """The parent, and sometimes a worker shortly before. Returns the workers that were there at the end."""
-    time.sleep(dice.uniform(0.0, 1.2))
-    for process in workers() if dice.random() < 0.4 else ():
+    time.sleep(rng.uniform(0.0, 1.2))
+    for process in workers() if rng.random() < 0.4 else ():
         os.kill(process, signal.SIGKILL)
-        time.sleep(dice.uniform(0.0, 0.6))
+        time.sleep(rng.uniform(0.0, 0.6))
     left = workers()
     parent.kill()
     return left

@@ -29,7 +29,7 @@ from steptime.store.journal import Journal, uuid7
 COUNTS = {"cpu_ns": 7, "faults": 1, "major_faults": 0, "switches": 2, "involuntary_switches": 0}
 BLOCK = Block(samples=4, host_ns=30, dispatch_ns=20, **COUNTS)
 CALLS = ("open", "os.rename", "os.remove", "os.mkdir", "os.scandir")
-dice = random.Random(7)
+rng = random.Random(7)
 
 
 def measurement() -> Measurement:
@@ -76,7 +76,7 @@ def writers(store: FolderStore, rounds: int) -> None:
     acks = os.open(f"{store.path}.acks", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for _ in range(rounds):
         children = [forked(lambda: write(store, acks)) for _ in range(4)]
-        time.sleep(dice.uniform(0.01, 0.06))
+        time.sleep(rng.uniform(0.01, 0.06))
         for child in children:
             os.kill(child, signal.SIGKILL)
         for child in children:
@@ -88,7 +88,7 @@ def compactors(store: FolderStore, rounds: int) -> None:
     killed, longest = 0, 0.2
     for _ in range(rounds):
         child, begun = forked(lambda: compact(store)), time.monotonic()
-        time.sleep(dice.uniform(0.0, longest))
+        time.sleep(rng.uniform(0.0, longest))
         os.kill(child, signal.SIGKILL)
         died = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         killed += died

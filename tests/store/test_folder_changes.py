@@ -164,7 +164,7 @@ def test_tables_of_an_older_version_are_brought_up_to_date_by_pushing(
 def test_machines_and_blobs_come_back(store: FolderStore, database: str) -> None:
     name, folder = Blobs(store.path).put(b"a trace"), store.path / "machines"
     folder.mkdir()
-    (folder / "abc.json").write_text('{"roofs": {"cpu": {}}}')
+    (folder / "abc.json").write_text('{"peaks": {"cpu": {}}}')
     done = push(store, database)
     assert (done.machines, done.blobs) == (1, 1)
     damaged = Blobs(store.path).path("cd" * 32)

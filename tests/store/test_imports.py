@@ -88,7 +88,7 @@ def test_a_newer_store_is_not_written_to(tmp_path: Path) -> None:
 def test_a_folder_that_can_not_be_written_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
-        pytest.raises(SteptimeError, match="can not be written"),
+        pytest.raises(SteptimeError, match="cannot be written"),
         Imports(tmp_path / "file") as imports,
     ):
         imports.keep(SHA, b"data", [])

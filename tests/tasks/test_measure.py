@@ -19,7 +19,7 @@ from steptime.core.protocol import Protocol
 from steptime.graph.weights import initial_weights, save
 from steptime.store.journal import Journal, uuid7
 from steptime.store.reader import read
-from steptime.tasks import Setting
+from steptime.tasks import TaskContext
 from steptime.tasks.measure import Compared, perform, with_kernels
 
 
@@ -103,7 +103,7 @@ def measured(path: Path, short: Protocol, answers: Any = None, **settings: Any) 
     job = Job(id=uuid7(), session="s", plan="p", process=0, case=case, protocol=short)
     with Journal(path) as journal:
         journal.begin(job)
-        perform(Setting(job, journal, SimpleNamespace(lower=Rounding), 0.0, answers))  # type: ignore[arg-type]
+        perform(TaskContext(job, journal, SimpleNamespace(lower=Rounding), 0.0, answers))  # type: ignore[arg-type]
     return read(path)
 
 
@@ -160,7 +160,7 @@ def test_real_data_of_a_tier_are_read_from_there(
     )
     with Journal(tmp_path / "a.jsonl") as journal:
         journal.begin(job)
-        perform(Setting(job, journal, SimpleNamespace(lower=Rounding), 0.0))  # type: ignore[arg-type]
+        perform(TaskContext(job, journal, SimpleNamespace(lower=Rounding), 0.0))  # type: ignore[arg-type]
     attempt = read(tmp_path / "a.jsonl")
     assert attempt is not None and attempt.findings["staging"]["bytes_per_second"] > 0
     assert attempt.findings["data"]["on"] == attempt.findings["staging"]["on"]

@@ -17,7 +17,7 @@ from steptime.frameworks import numpy as framework
 from steptime.graph.weights import load
 from steptime.store import reader
 from steptime.store.journal import Journal
-from steptime.tasks import Setting
+from steptime.tasks import TaskContext
 from steptime.tasks.train import Course, evaluate, order, perform
 from steptime.workloads import supervised
 
@@ -40,7 +40,7 @@ def train(folder: Path, *, epochs: int = 2, case: Case = CASE) -> tuple[dict[str
     listener = io.StringIO()
     with Journal(folder / "a.jsonl") as journal:
         journal.begin(job)
-        perform(Setting(job, journal, framework, 0.0, listener))
+        perform(TaskContext(job, journal, framework, 0.0, listener))
     attempt = reader.read(folder / "a.jsonl")
     assert attempt is not None and attempt.task == "train" and attempt.failure is None
     return attempt.findings["training"], listener.getvalue()

@@ -25,11 +25,11 @@ EXAMPLES = 12  # for each of about fifteen addresses: half a minute
 
 @pytest.fixture(scope="module")
 def description(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    dice, source = random.Random(0), Source(FolderStore(tmp_path_factory.mktemp("store")))
+    rng, source = random.Random(0), Source(FolderStore(tmp_path_factory.mktemp("store")))
     source.index.add(
         {
-            "id": f"{number}", "started": "2026-01-01", "model": dice.choice("ab"), "framework": dice.choice("cd"),
-            "replica_batch": number % 3, "throughput": dice.random(), "status": "ok", "plausible": "yes",
+            "id": f"{number}", "started": "2026-01-01", "model": rng.choice("ab"), "framework": rng.choice("cd"),
+            "replica_batch": number % 3, "throughput": rng.random(), "status": "ok", "plausible": "yes",
         }
         for number in range(50)
     )  # fmt: skip

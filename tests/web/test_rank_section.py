@@ -18,7 +18,7 @@ from steptime.core.case import Case  # noqa: E402
 from steptime.core.measurement import RankSamples  # noqa: E402
 from steptime.index.source import Source  # noqa: E402
 from steptime.store.folder import FolderStore  # noqa: E402
-from steptime.web.rank_section import exchanged, roofs_of  # noqa: E402
+from steptime.web.rank_section import exchanged, peaks_of  # noqa: E402
 from steptime.web.server import app  # noqa: E402
 
 STEPS = 50
@@ -127,14 +127,14 @@ def test_a_run_of_one_process_has_no_table_of_ranks(
 
 
 @pytest.mark.parametrize(
-    ("settings", "roofs"),
+    ("settings", "peaks"),
     [
         ({"devices": 4, "nodes": 2}, 1),
         ({"devices": 4, "nodes": 2, "exchange": "allreduce"}, 2),
         ({"devices": 4, "nodes": 2, "exchange": "allreduce", "device": "cuda:0"}, 4),
     ],
 )
-def test_ranks_stand_under_as_many_roofs_as_they_have_devices(
-    settings: dict[str, Any], roofs: int
+def test_ranks_stand_under_as_many_peaks_as_they_have_devices(
+    settings: dict[str, Any], peaks: int
 ) -> None:
-    assert roofs_of(Case(workload="lenet5", **settings)) == roofs
+    assert peaks_of(Case(workload="lenet5", **settings)) == peaks

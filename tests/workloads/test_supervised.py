@@ -22,9 +22,13 @@ def test_work_is_the_same_for_the_same_seed_and_another_for_another() -> None:
 
 
 def test_the_optimiser_is_the_authors_own_unless_another_is_named() -> None:
-    assert supervised.build(Case(workload="resnet50", batch_size=1)).optimizer.kind == "momentum"
     assert (
-        supervised.build(Case(workload="resnet50", batch_size=1, optimizer="adam")).optimizer.kind
+        supervised.build(Case(workload="resnet50", batch_size=1)).optimizer.algorithm == "momentum"
+    )
+    assert (
+        supervised.build(
+            Case(workload="resnet50", batch_size=1, optimizer="adam")
+        ).optimizer.algorithm
         == "adam"
     )
 
@@ -70,7 +74,7 @@ def test_weights_of_another_network_are_refused(trained: Path) -> None:
 
 def test_absent_weights_are_a_sentence() -> None:
     with pytest.raises(
-        SteptimeError, match=r"The weights 'none.safetensors' can not be read: No such file"
+        SteptimeError, match=r"The weights 'none.safetensors' cannot be read: No such file"
     ):
         supervised.describe(Case(workload="lenet5", weights="none.safetensors"))
 

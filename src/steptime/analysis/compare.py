@@ -220,7 +220,7 @@ def stored(a: Record, b: Record, session_sd: float = SESSION_SD) -> Comparison:
     verdict = between_sessions(interval, a.last.protocol.same_within, session_sd)
     least = 2 * float(
         intervals.mann_whitney_law(len(first), len(second))[0]
-    )  # so few processes can not say more
+    )  # so few processes cannot say more
     return Comparison(
         verdict=replace(verdict, p=max(verdict.p or 0.0, least)), units=units, remarks=remarks
     )

@@ -80,7 +80,7 @@ def typical(values: Numbers) -> float:
 
 
 def signed_rank(values: Numbers, alpha: float) -> Interval | None:
-    """Hodges–Lehmann centre with the exact signed-rank interval; None where so few values can not reach alpha."""
+    """Hodges–Lehmann centre with the exact signed-rank interval; None where so few values cannot reach alpha."""
     depth = _depth(signed_rank_law(len(values)), alpha)
     if depth == 0:
         return None

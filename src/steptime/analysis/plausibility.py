@@ -1,4 +1,4 @@
-"""What can not be true: results beyond what a device can do, or that contradict themselves. Knows no format.
+"""What cannot be true: results beyond what a device can do, or that contradict themselves. Knows no format.
 
 A result that is caught here is shown with the reason and never ranked."""
 
@@ -131,14 +131,14 @@ def processor(machine: dict[str, Any]) -> Device | None:
 def implausible(
     dimensions: dict[str, Any], metrics: dict[str, float], device: Device | None = None
 ) -> str:
-    """Why a result can not be true; nothing where it can. The device is found by its name where it is not given."""
+    """Why a result cannot be true; nothing where it can. The device is found by its name where it is not given."""
     device = device or device_of(str(dimensions.get("device", "")))
     checks = (_signs, _shares, _batch, partial(_arithmetic, device), partial(_bandwidth, device))
     return next((reason for check in checks if (reason := check(dimensions, metrics))), "")
 
 
 def judged(runs: Iterable[ForeignRun]) -> list[ForeignRun]:
-    """The same runs, those in quarantine that can not be true. Runs of one file are also held against each other."""
+    """The same runs, those in quarantine that cannot be true. Runs of one file are also held against each other."""
     known = list(runs)
     beyond = super_linear([run for run in known if not run.failure])
     return [_judged(run, beyond.get(run.place, "")) for run in known]

@@ -85,16 +85,16 @@ def discoveries(p_values: Sequence[float], share: float = 0.05) -> list[bool]:
 
 def geometric_mean_ratio(suite: Sequence[Numbers], *, seed: int = 0) -> Interval:
     """Of the benchmarks' centres, given the log ratios of each one's pairs; 95 % by drawing pairs again."""
-    dice = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     centre = float(np.mean([intervals.typical(log_ratios) for log_ratios in suite]))
-    drawn = np.mean([_resampled(log_ratios, dice) for log_ratios in suite], axis=0)
+    drawn = np.mean([_resampled(log_ratios, rng) for log_ratios in suite], axis=0)
     low, high = np.percentile(drawn, [2.5, 97.5])
     return Interval(math.exp(centre), math.exp(low), math.exp(high))
 
 
-def _resampled(log_ratios: Numbers, dice: np.random.Generator) -> Numbers:
+def _resampled(log_ratios: Numbers, rng: np.random.Generator) -> Numbers:
     count = len(log_ratios)
-    draws = log_ratios[dice.integers(count, size=(RESAMPLES, count))]
+    draws = log_ratios[rng.integers(count, size=(RESAMPLES, count))]
     first, second = intervals.pairs(count)
     centres: Numbers = np.median((draws[:, first] + draws[:, second]) / 2, axis=1)
     return centres

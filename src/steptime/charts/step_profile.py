@@ -1,4 +1,4 @@
-"""What a run's page shows beside its times: a look inside the same configuration, its place under the roofs, power."""
+"""What a run's page shows beside its times: a look inside the same configuration, its place under the peaks, power."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ALWAYS = ("framework", "mode", "device", "precision")
 """Settings whose default depends on the machine or the version: a command to repeat a run names them."""
 FLAGS = {"workload": "--workload", "phase": "--phase", "batch_size": "--batch-size"}
 CHANNELS = {"power_w": "Power, W", "sm_clock_mhz": "Clock, MHz", "temperature_c": "Temperature, °C"}
-REACH = 30.0  # how far the roofs are drawn to both sides of their edge
+REACH = 30.0  # how far the peaks are drawn to both sides of their edge
 
 
 def words(case: Case) -> str:
@@ -40,11 +40,11 @@ class Roofline:
 
     intensity: float  # FLOP for each byte that must be moved
     reached: float  # FLOP/s
-    compute: float  # roofs: FLOP/s of the number format
+    compute: float  # peaks: FLOP/s of the number format
     bandwidth: float  # and bytes/s of a copy
 
     @property
-    def roof(self) -> float:
+    def peak(self) -> float:
         return min(self.compute, self.intensity * self.bandwidth)
 
     @property
@@ -54,7 +54,7 @@ class Roofline:
     def spec(self) -> dict[str, Any]:
         edge = self.compute / self.bandwidth
         ends = (min(edge, self.intensity) / REACH, edge, max(edge, self.intensity) * REACH)
-        line = [{"x": x, "y": min(self.compute, x * self.bandwidth), "what": "roof"} for x in ends]
+        line = [{"x": x, "y": min(self.compute, x * self.bandwidth), "what": "peak"} for x in ends]
         axes = {
             "x": {"field": "x", "type": "quantitative", "scale": {"type": "log"}, "title": "FLOP per byte",
                   "axis": {"tickCount": 4}},
@@ -73,14 +73,14 @@ class Roofline:
 
 
 def roofline(
-    record: Record, numbers: Result | None, profile: Profile | None, roofs: dict[str, float]
+    record: Record, numbers: Result | None, profile: Profile | None, peaks: dict[str, float]
 ) -> Roofline | None:
     moved = profile.found.get("least_bytes") if profile else None
     flops, reached = (
         record.last.network.get("flops_per_step"),
         numbers and numbers.model_flops_per_second,
     )
-    compute, bandwidth = roofs.get(record.case.precision), roofs.get("copy")
+    compute, bandwidth = peaks.get(record.case.precision), peaks.get("copy")
     if not (moved and flops and reached and compute and bandwidth):
         return None
     return Roofline(flops / moved, reached, compute, bandwidth)

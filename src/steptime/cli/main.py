@@ -177,7 +177,7 @@ def main() -> None:
             raise
         _drop_output()
         typer.echo(
-            f"error: {problem.filename or 'The output'} can not be written: {problem.strerror}.",
+            f"error: {problem.filename or 'The output'} cannot be written: {problem.strerror}.",
             err=True,
         )
         sys.exit(1)

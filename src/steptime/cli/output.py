@@ -72,7 +72,7 @@ def write_file(path: Path, data: bytes) -> None:
         else:
             path.write_bytes(data)
     except OSError as problem:
-        raise SteptimeError(f"{path} can not be written: {problem.strerror}.") from problem
+        raise SteptimeError(f"{path} cannot be written: {problem.strerror}.") from problem
 
 
 def table(

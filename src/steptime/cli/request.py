@@ -82,14 +82,14 @@ def warn_of_problems(store: ReadingStore) -> None:
         output.warn(f"note: {problem}")
 
 
-def read_plan(name: str, settings: Mapping[str, Any], profile: str = "") -> Plan:
+def read_plan(name: str, settings: Mapping[str, Any], preset: str = "") -> Plan:
     """A file, the name of a shipped plan, or nothing: then the settings alone are the plan."""
     from dataclasses import replace
 
     from steptime.plan.expand import expand
 
     notes: tuple[str, ...] = ()
-    request, place = _request(settings, profile), f"{name}: " if name else ""
+    request, place = _request(settings, preset), f"{name}: " if name else ""
     if name.endswith(FOREIGN):
         text, notes = dlbs_plan(name, settings)
         place = f"{name}, as `steptime show {name}` writes it: "
@@ -136,7 +136,7 @@ def _modes() -> dict[str, str]:
     }
 
 
-def _request(settings: Mapping[str, Any], profile: str) -> Request:
+def _request(settings: Mapping[str, Any], preset: str) -> Request:
     from steptime.plan.expand import Request
     from steptime.plan.references import Outside
 
@@ -151,7 +151,7 @@ def _request(settings: Mapping[str, Any], profile: str) -> Request:
             for name in settings
             if name.startswith(PROTOCOL)
         },
-        profile=profile,
+        preset=preset,
     )
 
 
@@ -161,7 +161,7 @@ def _text(name: str) -> str:
         try:
             return path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as problem:
-            raise SteptimeError(f"The plan {name} can not be read: {problem}.") from None
+            raise SteptimeError(f"The plan {name} cannot be read: {problem}.") from None
     plans = shipped()
     if name in plans:
         return plans[name]

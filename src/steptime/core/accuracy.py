@@ -31,7 +31,7 @@ def is_low(precision: str) -> bool:
 
 
 def lacking(precision: str, findings: dict[str, Any]) -> str:
-    """Why this can not be kept as a result of that precision; empty: nothing is missing."""
+    """Why this cannot be kept as a result of that precision; empty: nothing is missing."""
     if not is_low(precision):
         return ""
     found = findings.get("accuracy")

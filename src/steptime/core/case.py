@@ -81,7 +81,7 @@ class Case:
                 )
         if self.exchange != "none" and self.devices % self.nodes:
             raise SteptimeError(
-                f"{self.devices} devices can not be spread evenly over {self.nodes} nodes."
+                f"{self.devices} devices cannot be spread evenly over {self.nodes} nodes."
             )
         if not re.fullmatch(r"cpu|cuda:[0-9]+", self.device):
             raise SteptimeError(

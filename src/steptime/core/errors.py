@@ -19,7 +19,7 @@ class WrongGraph(SteptimeError):
 
 
 class Unsupported(SteptimeError):
-    """What this framework can not do: a stated reason, never a crash."""
+    """What this framework cannot do: a stated reason, never a crash."""
 
 
 class NotInstalled(SteptimeError):

@@ -26,7 +26,7 @@ class ForeignRun:
     )  # NAME, and NAME_low, NAME_high where there is an interval
     more: dict[str, Any] = field(default_factory=dict)
     defects: tuple[str, ...] = ()  # known faults of the source that touch this row
-    quarantine: str = ""  # why it can not be true; shown, never ranked
+    quarantine: str = ""  # why it cannot be true; shown, never ranked
 
     @cached_property
     def id(self) -> str:

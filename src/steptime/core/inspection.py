@@ -28,7 +28,7 @@ class Account:
     """Bytes that are held when a step holds most, by what they are for."""
 
     held: dict[str, int]
-    note: str = ""  # what this framework or mode can not tell apart
+    note: str = ""  # what this framework or mode cannot tell apart
 
 
 class Inspectable(Protocol):

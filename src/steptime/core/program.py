@@ -41,7 +41,7 @@ class Program(Protocol):
         """The batch of the steps that follow, of the same shapes; nothing is traced or compiled anew."""
 
     def kernels(self) -> dict[str, int]:
-        """Which routines a step really runs, and how often: asked once, after the measurement. Empty: can not tell."""
+        """Which routines a step really runs, and how often: asked once, after the measurement. Empty: cannot tell."""
 
     # The part that proves the lowering, never inside a timed loop. Arrays are NumPy's, names are canonical.
 
@@ -68,7 +68,7 @@ class Framework(Protocol):
     def versions(self) -> dict[str, str]: ...
 
     def unsupported(self, case: Any) -> str | None:
-        """Why this case can not run here, or None. Asked before anything is built."""
+        """Why this case cannot run here, or None. Asked before anything is built."""
 
     def lower(self, work: Any, case: Any) -> Program:
         """Raises `Unsupported` with the same reason where `unsupported` gives one."""

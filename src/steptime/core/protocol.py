@@ -12,7 +12,7 @@ ROBUST = 1.4826  # makes the median absolute deviation of a normal law its stand
 
 
 class OutOfRange(SteptimeError):
-    """A number of the protocol that can not be meant."""
+    """A number of the protocol that cannot be meant."""
 
     def __init__(self, name: str, wanted: str, found: object) -> None:
         super().__init__(f"protocol.{name} must {wanted}, found {found}.")
@@ -21,9 +21,9 @@ class OutOfRange(SteptimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """Defaults are METHOD.md's; a profile is this with a few numbers changed."""
+    """Defaults are METHOD.md's; a preset is this with a few numbers changed."""
 
-    profile: str = "standard"
+    preset: str = "standard"
     # across processes
     processes_least: int = 6
     processes_most: int = 36
@@ -92,8 +92,8 @@ class Protocol:
         return cls(**known)
 
     def changed(self) -> dict[str, Any]:
-        """What differs from the profile's own numbers."""
-        own = asdict(profile(self.profile))
+        """What differs from the preset's own numbers."""
+        own = asdict(preset(self.preset))
         skip = ("steps", "warmup_start")  # set by the session itself as it learns
         return {k: v for k, v in asdict(self).items() if v != own[k] and k not in skip}
 
@@ -112,7 +112,7 @@ def _check_range(name: str, value: float) -> None:
         raise OutOfRange(name, f"be {wanted}", value)
 
 
-PROFILES: dict[str, dict[str, Any]] = {
+PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
         "processes_least": 3,
         "processes_most": 3,
@@ -125,7 +125,7 @@ PROFILES: dict[str, dict[str, Any]] = {
 }
 
 
-def profile(name: str) -> Protocol:
-    if name not in PROFILES:
-        raise unknown("profile", name, PROFILES)
-    return replace(Protocol(profile=name), **PROFILES[name])
+def preset(name: str) -> Protocol:
+    if name not in PRESETS:
+        raise unknown("preset", name, PRESETS)
+    return replace(Protocol(preset=name), **PRESETS[name])

@@ -28,7 +28,7 @@ class Attempt:
 
     id: str
     session: str
-    plan: str  # hash of the plan's cases and profile: what a second run continues
+    plan: str  # hash of the plan's cases and preset: what a second run continues
     process: int  # its place in the case's sequence of processes
     case: Case
     protocol: Protocol

@@ -11,7 +11,7 @@ from typing import Any
 Batches = Iterator[dict[str, Any]]
 
 
-class Fed:
+class FedProgram:
     """A program whose every step takes the next batch first. The rest is the program's own."""
 
     def __init__(self, program: Any, batches: Batches) -> None:

@@ -130,7 +130,7 @@ def unpacked(samples: Samples, case: Case, turn: tuple[int, int] = (0, 1)) -> It
         ingest = Ingest(samples, folder(), case, turn)
     except OSError as problem:
         raise SteptimeError(
-            f"Real data are unpacked beside the set, but {folder()} can not be written: {problem}. "
+            f"Real data are unpacked beside the set, but {folder()} cannot be written: {problem}. "
             "Name a tier of the machine file with staging."
         ) from None
     with contextlib.ExitStack() as closing:

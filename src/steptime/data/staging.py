@@ -71,7 +71,7 @@ def _copied(found: list[Path], copy: str) -> list[Path]:
     except OSError as problem:
         size = sum(path.stat().st_size for path in found) / 1e6
         raise NotInstalled(
-            f"{size:.0f} MB can not be staged in {Path(copy).parent}: {problem.strerror}."
+            f"{size:.0f} MB cannot be staged in {Path(copy).parent}: {problem.strerror}."
         ) from problem
     return paths
 

@@ -12,7 +12,7 @@ from steptime.graph.ops import Input
 
 def synthetic_batch(graph: Graph, size: int, seed: int) -> dict[str, Any]:
     random = np.random.default_rng([seed, 0x6261_7463])  # apart from the weights' streams
-    kind = graph.input.kind
+    kind = graph.input.op
     assert isinstance(kind, Input)
     shape, classes = (size, *kind.dims), graph[graph.output].shape[-1]
     if kind.vocabulary:

@@ -86,7 +86,7 @@ def _block(mount: Mount, root: Path) -> dict[str, Any]:
         else {0: "ssd", 1: "disk", None: "unknown"}[rotational]
     )
     told = {} if rotational is None else {"rotational": bool(rotational)}
-    # A virtual disk turns or does not as its maker says: what is below it, the guest can not see.
+    # A virtual disk turns or does not as its maker says: what is below it, the guest cannot see.
     virtual = {"virtual": True} if re.match(r"vd|xvd", folder.name) else {}
     return {
         "kind": "dram" if re.match(r"z?ram", folder.name) else kind,

@@ -79,7 +79,7 @@ def force(outputs: Any) -> bool:
 
 
 def _values(leaf: Any) -> bool:
-    with suppress(Exception):  # a kind of number that NumPy lacks, or memory that it can not reach
+    with suppress(Exception):  # a kind of number that NumPy lacks, or memory that it cannot reach
         np.asarray(leaf.detach() if hasattr(leaf, "detach") else leaf)
         return True
     return False

@@ -29,7 +29,7 @@ LONGEST = 300  # letters of a dimension
 
 @dataclass(frozen=True)
 class Skipped:
-    """A row that is no result, or that can not be understood."""
+    """A row that is no result, or that cannot be understood."""
 
     place: str
     reason: str

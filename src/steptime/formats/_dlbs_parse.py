@@ -84,7 +84,7 @@ def text(value: str, names: Names, place: str, *, as_whole: bool = False) -> str
     """A text with references and computations in our way of writing them."""
     if "${${" in value:
         raise SteptimeError(
-            f"{place}: a name that is put together, {value!r}, can not be translated: write it out."
+            f"{place}: a name that is put together, {value!r}, cannot be translated: write it out."
         )
 
     def computed(found: re.Match[str]) -> str:
@@ -120,7 +120,7 @@ def _computation(words: str, names: Names, place: str) -> str:
     except (SyntaxError, ValueError, RecursionError, SteptimeError) as problem:
         known = isinstance(problem, SteptimeError)
         reason = re.sub(r"^\$\{.*?\}: ", "", str(problem)) if known else "it is no expression."
-        raise SteptimeError(f"{place}: $({words})$ can not be translated: {reason}") from None
+        raise SteptimeError(f"{place}: $({words})$ cannot be translated: {reason}") from None
     return written
 
 

@@ -20,7 +20,7 @@ from steptime.formats._dlbs_parse import (
     text,
 )
 
-# Names that DLBS's own configuration sets: a condition on one that this file lacks can not be judged.
+# Names that DLBS's own configuration sets: a condition on one that this file lacks cannot be judged.
 SHIPPED = re.compile(
     r"(exp|runtime|monitor|sys|tensorflow|tensorrt|mxnet|pytorch|nv\w+|openvino|\w*caffe2?)\..+"
 )
@@ -58,7 +58,7 @@ class Values:
             differ := [word for word in self.plan.told(name) if self._differs(name, word)]
         ):
             raise SteptimeError(
-                f"{place}: ${{{name}}} can not be translated, its words differ here: {differ[0]!r}."
+                f"{place}: ${{{name}}} cannot be translated, its words differ here: {differ[0]!r}."
             )
         if name in SETTING:
             return SETTING[name]
@@ -112,7 +112,7 @@ class Values:
         if name not in self.plan.values and name not in DEFAULTS:
             if SHIPPED.fullmatch(name):
                 raise SteptimeError(
-                    f"{place}: the condition on {name} can not be translated, its value is not in this "
+                    f"{place}: the condition on {name} cannot be translated, its value is not in this "
                     "file: write it into parameters."
                 )
             self.notes.append(f"{place}: the condition on {name} always holds, nothing sets it")
@@ -121,7 +121,7 @@ class Values:
         if not all(map(is_literal, values)):
             if any(isinstance(answer, str) and PATTERN.search(answer) for answer in answers):
                 raise SteptimeError(
-                    f"{place}: the condition {name} = {wanted} can not be translated, it is a pattern and "
+                    f"{place}: the condition {name} = {wanted} cannot be translated, it is a pattern and "
                     "the value is computed."
                 )
             values = answers

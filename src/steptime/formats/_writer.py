@@ -41,7 +41,7 @@ class Writing:
     format: str
     pages: tuple[Page, ...]
     written: int  # rows
-    skipped: tuple[Skipped, ...]  # rows that the format can not hold at all
+    skipped: tuple[Skipped, ...]  # rows that the format cannot hold at all
     absent: Counter[str] = field(
         default_factory=Counter
     )  # by name: values that the format has no place for
@@ -176,7 +176,7 @@ def own_run(file: Original, place: str, cells: Row) -> ForeignRun:
         {name: value for name, value in there.items() if name not in DIMENSIONS},
         started=cells.get("started") or "",
         failure=cells.get("failure") or ("" if about["status"] == "ok" else about["status"]),
-        quarantine="its table says that it can not be true" if about["plausible"] == "no" else "",
+        quarantine="its table says that it cannot be true" if about["plausible"] == "no" else "",
         more={name: about[name] for name in ("id", "source")},
     )
 

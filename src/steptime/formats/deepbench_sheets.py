@@ -83,7 +83,7 @@ def _runs(file: Original, place: str, section: Section, cells: list[str]) -> Fou
     values = {name: cell for name, cell in zip(section.columns, cells, strict=False) if name}
     sizes = shape(section.operator, values)
     if sizes is None:
-        yield Skipped(place, "sizes that can not be read")
+        yield Skipped(place, "sizes that cannot be read")
         return
     times = {name: values[name] for name in values if (name.startswith(tuple(PASSES)))}
     passes = [

@@ -50,7 +50,7 @@ def read(file: Original) -> Found:
             damaged += event is None
             events += [event] if event else []
     if damaged:
-        yield Skipped("log", f"{damaged} lines that can not be read")
+        yield Skipped("log", f"{damaged} lines that cannot be read")
     if not events:
         yield Skipped("log", "no event")
         return

@@ -13,7 +13,7 @@ from typing import Any
 from steptime.core.errors import WrongGraph, unknown
 from steptime.graph.layer import Layer, connect
 from steptime.graph.op import Initial, Weight
-from steptime.graph.ops import KINDS, Input
+from steptime.graph.ops import OPS, Input
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Graph:
 
     @property
     def input(self) -> Layer:
-        return next(layer for layer in self.layers if isinstance(layer.kind, Input))
+        return next(layer for layer in self.layers if isinstance(layer.op, Input))
 
     @cached_property
     def weights(self) -> dict[str, Weight]:
@@ -70,7 +70,7 @@ class Graph:
 
     def layer_flops(self, layer: Layer) -> tuple[int, int]:
         """Forward and backward of one sample. What lies before the first weight gets no input gradient."""
-        flops = layer.kind.flops(*layer.input_shapes)
+        flops = layer.op.flops(*layer.input_shapes)
         backward = flops.weight_gradient + (
             flops.input_gradient if layer.name in self.learns_before else 0
         )
@@ -88,10 +88,10 @@ class Graph:
         """What a forward pass must move at the least: inputs and weights read once, outputs written once. Of a lender's
         output nothing is read."""
         read = [
-            shape for place, shape in enumerate(layer.input_shapes) if place != layer.kind.borrows
+            shape for place, shape in enumerate(layer.input_shapes) if place != layer.op.borrows
         ]
         values = sum(batch * prod(shape) for shape in (*read, layer.shape))
-        return item * (values + layer.kind.weights_read(batch, *layer.input_shapes))
+        return item * (values + layer.op.weights_read(batch, *layer.input_shapes))
 
     def forward_bytes(self, batch: int = 1, item: int = 4) -> int:
         return sum(self.layer_bytes(layer, batch, item) for layer in self.layers if layer.inputs)
@@ -102,15 +102,15 @@ class Graph:
         before: dict[str, str] = {}  # what a layer computes
         for layer in self.layers:
             inputs = [before[name] for name in layer.inputs]
-            ordered = sorted(inputs) if layer.kind.commutes else inputs
-            before[layer.name] = _digest([layer.kind.name, layer.kind.structure(), ordered])
+            ordered = sorted(inputs) if layer.op.commutes else inputs
+            before[layer.name] = _digest([layer.op.name, layer.op.structure(), ordered])
         # And who uses it: tells one layer used twice from two equal layers, which have twice the weights.
         uses: dict[str, list[tuple[int, str]]] = {name: [] for name in before}
         whole: dict[str, str] = {}
         for layer in reversed(self.layers):
             whole[layer.name] = _digest([before[layer.name], sorted(uses[layer.name])])
             for place, name in enumerate(layer.inputs):
-                uses[name].append((0 if layer.kind.commutes else place, whole[layer.name]))
+                uses[name].append((0 if layer.op.commutes else place, whole[layer.name]))
         return _digest(sorted(whole.values()))[:16]
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,9 +122,9 @@ class Graph:
             "layers": [
                 {
                     "name": layer.name,
-                    "kind": layer.kind.name,
+                    "op": layer.op.name,
                     "inputs": list(layer.inputs),
-                    "settings": asdict(layer.kind),
+                    "settings": asdict(layer.op),
                     "shape": list(layer.shape),
                 }
                 for layer in self.layers
@@ -158,7 +158,7 @@ class Graph:
 
 def assemble(name: str, layers: Sequence[Layer], output: str) -> Graph:
     """A graph, if it is whole: one input, and every layer leads to the output."""
-    inputs = [layer.name for layer in layers if isinstance(layer.kind, Input)]
+    inputs = [layer.name for layer in layers if isinstance(layer.op, Input)]
     if len(inputs) != 1:
         raise WrongGraph(
             f"{name}: a network has one input, found {len(inputs)}: {', '.join(inputs) or 'none'}."
@@ -175,22 +175,20 @@ def assemble(name: str, layers: Sequence[Layer], output: str) -> Graph:
 def _read_layer(entry: dict[str, Any], known: dict[str, Layer], network: str) -> Layer:
     name, settings = entry["name"], entry["settings"]
     where = f"{network}: layer {name!r}: "
-    if entry["kind"] not in KINDS:
-        raise WrongGraph(str(unknown("layer kind", entry["kind"], KINDS, where)))
+    if entry["op"] not in OPS:
+        raise WrongGraph(str(unknown("layer op", entry["op"], OPS, where)))
     for source in entry["inputs"]:
         if source not in known:
             raise WrongGraph(str(unknown("earlier layer", source, known, where)))
     try:
-        kind = KINDS[entry["kind"]](
-            **{setting: _tuples(value) for setting, value in settings.items()}
-        )
+        op = OPS[entry["op"]](**{setting: _tuples(value) for setting, value in settings.items()})
     except TypeError as problem:
-        raise WrongGraph(f"{where}its settings do not fit a {entry['kind']}: {problem}.") from None
-    return connect(kind, [known[source] for source in entry["inputs"]], name=name, network=network)
+        raise WrongGraph(f"{where}its settings do not fit a {entry['op']}: {problem}.") from None
+    return connect(op, [known[source] for source in entry["inputs"]], name=name, network=network)
 
 
 def _tuples(value: Any) -> Any:
-    """JSON has lists where kinds have tuples, and objects where they have initial laws."""
+    """JSON has lists where ops have tuples, and objects where they have initial laws."""
     if isinstance(value, dict):
         return Initial(**value)
     return tuple(_tuples(inner) for inner in value) if isinstance(value, list | tuple) else value

@@ -9,7 +9,7 @@ from steptime.core.errors import WrongGraph
 from steptime.graph import ops
 from steptime.graph.graph import Graph, assemble
 from steptime.graph.layer import Layer, connect
-from steptime.graph.op import Initial, Kind, Shape
+from steptime.graph.op import Initial, Op, Shape
 
 Size = int | tuple[int, int]
 
@@ -35,16 +35,16 @@ class Net:
             self.name, list(self._layers.values()), self._known(output, "the output").name
         )
 
-    def layer(self, kind: Kind, *inputs: Tensor, name: str = "") -> Tensor:
+    def layer(self, op: Op, *inputs: Tensor, name: str = "") -> Tensor:
         """The one way in; the methods below are its short forms."""
-        self._counts[kind.name] += 1
-        name = name or f"{kind.name}{self._counts[kind.name]}"
+        self._counts[op.name] += 1
+        name = name or f"{op.name}{self._counts[op.name]}"
         if name in self._layers:
             raise WrongGraph(
                 f"{self.name}: two layers are called {name!r}; give one of them another name."
             )
         sources = [self._known(tensor, f"layer {name!r}") for tensor in inputs]
-        layer = connect(kind, sources, name=name, network=self.name)
+        layer = connect(op, sources, name=name, network=self.name)
         self._layers[name] = layer
         return Tensor(name, layer.shape)
 
@@ -76,8 +76,8 @@ class Net:
         window, hop, spread = _pair(kernel), _pair(stride), _pair(dilation)
         reach = ((window[0] - 1) * spread[0] + 1, (window[1] - 1) * spread[1] + 1)
         pads = _pads(x, padding, reach, hop)
-        kind = ops.Conv(filters, window, hop, pads, spread, groups, bias, initial, initial_bias)
-        return self.layer(kind, x, name=name)
+        op = ops.Conv(filters, window, hop, pads, spread, groups, bias, initial, initial_bias)
+        return self.layer(op, x, name=name)
 
     def max_pool(
         self, x: Tensor, kernel: Size, *, stride: Size | None = None, padding: Size | str = 0, ceil: bool = False,
@@ -168,7 +168,7 @@ class Net:
         return self.layer(ops.TiedDense(self._rows(lender)), x, lender, name=name)
 
     def _rows(self, lender: Tensor) -> int:
-        return int(getattr(self._known(lender, "a lender").kind, "vocabulary", 1))
+        return int(getattr(self._known(lender, "a lender").op, "vocabulary", 1))
 
     def positions(
         self, x: Tensor, *, learned: bool = True, initial: Initial | None = None, name: str = ""

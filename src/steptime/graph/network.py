@@ -10,7 +10,7 @@ from functools import cached_property
 from steptime.core.errors import SteptimeError, WrongGraph, unknown
 from steptime.graph.graph import Graph
 from steptime.graph.net import Net, Tensor
-from steptime.graph.ops import KINDS
+from steptime.graph.ops import OPS
 from steptime.graph.optimizer import Optimizer, sgd
 
 UNITS = {
@@ -49,10 +49,10 @@ class Network:
     def _why(self, net: Net, problem: Exception) -> str:
         """A network may be anybody's code: where it fails is said in one sentence."""
         if isinstance(problem, AttributeError) and problem.obj is net:
-            return str(unknown("layer kind", problem.name, KINDS, f"{self.name}: "))
+            return str(unknown("layer op", problem.name, OPS, f"{self.name}: "))
         place = traceback.extract_tb(problem.__traceback__)[1:2]
         line = f" (line {place[0].lineno} of {place[0].filename})" if place else ""
-        return f"{self.name} can not be built: {type(problem).__name__}: {problem}{line}."
+        return f"{self.name} cannot be built: {type(problem).__name__}: {problem}{line}."
 
     @property
     def units_per_sample(self) -> dict[str, int]:

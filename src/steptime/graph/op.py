@@ -1,4 +1,4 @@
-"""What every kind of layer answers: its output's shape, its weights, its multiply-adds."""
+"""What every op of layer answers: its output's shape, its weights, its multiply-adds."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Flops:
 
 
 @dataclass(frozen=True)
-class Kind:
-    """What all kinds share. A kind's dataclass fields are its settings; they are the structure and go into the
+class Op:
+    """What all ops share. A op's dataclass fields are its settings; they are the structure and go into the
     fingerprint, except those named in `not_structure`."""
 
     not_structure: ClassVar[tuple[str, ...]] = ()
@@ -68,7 +68,7 @@ class Kind:
 
     @property
     def name(self) -> str:
-        return kind_name(type(self))
+        return op_name(type(self))
 
     def settings(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -90,9 +90,9 @@ class Kind:
         return sum(weight.size for weight in self.weights(*inputs).values())
 
 
-def kind_name(kind: type[Kind]) -> str:
+def op_name(op: type[Op]) -> str:
     """CamelCase to snake_case: MaxPool is 'max_pool'."""
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in kind.__name__).lstrip("_")
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in op.__name__).lstrip("_")
 
 
 def expect(shape: Shape, rank: int, wanted: str) -> None:

@@ -15,7 +15,7 @@ class Optimizer:
     Weight decay d pulls every trainable weight towards 0. Coupled (L2 regularisation): g ← g + d · w before all of the
     above. Decoupled (AdamW): w ← w − rate · d · w before the update, which then uses the g of the loss alone."""
 
-    kind: str
+    algorithm: str
     rate: float
     momentum: float = 0.9
     betas: tuple[float, float] = (0.9, 0.999)

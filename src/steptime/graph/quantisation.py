@@ -12,10 +12,10 @@ PRODUCTS_OF_BYTES = ("avx512_vnni", "avx_vnni", "amx_int8")
 
 def not_quantisable(work: Work, quantiser: str) -> str | None:
     """Why, or None. A network that would stay in fp32 where its work is done is not called int8."""
-    kinds = {layer.kind.name for layer in work.graph}
-    if found := sorted(kinds & RECURRENT):
-        return f"{work.graph.name}: {quantiser} can not quantise its {', '.join(found)}; use fp32 or bf16."
-    if not kinds & WEIGHTED:
+    ops = {layer.op.name for layer in work.graph}
+    if found := sorted(ops & RECURRENT):
+        return f"{work.graph.name}: {quantiser} cannot quantise its {', '.join(found)}; use fp32 or bf16."
+    if not ops & WEIGHTED:
         return f"{work.graph.name} has no convolution and no dense layer, which is what {quantiser} quantises."
     return (
         None

@@ -57,7 +57,7 @@ def save(path: Path | str, weights: dict[str, Any], facts: dict[str, str] | None
         draft.replace(path)
     except OSError as problem:
         raise SteptimeError(
-            f"The weights can not be written to {path}: {problem.strerror}."
+            f"The weights cannot be written to {path}: {problem.strerror}."
         ) from problem
     finally:
         draft.unlink(missing_ok=True)

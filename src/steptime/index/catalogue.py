@@ -94,7 +94,7 @@ DIMENSIONS = {
             help="How far a result measured here can be trusted: A, B, C; X is invalid.",
         ),
         Dimension("status", "Status", help="ok, or why there is no result."),
-        Dimension("plausible", "Plausible", help="no: in quarantine, because it can not be true."),
+        Dimension("plausible", "Plausible", help="no: in quarantine, because it cannot be true."),
     )
 }
 METRICS = {

@@ -27,7 +27,7 @@ class Change:
 
 
 def changes(metric: str, rows: Iterable[Row]) -> dict[str, Change]:
-    """By the id of the run that they begin with. Runs without an interval can not be judged."""
+    """By the id of the run that they begin with. Runs without an interval cannot be judged."""
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row["started"], row["id"])):
         if row.get(f"{metric}_low") is not None and row.get(f"{metric}_high") is not None:

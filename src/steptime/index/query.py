@@ -42,7 +42,7 @@ MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d)?)?)?)?)?", re.ASCII)
 @dataclass(frozen=True)
 class Query:
     """The same key repeated is *or*, different keys are *and*, `!key` excludes, `key=low..high` is a range of numbers.
-    Unless asked for, failed results and those that can not be true are left out."""
+    Unless asked for, failed results and those that cannot be true are left out."""
 
     y: str = "throughput"
     x: str = "model"

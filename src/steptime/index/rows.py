@@ -46,7 +46,7 @@ def row(record: Record) -> Row:
 
 
 def quarantine(record: Record, numbers: Result) -> str:
-    """Why a result measured here can not be true; nothing where it can. A network may hold convolutions, which quick
+    """Why a result measured here cannot be true; nothing where it can. A network may hold convolutions, which quick
     algorithms compute with less arithmetic."""
     for flag in numbers.flags:
         if flag.level == "invalid" and flag.name in UNTRUE:

@@ -127,17 +127,17 @@ class Source:
         return [one for one in found if one is not None]
 
     def machines(self) -> list[dict[str, Any]]:
-        """Those whose roofs were measured into this store."""
+        """Those whose peaks were measured into this store."""
         return self.store.machines()
 
-    def roofs(self, machine: dict[str, Any], device: str) -> dict[str, float]:
+    def peaks(self, machine: dict[str, Any], device: str) -> dict[str, float]:
         """What this machine was measured to reach: FLOP/s by number format, and the bytes/s of a copy. Empty: nobody
         measured."""
         found = next(
             (one for one in self.machines() if one["fingerprint"] == machine.get("fingerprint")), {}
         )
         try:
-            told = found["roofs"][device]["roofs"].items()
+            told = found["peaks"][device]["peaks"].items()
             rates = {
                 name: one.get("flops_per_second") or one.get("bytes_per_second")
                 for name, one in told
@@ -157,4 +157,4 @@ def _room() -> Iterator[None]:
             raise
         reason, folder = str(problem).partition("\n")[0], tempfile.gettempdir()
         advice = f"It lies in {folder}: make room there, or name another folder with TMPDIR."
-        raise SteptimeError(f"The guide's index can not be kept: {reason}. {advice}") from problem
+        raise SteptimeError(f"The guide's index cannot be kept: {reason}. {advice}") from problem

@@ -144,7 +144,7 @@ def _line(row: Row) -> str:
 
 
 def _number(value: Any) -> float | None:
-    """Foreign numbers may be text; what can not be one is absent."""
+    """Foreign numbers may be text; what cannot be one is absent."""
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""`python -m steptime.machine.peaks [--no-roofs]`: tells what this machine is and the best it can do, as lines of JSON.
+"""`python -m steptime.machine.peaks [--no-peaks]`: tells what this machine is and the best it can do, as lines of JSON.
 
 A worker of its own: like `steptime.worker` it may import frameworks, and whoever started it may not."""
 
@@ -20,7 +20,7 @@ from steptime.core.errors import NotInstalled
 SECONDS = {
     "cpu": 6.0,
     "cuda": 36.0,
-}  # all roofs of one device; both within a minute, imports included
+}  # all peaks of one device; both within a minute, imports included
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
     for own in frameworks.values():
         versions |= own
     _tell(answers, {"part": "software", **versions})
-    if "--no-roofs" not in sys.argv[1:]:
+    if "--no-peaks" not in sys.argv[1:]:
         # Of several GPUs the first: they are alike, and each takes its time.
         _measure(answers, frameworks, ["cpu", "cuda:0"] if found.get("gpus") else ["cpu"])
 
@@ -49,14 +49,14 @@ def _measure(answers: IO[str], frameworks: Iterable[str], devices: list[str]) ->
     for device in devices if able else []:
         seconds = SECONDS[device.partition(":")[0]]
         _tell(answers, {"part": "starts", "device": device, "seconds": seconds})
-        found = importlib.import_module(f"steptime.frameworks.{able[0]}.peaks").measure_roofs(
+        found = importlib.import_module(f"steptime.frameworks.{able[0]}.peaks").measure_peaks(
             device, seconds
         )
-        _tell(answers, {"part": "roofs", "device": device, "framework": able[0], "roofs": found})
+        _tell(answers, {"part": "peaks", "device": device, "framework": able[0], "peaks": found})
 
 
 def _installed() -> dict[str, dict[str, str]]:
-    """Versions by framework. A folder can be imported where its framework can not, so it is asked."""
+    """Versions by framework. A folder can be imported where its framework cannot, so it is asked."""
     found = {}
     for name in plugins.names("frameworks"):
         with contextlib.suppress(ImportError, NotInstalled):

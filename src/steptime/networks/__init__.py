@@ -56,7 +56,7 @@ def _from_file(path: Path, name: str) -> Network:
 
 @contextmanager
 def _guest(path: Path) -> Iterator[None]:
-    """A user's own code: it can not end the command, and what it prints is no part of a result."""
+    """A user's own code: it cannot end the command, and what it prints is no part of a result."""
     try:
         with redirect_stdout(sys.stderr):
             yield
@@ -64,5 +64,5 @@ def _guest(path: Path) -> Iterator[None]:
         raise  # it says already what is wrong
     except (Exception, SystemExit) as problem:
         raise SteptimeError(
-            f"{path} can not be read: {type(problem).__name__}: {problem}"
+            f"{path} cannot be read: {type(problem).__name__}: {problem}"
         ) from problem

@@ -11,14 +11,14 @@ from typing import Any
 
 from steptime.core.case import SETTINGS, Case
 from steptime.core.errors import SteptimeError, unknown
-from steptime.core.protocol import OutOfRange, Protocol, profile
+from steptime.core.protocol import OutOfRange, Protocol, preset
 from steptime.plan.parse import Document, Rule, Value, at, parse
 from steptime.plan.pattern import matched
 from steptime.plan.references import Outside, Scope, typed
 from steptime.plan.validate import DEFAULTS, Known, check_value, check_words, elements
 
 LEARNED = (
-    "profile",
+    "preset",
     "steps",
     "warmup_start",
 )  # numbers of the protocol that are not the plan's to set
@@ -54,7 +54,7 @@ class Request:
     outside: Outside = field(default_factory=Outside)
     settings: Mapping[str, Any] = field(default_factory=dict)  # a list is a sweep
     protocol: Mapping[str, Any] = field(default_factory=dict)
-    profile: str = ""
+    preset: str = ""
 
 
 def expand(text: str, request: Request) -> Plan:
@@ -237,12 +237,12 @@ class _Expansion:
     # the protocol
 
     def _protocol(self) -> Protocol:
-        named = self.document.texts.get("profile", Value("standard"))
+        named = self.document.texts.get("preset", Value("standard"))
         try:
-            own = profile(self.request.profile or named.raw)
+            own = preset(self.request.preset or named.raw)
         except SteptimeError as problem:
             raise SteptimeError(
-                f"{'' if self.request.profile else at(named.line)}{problem}"
+                f"{'' if self.request.preset else at(named.line)}{problem}"
             ) from None
         wanted = {name: Value(value) for name, value in self.request.protocol.items()}
         numbers = {**self.document.tables["protocol"], **wanted}

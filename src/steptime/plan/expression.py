@@ -81,7 +81,7 @@ class _Walk:
     def tree(self, text: str) -> ast.expr:
         found = _parsed(text)
         if found is None:
-            raise SteptimeError(f"{self.place}this can not be read as a name or a computation.")
+            raise SteptimeError(f"{self.place}this cannot be read as a name or a computation.")
         return found
 
     def check(self, node: ast.expr) -> None:
@@ -193,7 +193,7 @@ class _Walk:
             raise self._wrong(symbol, left, right) from None
 
     def _wrong(self, symbol: str, left: Any, right: Any) -> SteptimeError:
-        return SteptimeError(f"{self.place}{symbol} can not be used with {left!r} and {right!r}.")
+        return SteptimeError(f"{self.place}{symbol} cannot be used with {left!r} and {right!r}.")
 
     def _bounded(self, value: Any) -> Any:
         large = isinstance(value, int) and value.bit_length() > LARGEST_BITS

@@ -44,7 +44,7 @@ class MachineFile:
         return self.launches.get(case.launch) if case.launch else self.commands.get(case.framework)
 
     def lacks(self, case: Case) -> str:
-        """What the case asks for and the file can not give; empty: nothing."""
+        """What the case asks for and the file cannot give; empty: nothing."""
         for part, name, known in (
             ("launches", case.launch, self.launches),
             ("tiers", case.staging, self.tiers),

@@ -10,7 +10,7 @@ from typing import Any
 
 from steptime.core.errors import SteptimeError, unknown
 
-TEXTS = ("name", "title", "profile")
+TEXTS = ("name", "title", "preset")
 TABLES = ("protocol", "variables", "constants", "sweep")
 RULES = {
     "override": ("set", "cases", "sweep"),

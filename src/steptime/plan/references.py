@@ -93,7 +93,7 @@ class Scope:
             found = self._found(part[1], trail, value.line)
             if isinstance(found, list | dict):
                 raise SteptimeError(
-                    f"{at(value.line)}{part[0]} is a list, which can not stand inside a text."
+                    f"{at(value.line)}{part[0]} is a list, which cannot stand inside a text."
                 )
             return str(found)
 

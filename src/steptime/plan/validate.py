@@ -99,7 +99,7 @@ class _Words:
                 )
             if not name.isidentifier() or keyword.iskeyword(name):
                 raise SteptimeError(
-                    f"{at(value.line)}{name!r} can not be a variable: use letters, digits and _ alone."
+                    f"{at(value.line)}{name!r} cannot be a variable: use letters, digits and _ alone."
                 )
         for name, value in self.sweep.items():
             if name in self.constants:

@@ -12,7 +12,7 @@ from typing import Any
 
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
-from steptime.ranks.rendezvous import Council
+from steptime.ranks.rendezvous import Rendezvous
 
 REPEATS = (3, 20)
 SECONDS = 2.0  # for all of them together, where that allows the least
@@ -28,17 +28,17 @@ def lacking(program: Any, case: Case) -> str:
     return f"{case.framework} has no exchange={case.exchange} here; use exchange=independent."
 
 
-def exchanges(program: Any, council: Council) -> dict[str, Any]:
+def exchanges(program: Any, rendezvous: Rendezvous) -> dict[str, Any]:
     """As findings of the first rank. An exchange takes as long as its slowest rank."""
     try:
-        moved, each = _several(program, council)
-        tiny, each_tiny = _several(program, council, tiny=True)
+        moved, each = _several(program, rendezvous)
+        tiny, each_tiny = _several(program, rendezvous, tiny=True)
     except Unsupported:
         return {}
     if not each:
         return {}
     seconds, tiny_seconds = slowest(each), slowest(each_tiny)
-    size = council.ranks.size
+    size = rendezvous.ranks.size
     ring = 2 * (size - 1) / size  # times the bytes goes over each rank's link
     whole, latency = _middle(seconds), _middle(tiny_seconds)
     found = {
@@ -56,22 +56,22 @@ def exchanges(program: Any, council: Council) -> dict[str, Any]:
 
 
 def _several(
-    program: Any, council: Council, *, tiny: bool = False
+    program: Any, rendezvous: Rendezvous, *, tiny: bool = False
 ) -> tuple[int, list[list[float]]]:
     """The bytes, and on the first rank every rank's seconds."""
     moved, first_seconds = _once(
-        program, council, tiny
+        program, rendezvous, tiny
     )  # connects and allocates: says how many there is time for
     least, most = REPEATS
-    count = council.agree(min(most, max(least, math.ceil(SECONDS / first_seconds))))
-    return moved, council.gather([_once(program, council, tiny)[1] for _ in range(count)])
+    count = rendezvous.agree(min(most, max(least, math.ceil(SECONDS / first_seconds))))
+    return moved, rendezvous.gather([_once(program, rendezvous, tiny)[1] for _ in range(count)])
 
 
-def _once(program: Any, council: Council, tiny: bool) -> tuple[int, float]:
+def _once(program: Any, rendezvous: Rendezvous, tiny: bool) -> tuple[int, float]:
     exchange = getattr(program, "exchange", None)
     if exchange is None:
         raise Unsupported("This program exchanges nothing.")
-    council.agree(None)
+    rendezvous.agree(None)
     begin = time.perf_counter()
     moved: int = exchange(tiny=tiny)
     return moved, max(time.perf_counter() - begin, 1e-9)

@@ -75,7 +75,7 @@ def notes(journal: Path, size: int) -> dict[str, Failure]:
 
 def chosen(told: Mapping[str, Failure], silent: Mapping[str, Failure]) -> Failure | None:
     """The failure that the others follow from. A rank whose partner is gone fails too, but it can say so: one that was
-    killed can not. Memory comes first, because only then is a smaller batch worth a try."""
+    killed cannot. Memory comes first, because only then is a smaller batch worth a try."""
     everyone = [*silent.items(), *told.items()]
     memory = [pair for pair in everyone if pair[1].cause == "out_of_memory"]
     return next((named(name, failure) for name, failure in [*memory, *everyone]), None)

@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steptime.core.measurement import Block, Measurement, RankSamples
-from steptime.ranks.rendezvous import Council, Offset
+from steptime.ranks.rendezvous import Offset, Rendezvous
 
 Times = NDArray[np.int64]
 
 
 def gathered(
-    own: Measurement, council: Council, before: Sequence[Offset], *, device: str
+    own: Measurement, rendezvous: Rendezvous, before: Sequence[Offset], *, device: str
 ) -> Measurement:
     """On the first rank all that was seen; on the others their own. `before`: the clocks' offsets at the beginning."""
-    after = council.offsets()
-    samples = replace(rank_samples(council.ranks.rank, node(), own), device=device)
-    seen = council.gather(samples.to_dict())
+    after = rendezvous.offsets()
+    samples = replace(rank_samples(rendezvous.ranks.rank, node(), own), device=device)
+    seen = rendezvous.gather(samples.to_dict())
     if not seen:
         return own
     ranks = [

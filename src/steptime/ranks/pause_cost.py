@@ -11,7 +11,7 @@ from typing import Any
 
 from steptime.core.case import Case
 from steptime.ranks.collectives import slowest
-from steptime.ranks.rendezvous import Council
+from steptime.ranks.rendezvous import Rendezvous
 
 PAUSES_SECONDS = (0.0, 0.001, 0.004, 0.016, 0.064)
 STEPS = 5  # of a block, each behind a pause of that length
@@ -19,14 +19,14 @@ MOST_TURNS = 5  # of blocks, one of each pause
 SECONDS = 4.0  # for all turns together; where one takes longer, nothing is measured
 
 
-def waits(program: Any, council: Council, case: Case) -> dict[str, Any]:
+def waits(program: Any, rendezvous: Rendezvous, case: Case) -> dict[str, Any]:
     """As findings of the first rank. A GPU waits in its own way, which no pause of the host is."""
     if (case.phase, case.exchange, case.device) != ("training", "independent", "cpu"):
         return {}
     turn_seconds = STEPS * sum(pause + _behind(program, 0) for pause in PAUSES_SECONDS)
-    count = council.agree(min(MOST_TURNS, math.floor(SECONDS / turn_seconds)))
-    each = council.gather(
-        [[_block(program, council, pause) for pause in PAUSES_SECONDS] for _ in range(count)]
+    count = rendezvous.agree(min(MOST_TURNS, math.floor(SECONDS / turn_seconds)))
+    each = rendezvous.gather(
+        [[_block(program, rendezvous, pause) for pause in PAUSES_SECONDS] for _ in range(count)]
     )
     if not count or not each:
         return {}
@@ -34,9 +34,9 @@ def waits(program: Any, council: Council, case: Case) -> dict[str, Any]:
     return {"waiting": {"pauses_seconds": PAUSES_SECONDS, "turns": turns}}
 
 
-def _block(program: Any, council: Council, pause: float) -> float:
+def _block(program: Any, rendezvous: Rendezvous, pause: float) -> float:
     """Seconds of its typical step. All ranks wait at once, and compute at once."""
-    council.agree(None)
+    rendezvous.agree(None)
     return statistics.median(_behind(program, pause) for _ in range(STEPS))
 
 

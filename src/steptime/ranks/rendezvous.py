@@ -1,6 +1,6 @@
 """How ranks agree between blocks: a star of plain sockets around rank 0. Knows no framework and no measurement.
 
-A framework's own collectives can not serve: what is agreed on is when to run them, and some cases exchange nothing."""
+A framework's own collectives cannot serve: what is agreed on is when to run them, and some cases exchange nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from steptime.core.ranks import Ranks
 from steptime.engine.clock import Clock
 
-BEHIND = 1  # the framework meets at the port itself, the council at the next one
+BEHIND = 1  # the framework meets at the port itself, the rendezvous at the next one
 MEET_SECONDS = 120.0  # nodes of a cluster start one after the other
 RETRY_SECONDS = 0.05
 PINGS = 64
@@ -36,7 +36,7 @@ class Offset(NamedTuple):
     error_ns: int = 0  # half of the quickest round trip
 
 
-class Council:
+class Rendezvous:
     """Every rank calls the same functions in the same order."""
 
     def __init__(

@@ -17,7 +17,7 @@ from steptime.core.protocol import Protocol
 from steptime.core.record import SETTLED, Attempt
 from steptime.run import local
 from steptime.run.session import plan_of
-from steptime.run.watch import Nobody, Watch
+from steptime.run.watch import NullWatch, Watch
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
 
@@ -57,7 +57,7 @@ def certify(
     cases: Sequence[Case], store: FolderStore, *, again: bool = False, watch: Watch | None = None
 ) -> list[Outcome]:
     """One outcome for each case, in order. What was settled here before is not done again."""
-    examination = Examination(store, watch or Nobody(), again=again, expected=len(cases))
+    examination = Examination(store, watch or NullWatch(), again=again, expected=len(cases))
     return [examination.outcome(sized(case)) for case in cases]
 
 

@@ -28,7 +28,7 @@ from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
 from steptime.run import local
 from steptime.run.session import MAY_PASS, TRIES, newest, plan_of
-from steptime.run.watch import Nobody, Watch
+from steptime.run.watch import NullWatch, Watch
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
 
@@ -42,7 +42,7 @@ class Refused(SteptimeError):
         super().__init__(
             "Not compared: "
             + "; ".join(reasons)
-            + '. To compare all the same, say why with --despite "…".'
+            + '. To compare all the same, say why with --force "…".'
         )
         self.reasons = list(reasons)
 
@@ -58,32 +58,32 @@ def compare(
     protocol: Protocol,
     store: FolderStore,
     *,
-    despite: str = "",
+    force: str = "",
     watch: Watch | None = None,
 ) -> Compared:
     """B, the second, against A; what an interrupted comparison of the same has measured is used.
 
-    Raises Refused, or SteptimeError when one of the two can not be measured."""
+    Raises Refused, or SteptimeError when one of the two cannot be measured."""
     known = certificates(store.attempts(TASK))
     first, second = (_planned(case) for case in cases)
     reasons = different_work(first, second, known)
-    if reasons and not despite:
+    if reasons and not force:
         raise Refused(reasons)
     with store.hold(plan := duel_of(cases, protocol)):
         store.tidy(plan)
-        duel = Duel(cases, protocol, store, watch or Nobody(), plan=plan)
+        duel = PairedComparison(cases, protocol, store, watch or NullWatch(), plan=plan)
         duel.remember()
         while wants_more_pairs(duel.pairs):
             duel.next_pair()
     reasons = reasons or different_work(
         *duel.pairs[-1], known
     )  # versions and devices are known only now
-    if reasons and not despite:
+    if reasons and not force:
         raise Refused(reasons)
     comparison = noted(live(duel.pairs), duel.pairs[-1], known)
     if reasons:
         comparison = replace(
-            comparison, remarks=(*comparison.remarks, f"despite ({despite}): {'; '.join(reasons)}")
+            comparison, remarks=(*comparison.remarks, f"force ({force}): {'; '.join(reasons)}")
         )
     return Compared(comparison, tuple(duel.pairs))
 
@@ -110,7 +110,7 @@ def _planned(case: Case) -> Attempt:
 
 
 @dataclass
-class Duel:
+class PairedComparison:
     cases: tuple[Case, Case]
     protocol: Protocol
     store: FolderStore
@@ -133,7 +133,7 @@ class Duel:
             self.tried = max(attempt.process for attempt in known) // 2 + 1
 
     @cached_property
-    def dice(self) -> random.Random:
+    def rng(self) -> random.Random:
         """Other throws for the pairs that follow than for those before an interruption."""
         return random.Random(f"{self.session} {self.tried}")
 
@@ -170,7 +170,7 @@ class Duel:
 
     def _in_turns(self, jobs: list[Job]) -> list[Attempt]:
         residents: list[Any] = []
-        order = self.dice.sample(jobs, 2)
+        order = self.rng.sample(jobs, 2)
         try:
             for job in order:
                 self._tell(job)
@@ -192,7 +192,7 @@ class Duel:
         """A coin decides who goes first in each pair of blocks. False: one of them is gone."""
         for _ in range(block_pairs(self.pairs, self.protocol)):
             if not all(
-                resident.alive and resident.turn() for resident in self.dice.sample(residents, 2)
+                resident.alive and resident.turn() for resident in self.rng.sample(residents, 2)
             ):
                 return False
         return True

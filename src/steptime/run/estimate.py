@@ -23,14 +23,14 @@ BUILD_SECONDS = {
 }  # a graph is put together; all other modes compile
 COMPILE_SECONDS = 20.0
 PILOT_STEPS = 5  # the first one, and those that choose the group
-# FLOP/s where no roof of this machine is known: slow for their kind, since a wait that ends early annoys nobody.
+# FLOP/s where no peak of this machine is known: slow for their kind, since a wait that ends early annoys nobody.
 CPU_SPEED, REFERENCE_SPEED, GPU_SPEED = (
     20e9,
     1e9,
     5e12,
 )  # of each CPU; of the float64 reference; of a GPU
-SHARE_OF_ROOF = 0.25  # what ordinary networks reach
-Roofs = dict[str, dict[str, float]]
+SHARE_OF_PEAK = 0.25  # what ordinary networks reach
+Peaks = dict[str, dict[str, float]]
 """FLOP/s by device and precision."""
 
 
@@ -90,18 +90,18 @@ def history(attempts: Iterable[Attempt]) -> Past:
     for case, tried in found.items():
         newest = tried[-1].protocol
         seconds = statistics.median(
-            _seconds(attempt) for attempt in tried if attempt.protocol.profile == newest.profile
+            _seconds(attempt) for attempt in tried if attempt.protocol.preset == newest.preset
         )
         past.setdefault(_shared(case), []).append(Ran(case, newest, seconds))
     return past
 
 
-def estimate(case: Case, protocol: Protocol, past: Past, roofs: Roofs | None = None) -> Estimate:
-    """A stored case tells how far off the guess is, so a smaller batch or another profile can be foretold from it."""
-    one = _guess(case, protocol, step_seconds(case, roofs or {}))
+def estimate(case: Case, protocol: Protocol, past: Past, peaks: Peaks | None = None) -> Estimate:
+    """A stored case tells how far off the guess is, so a smaller batch or another preset can be foretold from it."""
+    one = _guess(case, protocol, step_seconds(case, peaks or {}))
     ran = min(past.get(_shared(case), ()), key=lambda ran: _distance(case, ran.case), default=None)
     if ran is not None:
-        one *= ran.seconds / _guess(ran.case, ran.protocol, step_seconds(ran.case, roofs or {}))
+        one *= ran.seconds / _guess(ran.case, ran.protocol, step_seconds(ran.case, peaks or {}))
     least = protocol.processes_least * one
     most = min(protocol.processes_most * one, max(protocol.budget_seconds, least))
     return Estimate(
@@ -132,9 +132,9 @@ def _seconds(attempt: Attempt) -> float:
     ).total_seconds()
 
 
-def step_seconds(case: Case, roofs: Roofs) -> float:
+def step_seconds(case: Case, peaks: Peaks) -> float:
     """Rough: the network's arithmetic at the speed that such a device has."""
-    return max(_flops(replace(case, **UNMOVED)), 1.0) / speed(case, roofs)
+    return max(_flops(replace(case, **UNMOVED)), 1.0) / speed(case, peaks)
 
 
 @cache  # a plan of thousands of cases has few kinds of steps
@@ -147,12 +147,12 @@ def _flops(case: Case) -> float:
     return found
 
 
-def speed(case: Case, roofs: Roofs) -> float:
+def speed(case: Case, peaks: Peaks) -> float:
     if case.framework == "numpy":
         return REFERENCE_SPEED
-    roof = roofs.get(case.device, {}).get(case.precision)
-    if roof is not None:
-        return SHARE_OF_ROOF * roof
+    peak = peaks.get(case.device, {}).get(case.precision)
+    if peak is not None:
+        return SHARE_OF_PEAK * peak
     return (
         CPU_SPEED * (case.threads or len(os.sched_getaffinity(0)))
         if case.device == "cpu"

@@ -24,7 +24,7 @@ from steptime.core.protocol import Protocol
 from steptime.core.record import SETTLED, Attempt, Record
 from steptime.run import local
 from steptime.run.smaller_batch import with_smaller
-from steptime.run.watch import Nobody, Watch
+from steptime.run.watch import NullWatch, Watch
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
 
@@ -53,7 +53,7 @@ def run(
             cases=list({case.key: case for case in cases}.values()),
             protocol=protocol,
             store=store,
-            watch=watch or Nobody(),
+            watch=watch or NullWatch(),
         )
         session.remember()
         session.measure()
@@ -66,7 +66,7 @@ def plan_of(cases: Sequence[Case], protocol: Protocol, where: Sequence[Any] = ()
     work = sorted(
         (key, network.get("fingerprint", "") + network.get("weights", "")) for key, network in told
     )
-    text = json.dumps([work, protocol.profile, protocol.changed(), *(where or place())])
+    text = json.dumps([work, protocol.preset, protocol.changed(), *(where or place())])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -116,10 +116,10 @@ class Session:
 
     def measure(self) -> None:
         while wanting := [case for case in self.cases if self.wanting[case.key]]:
-            dice = random.Random(f"{self.id} {self.done}")
-            dice.shuffle(wanting)
+            rng = random.Random(f"{self.id} {self.done}")
+            rng.shuffle(wanting)
             for case in wanting:
-                time.sleep(self.gap_seconds(dice))
+                time.sleep(self.gap_seconds(rng))
                 self.measure_once(case)
 
     def wants_more(self, case: Case) -> bool:
@@ -155,14 +155,14 @@ class Session:
                 self.cases.append(case)
                 self.attempts[key], self.wanting[key] = [], True
 
-    def gap_seconds(self, dice: random.Random) -> float:
+    def gap_seconds(self, rng: random.Random) -> float:
         """A single case runs at even intervals; idle gaps break up whatever else on the machine keeps time with it."""
         good = measured(self.attempts[self.cases[0].key])
         looks = [look for look in stopping.looks(self.protocol) if look <= len(good)]
         if len(self.cases) > 1 or len(looks) <= LOOKS_BEFORE_GAPS:
             return 0.0
         drifts = session_drift(processes(good)) is not None
-        return dice.uniform(0.0, stopping.elapsed_seconds(good[-1])) if drifts else 0.0
+        return rng.uniform(0.0, stopping.elapsed_seconds(good[-1])) if drifts else 0.0
 
     @property
     def done(self) -> int:

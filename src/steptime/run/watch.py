@@ -16,7 +16,7 @@ class Watch(Protocol):
         """By now it is safe on the disk."""
 
 
-class Nobody:
+class NullWatch:
     def started(self, job: Job, done: int, expected: int) -> None: ...
 
     def finished(self, attempt: Attempt) -> None: ...

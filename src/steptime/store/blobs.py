@@ -35,7 +35,7 @@ class Blobs:
             return self.path(sha256).read_bytes()
         except OSError as problem:
             raise SteptimeError(
-                f"{self.path(sha256)} can not be read: {problem.strerror}."
+                f"{self.path(sha256)} cannot be read: {problem.strerror}."
             ) from None
 
     def is_whole(self, sha256: str) -> bool:

@@ -163,7 +163,7 @@ class FolderStore(ReadingStore):
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as problem:
-            raise SteptimeError(f"{mark} can not be read: {problem.strerror}.") from None
+            raise SteptimeError(f"{mark} cannot be read: {problem.strerror}.") from None
         except (ValueError, KeyError, TypeError):
             wanted = json.dumps({"format": FORMAT})
             raise SteptimeError(

@@ -77,7 +77,7 @@ def rows(path: Path, sha256: str) -> Path:
 
 
 def foreign_runs(path: Path | str, problems: list[str] | None = None) -> Iterator[ForeignRun]:
-    """All imported rows. What can not be read is told in `problems`, the rest is still there."""
+    """All imported rows. What cannot be read is told in `problems`, the rest is still there."""
     for file in sorted((Path(path) / "imports").glob("*.jsonl")):
         yield from runs_of(file, [] if problems is None else problems)
 

@@ -185,4 +185,4 @@ def written(what: str, advice: str = SAFE) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        raise NotWritten(f"{what} can not be written: {problem.strerror}. {advice}") from problem
+        raise NotWritten(f"{what} cannot be written: {problem.strerror}. {advice}") from problem

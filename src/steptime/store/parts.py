@@ -39,7 +39,7 @@ LEFT = "the part is left as it is and not used."
 
 
 class DamagedPart(SteptimeError):
-    """It can not be used; it is never deleted, either."""
+    """It cannot be used; it is never deleted, either."""
 
 
 def write(folder: Path, day: str, journals: Sequence[Found]) -> Path:
@@ -132,7 +132,7 @@ def _copy(path: Path, journals: Sequence[Found]) -> None:
     try:
         _database().execute(question, list(columns.values()))
     except _duckdb().IOException as problem:
-        raise NotWritten(f"{path} can not be written: {problem}. The journals are kept.") from None
+        raise NotWritten(f"{path} cannot be written: {problem}. The journals are kept.") from None
 
 
 def _trusted(

@@ -160,7 +160,7 @@ def _parsed(address: str) -> dict[str, Any]:
         or not str(found.get("port") or 0).replace(",", "").isdigit()
     ):
         raise SteptimeError(
-            "The database's address can not be read; it is written postgresql://USER:PASSWORD@HOST:PORT/NAME, and in a "
+            "The database's address cannot be read; it is written postgresql://USER:PASSWORD@HOST:PORT/NAME, and in a "
             "password @ is %40, / is %2F, ? is %3F, % is %25. Better leave the password to PGPASSWORD or ~/.pgpass."
         )
     return found

@@ -34,7 +34,7 @@ class ReadingStore(ABC):
 
     @abstractmethod
     def machines(self) -> list[dict[str, Any]]:
-        """Those whose roofs were measured, each with its fingerprint."""
+        """Those whose peaks were measured, each with its fingerprint."""
 
     @abstractmethod
     def blob(self, sha256: str) -> bytes | None:

@@ -7,12 +7,12 @@ from types import ModuleType
 from typing import IO
 
 from steptime.core.job import Job
-from steptime.ranks.rendezvous import Council
+from steptime.ranks.rendezvous import Rendezvous
 from steptime.store.journal import Journal
 
 
 @dataclass(frozen=True)
-class Setting:
+class TaskContext:
     """What a task gets: the case's framework is loaded and can do the case; the journal's context is written."""
 
     job: Job
@@ -20,9 +20,9 @@ class Setting:
     framework: ModuleType
     import_seconds: float
     answers: IO[str] | None = None  # standard output, where the parent hands out turns
-    council: Council | None = (
+    rendezvous: Rendezvous | None = (
         None  # of several ranks; of these the first alone writes into the journal
     )
 
 
-# A task's file has one function, `perform(setting: Setting) -> None`. It ends the journal: with `measured` or `found`.
+# A task's file has one function, `perform(context: TaskContext) -> None`. It ends the journal: with `measured` or `found`.

@@ -16,7 +16,7 @@ from steptime.core.case import Case
 from steptime.core.errors import Unsupported
 from steptime.core.measurement import Measurement
 from steptime.data import staging
-from steptime.data.feeding import Fed, ahead
+from steptime.data.feeding import FedProgram, ahead
 from steptime.data.ingest import unpacked
 from steptime.engine import accuracy
 from steptime.engine.meter import Meter
@@ -25,68 +25,72 @@ from steptime.graph import Work
 from steptime.graph.batches import Batch, of_size
 from steptime.ranks import collectives, pause_cost
 from steptime.ranks.merge import gathered
-from steptime.tasks import Setting
+from steptime.tasks import TaskContext
 
 TURN_STEPS = 3
 COMPARED_SEED = 1000  # far from the seeds of the step's batch and of calibration
 
 
-def perform(setting: Setting) -> None:
+def perform(context: TaskContext) -> None:
     """Where the case names a tier, its data set lies there meanwhile."""
-    case, tier = setting.job.case, setting.job.options.get("tier", "")
+    case, tier = context.job.case, context.job.options.get("tier", "")
     if not tier:
-        measure(setting, {}, {})
+        measure(context, {}, {})
         return
     with staging.staged(
-        workloads.load(case.workload).data_set(case).SET, tier, setting.job.id
+        workloads.load(case.workload).data_set(case).SET, tier, context.job.id
     ) as told:
-        measure(setting, {"staging": told["seconds"]}, {"staging": {"tier": case.staging, **told}})
+        measure(context, {"staging": told["seconds"]}, {"staging": {"tier": case.staging, **told}})
 
 
-def measure(setting: Setting, staged_seconds: dict[str, float], findings: dict[str, Any]) -> None:
-    case, council = setting.job.case, setting.council
+def measure(
+    context: TaskContext, staged_seconds: dict[str, float], findings: dict[str, Any]
+) -> None:
+    case, rendezvous = context.job.case, context.rendezvous
     begin = time.perf_counter()
-    work = workloads.load(case.workload).build(case, rank=council.ranks.rank if council else 0)
-    program = setting.framework.lower(
+    work = workloads.load(case.workload).build(
+        case, rank=rendezvous.ranks.rank if rendezvous else 0
+    )
+    program = context.framework.lower(
         work, replace(case, data="host") if case.data == "real" else case
     )
     starts = {
-        "import": setting.import_seconds,
+        "import": context.import_seconds,
         **staged_seconds,
         "build": time.perf_counter() - begin,
     }
-    if council is not None and (reason := collectives.lacking(program, case)):
+    if rendezvous is not None and (reason := collectives.lacking(program, case)):
         raise Unsupported(reason)
-    with fed(setting, program) as (timed_program, told):
-        measurement = with_kernels(timed(setting, timed_program, starts), program)
+    with fed(context, program) as (timed_program, told):
+        measurement = with_kernels(timed(context, timed_program, starts), program)
         findings = {**findings, **told()}
-    if council is not None:
-        told_together = collectives.exchanges(program, council) | pause_cost.waits(
-            program, council, case
+    if rendezvous is not None:
+        told_together = collectives.exchanges(program, rendezvous) | pause_cost.waits(
+            program, rendezvous, case
         )
         findings = {**findings, **told_together}
-        if council.ranks.rank:
+        if rendezvous.ranks.rank:
             return
     if is_low(case.precision):
         compared = Compared.chosen(case, work)
         low = compared.outputs(program, None if case.phase == "inference" else work)
         del program  # two of them may be more than a device holds
-        findings = {**findings, "accuracy": compared.price(setting, work, low)}
-    setting.journal.measured(measurement, findings)
+        findings = {**findings, "accuracy": compared.price(context, work, low)}
+    context.journal.measured(measurement, findings)
 
 
 @contextlib.contextmanager
-def fed(setting: Setting, program: Any) -> Iterator[tuple[Any, Callable[[], dict[str, Any]]]]:
+def fed(context: TaskContext, program: Any) -> Iterator[tuple[Any, Callable[[], dict[str, Any]]]]:
     """The program to be timed, and what can be told of its data behind the timed part. Real data come from the host's
     files, so they take the way of host memory and are another batch in each step."""
-    case, council = setting.job.case, setting.council
+    case, rendezvous = context.job.case, context.rendezvous
     if case.data != "real":
         yield program, dict
         return
     samples = workloads.load(case.workload).samples(case, "train")
-    turn = (council.ranks.rank, council.ranks.size) if council else (0, 1)
+    turn = (rendezvous.ranks.rank, rendezvous.ranks.size) if rendezvous else (0, 1)
     with unpacked(samples, case, turn) as ingest, ahead(ingest.batches(), case.prefetch) as batches:
-        yield Fed(program, batches), lambda: {"data": ingest.told()}
+        yield FedProgram(program, batches), lambda: {"data": ingest.told()}
 
 
 @dataclass(frozen=True)
@@ -120,9 +124,9 @@ class Compared:
             program.load(trained.weights)
         return [program.predict(batch)[:own] for batch, own in self.batches]
 
-    def price(self, setting: Setting, work: Work, low: list[Any]) -> dict[str, Any]:
-        case = replace(setting.job.case, precision="fp32", phase="inference")
-        exact = self.outputs(setting.framework.lower(work, case))
+    def price(self, context: TaskContext, work: Work, low: list[Any]) -> dict[str, Any]:
+        case = replace(context.job.case, precision="fp32", phase="inference")
+        exact = self.outputs(context.framework.lower(work, case))
         targets = [batch["target"][:own] for batch, own in self.batches]
         absent = "no test set here" if case.weights else "the weights are initial ones"
         known = self.data == "test set"
@@ -135,15 +139,15 @@ class Compared:
         }
 
 
-def timed(setting: Setting, program: Any, starts: dict[str, float]) -> Measurement:
+def timed(context: TaskContext, program: Any, starts: dict[str, float]) -> Measurement:
     """By this process; of several ranks the first has what all of them saw."""
-    meter, council = Meter(program, setting.job.case, setting.job.protocol), setting.council
-    if council is None:
-        return in_turns(meter, setting, starts) if setting.answers else straight(meter, starts)
-    meter.agree = council.agree
-    before = council.offsets()
-    own = in_turns(meter, setting, starts) if setting.answers else straight(meter, starts)
-    return gathered(own, council, before, device=setting.job.case.device)
+    meter, rendezvous = Meter(program, context.job.case, context.job.protocol), context.rendezvous
+    if rendezvous is None:
+        return in_turns(meter, context, starts) if context.answers else straight(meter, starts)
+    meter.agree = rendezvous.agree
+    before = rendezvous.offsets()
+    own = in_turns(meter, context, starts) if context.answers else straight(meter, starts)
+    return gathered(own, rendezvous, before, device=context.job.case.device)
 
 
 def straight(meter: Any, starts: dict[str, float]) -> Measurement:
@@ -153,30 +157,30 @@ def straight(meter: Any, starts: dict[str, float]) -> Measurement:
     return measurement
 
 
-def in_turns(meter: Any, setting: Setting, starts: dict[str, float]) -> Measurement:
+def in_turns(meter: Any, context: TaskContext, starts: dict[str, float]) -> Measurement:
     """Warm-up alone, then one block for each `turn` on standard input: all that is kept is blocks of turns."""
     meter.prepare()
     meter.block(0.0)  # behind it the clock stands still until the first turn
     warm = meter.samples
-    say(setting, "ready")
-    while heard(setting) == "turn":
-        meter.block(setting.job.protocol.pair_block_seconds, least_steps=TURN_STEPS)
-        say(setting, "done")
+    say(context, "ready")
+    while heard(context) == "turn":
+        meter.block(context.job.protocol.pair_block_seconds, least_steps=TURN_STEPS)
+        say(context, "done")
     measurement: Measurement = meter.measurement(starts)
     return replace(measurement, cut=warm)
 
 
-def say(setting: Setting, word: str) -> None:
-    if setting.council is None or setting.council.ranks.rank == 0:
-        print(word, file=setting.answers, flush=True)
+def say(context: TaskContext, word: str) -> None:
+    if context.rendezvous is None or context.rendezvous.ranks.rank == 0:
+        print(word, file=context.answers, flush=True)
 
 
-def heard(setting: Setting) -> str:
+def heard(context: TaskContext) -> str:
     """The parent speaks to the first rank alone."""
-    if setting.council is None:
+    if context.rendezvous is None:
         return sys.stdin.readline().strip()
-    word: str = setting.council.agree(
-        "" if setting.council.ranks.rank else sys.stdin.readline().strip()
+    word: str = context.rendezvous.agree(
+        "" if context.rendezvous.ranks.rank else sys.stdin.readline().strip()
     )
     return word
 

@@ -18,15 +18,15 @@ from steptime.core.errors import SteptimeError
 from steptime.data.sets import Samples
 from steptime.engine.score import Score
 from steptime.graph import weights
-from steptime.tasks import Setting
+from steptime.tasks import TaskContext
 
 STEPS_BETWEEN_LOOKS = 50  # reading a loss makes the device wait
 TELL_SECONDS = 0.5
 SHUFFLE = 0x7368_7566  # apart from the streams of weights and batches
 
 
-def perform(setting: Setting) -> None:
-    case, options = setting.job.case, setting.job.options
+def perform(context: TaskContext) -> None:
+    case, options = context.job.case, context.job.options
     workload = workloads.load(case.workload)
     train, test = (workload.samples(case, part) for part in ("train", "test"))
     if case.batch_size > len(train):
@@ -34,7 +34,7 @@ def perform(setting: Setting) -> None:
             f"A batch of {case.batch_size} is more than the {len(train)} samples to learn from."
         )
     work = replace(workload.build(case), batch=train.batch(slice(0, case.batch_size)))
-    course = Course(setting.framework.lower(work, case), case, options["epochs"], setting.answers)
+    course = Course(context.framework.lower(work, case), case, options["epochs"], context.answers)
     metric = workload.data_set(case).SET.metric
     epochs = [course.epoch(number, train, test, metric) for number in range(options["epochs"])]
     facts = {
@@ -57,7 +57,7 @@ def perform(setting: Setting) -> None:
         "seconds": sum(epoch["seconds"] for epoch in epochs),
         "weights": {"path": options["save"], "sha256": workload.digest(options["save"])},
     }
-    setting.journal.found({"training": told})
+    context.journal.found({"training": told})
 
 
 class Course:

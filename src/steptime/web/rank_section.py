@@ -42,6 +42,6 @@ def exchanged(found: Told | None) -> str:
     return f"{whole} One number takes {tiny}: that is latency, and the rest is {between(link, RATE)} over each link."
 
 
-def roofs_of(case: Case) -> int:
-    """Ranks on GPUs have a roof each, those that share a node's CPU have one together."""
+def peaks_of(case: Case) -> int:
+    """Ranks on GPUs have a peak each, those that share a node's CPU have one together."""
     return 1 if case.ranks == 1 else case.nodes if case.device == "cpu" else case.ranks

@@ -45,7 +45,7 @@ def describe(case: Case) -> dict[str, Any]:
             unit: samples * count for unit, count in network.units_per_sample.items()
         },
         "flops_per_step": samples * flops,
-        "optimizer": network.optimizer.kind if case.optimizer == "own" else case.optimizer,
+        "optimizer": network.optimizer.algorithm if case.optimizer == "own" else case.optimizer,
         **(
             {"weights": digest(case.weights)} if case.weights else {}
         ),  # matters to predictions, not to speed
@@ -132,4 +132,4 @@ def digest(path: str) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as problem:
-        raise SteptimeError(f"The weights {path!r} can not be read: {problem.strerror}.") from None
+        raise SteptimeError(f"The weights {path!r} cannot be read: {problem.strerror}.") from None

@@ -62,10 +62,10 @@ class World:
         self.kind, self.step, self.compute, self.comm = kind, step, compute, comm
 
     def series(
-        self, counts: Sequence[int], dice: np.random.Generator, spread: float = 0.02, n: int = 6
+        self, counts: Sequence[int], rng: np.random.Generator, spread: float = 0.02, n: int = 6
     ) -> Series:
         def seen(truth: float, spread: float = spread) -> np.ndarray:
-            return measured(truth * np.exp(spread * dice.standard_normal(n)), dice)
+            return measured(truth * np.exp(spread * rng.standard_normal(n)), rng)
 
         points = []
         for count in counts:
@@ -81,9 +81,9 @@ class World:
         self, law: Callable[[Series], Law | NoLaw], counts: Sequence[int] = (1, 2, 4)
     ) -> tuple[float, float]:
         """How often the interval at 16 devices holds the truth, and how often the law is called wrong."""
-        dice, hits, wrong = np.random.default_rng(1), 0, 0
+        rng, hits, wrong = np.random.default_rng(1), 0, 0
         for _ in range(SIMULATIONS):
-            found = law(self.series(counts, dice))
+            found = law(self.series(counts, rng))
             assert isinstance(found, Law)
             low, high = ends(found.step(16, None))
             hits, wrong = hits + (low <= self.step(16) <= high), wrong + bool(found.misfit)
@@ -159,13 +159,13 @@ def test_another_bandwidth_changes_the_exchange_alone() -> None:
     assert slower[0] == pytest.approx(9 * BYTES / BANDWIDTH, rel=0.05)
 
 
-def behind_a_slow_link(dice: np.random.Generator) -> tuple[Series, float]:
+def behind_a_slow_link(rng: np.random.Generator) -> tuple[Series, float]:
     """A series in which a step pays a tenth of every wait once more, and its truth at a tenth of the bandwidth."""
     bare = constant(2)
     series = World("weak", lambda devices: bare + 1.1 * (link(devices) - HIDDEN * bare)).series(
-        (1, 2, 4), dice, spread=0.005
+        (1, 2, 4), rng, spread=0.005
     )
-    share = measured(1 + 0.1 * 0.064 / bare * np.exp(0.1 * dice.standard_normal(6)), dice) - 1
+    share = measured(1 + 0.1 * 0.064 / bare * np.exp(0.1 * rng.standard_normal(6)), rng) - 1
     cold = Waiting((0.0, 0.064), (np.zeros(1), share))
     wait = 2 * LATENCY + 10 * BYTES / BANDWIDTH - HIDDEN * bare
     points = tuple(replace(point, waiting=cold) for point in series.points)
@@ -182,8 +182,8 @@ def foretold(series: Series, truth: float) -> bool:
 def test_what_a_wait_costs_the_step_behind_it_is_predicted_and_missed_where_it_is_not_known() -> (
     None
 ):
-    dice = np.random.default_rng(5)
-    worlds = [behind_a_slow_link(dice) for _ in range(SIMULATIONS)]
+    rng = np.random.default_rng(5)
+    worlds = [behind_a_slow_link(rng) for _ in range(SIMULATIONS)]
     blind = [
         (replace(s, points=tuple(replace(p, waiting=FREE) for p in s.points)), truth)
         for s, truth in worlds
@@ -270,8 +270,8 @@ def test_few_processes_predict_without_an_interval() -> None:
 
 
 def test_one_number_s_exchange_tells_latency_from_bandwidth_with_a_single_number_of_ranks() -> None:
-    series, dice = one("weak", (1, 2), spread=0.01), np.random.default_rng(4)
-    tiny = measured(2 * LATENCY * np.exp(0.01 * dice.standard_normal(6)), dice)
+    series, rng = one("weak", (1, 2), spread=0.01), np.random.default_rng(4)
+    tiny = measured(2 * LATENCY * np.exp(0.01 * rng.standard_normal(6)), rng)
     first, second = series.points
     law = communication(replace(series, points=(first, replace(second, latency=tiny))))
     assert isinstance(law, Law) and any(

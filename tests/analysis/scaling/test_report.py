@@ -13,8 +13,8 @@ from steptime.core.case import Case
 
 
 def uncertain(milliseconds: float, *, n: int = 6, spread: float = 0.001) -> Any:
-    dice = np.random.default_rng(int(milliseconds * 100))
-    return measured(1e-3 * milliseconds * np.exp(spread * dice.standard_normal(n)), dice)
+    rng = np.random.default_rng(int(milliseconds * 100))
+    return measured(1e-3 * milliseconds * np.exp(spread * rng.standard_normal(n)), rng)
 
 
 def told(step: float, bare: float, alone: float, **changes: Any) -> dict[str, Any]:

@@ -205,7 +205,7 @@ def test_a_plan_of_both_kinds_has_every_number_with_exchange_and_without() -> No
 
 def test_a_batch_that_can_not_be_shared_is_refused_with_another() -> None:
     with pytest.raises(
-        SteptimeError, match=r"64 can not be shared evenly by 3 devices.*batch_size=63"
+        SteptimeError, match=r"64 cannot be shared evenly by 3 devices.*batch_size=63"
     ):
         list(planned(Case(workload="lenet5", batch_size=64), [1, 3], ("strong",)))
 

@@ -27,7 +27,7 @@ def test_a_dry_run_shows_the_arrays_of_the_matrix_and_writes_nothing(
     steptime: Command, tmp_path: Path
 ) -> None:
     done = steptime(
-        "submit", "psc", "--machine", MACHINE, "--dry-run", "--profile", "single", "--json"
+        "submit", "psc", "--machine", MACHINE, "--dry-run", "--preset", "single", "--json"
     )
     found = json.loads(done.stdout)
     assert found["submitted"] == 24 and len(found["arrays"]) == 6

@@ -39,8 +39,8 @@ def test_different_work_is_refused_with_its_reasons(steptime: Command) -> None:
 
 
 def test_despite_a_reason_it_is_compared_and_noted(steptime: Command, short_words: str) -> None:
-    done = steptime("compare", f"{CALM},{short_words}", "batch_size=64", "--despite", "curious")
-    assert done.returncode == 0 and "note: despite (curious): batch_size differs" in done.stdout
+    done = steptime("compare", f"{CALM},{short_words}", "batch_size=64", "--force", "curious")
+    assert done.returncode == 0 and "note: force (curious): batch_size differs" in done.stdout
 
 
 def test_stored_results_are_compared_by_id_and_stay_weak(
@@ -62,7 +62,7 @@ def test_stored_results_are_compared_by_id_and_stay_weak(
     assert "measured at different times" in done.stdout
     assert (
         "note: too few processes to decide anything" in done.stdout
-        and "--profile standard" in done.stdout
+        and "--preset standard" in done.stdout
     )
 
 

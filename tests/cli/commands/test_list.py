@@ -54,7 +54,7 @@ def test_json_and_shelves_agree(capsys: pytest.CaptureFixture[str]) -> None:
     found = {section: [entry["name"] for entry in entries] for section, entries in document.items()}
     assert found["networks"] == list(networks.catalogue())
     assert found["frameworks"] == plugins.names("frameworks")
-    assert found["profiles"] == ["quick", "standard", "gold", "single"]
+    assert found["presets"] == ["quick", "standard", "gold", "single"]
     assert "tour" in found["plans"]
 
 

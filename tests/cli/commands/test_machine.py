@@ -1,4 +1,4 @@
-"""`steptime machine`: words from whatever the inventory holds, and roofs that are kept."""
+"""`steptime machine`: words from whatever the inventory holds, and peaks that are kept."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from steptime.cli.commands.machine import kept_roof, lines, newest_roofs
+from steptime.cli.commands.machine import kept_peak, lines, newest_peaks
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -35,60 +35,60 @@ def test_nested_facts_become_lines_with_units() -> None:
     }
 
 
-def test_a_kept_roof_is_found_by_machine_device_and_format(
+def test_a_kept_peak_is_found_by_machine_device_and_format(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STEPTIME_STORE", str(tmp_path))
     (tmp_path / "machines").mkdir()
-    roofs = {
-        "roofs": {
+    peaks = {
+        "peaks": {
             "cpu": {
-                "roofs": {"fp32": {"flops_per_second": 4e10}, "copy": {"bytes_per_second": 1e10}}
+                "peaks": {"fp32": {"flops_per_second": 4e10}, "copy": {"bytes_per_second": 1e10}}
             }
         }
     }
-    (tmp_path / "machines" / "abc.json").write_text(json.dumps(roofs))
-    assert kept_roof({"fingerprint": "abc"}, "cpu", "fp32") == 4e10
-    assert kept_roof({"fingerprint": "abc"}, "cpu", "bf16") is None
-    assert kept_roof({"fingerprint": "other"}, "cpu", "fp32") is None
+    (tmp_path / "machines" / "abc.json").write_text(json.dumps(peaks))
+    assert kept_peak({"fingerprint": "abc"}, "cpu", "fp32") == 4e10
+    assert kept_peak({"fingerprint": "abc"}, "cpu", "bf16") is None
+    assert kept_peak({"fingerprint": "other"}, "cpu", "fp32") is None
 
 
 @pytest.mark.live
-def test_without_roofs_it_tells_and_stores_nothing(steptime: Command, tmp_path: Path) -> None:
-    found = json.loads(steptime("machine", "--no-roofs", "--json").stdout)
+def test_without_peaks_it_tells_and_stores_nothing(steptime: Command, tmp_path: Path) -> None:
+    found = json.loads(steptime("machine", "--no-peaks", "--json").stdout)
     assert (
         found["machine"]["fingerprint"]
         and found["machine"]["health"]
         and found["software"]["numpy"]
     )
-    assert found["roofs"] == {} and not list(tmp_path.iterdir())
+    assert found["peaks"] == {} and not list(tmp_path.iterdir())
 
 
 @pytest.mark.live
-def test_roofs_are_shown_and_kept_by_the_machines_fingerprint(
+def test_peaks_are_shown_and_kept_by_the_machines_fingerprint(
     steptime: Command, tmp_path: Path
 ) -> None:
-    pytest.importorskip("torch", reason="the roofs are measured with PyTorch")
+    pytest.importorskip("torch", reason="the peaks are measured with PyTorch")
     done = steptime("machine")
     assert done.returncode == 0 and "FLOP/s" in done.stdout and "B/s" in done.stdout
     (kept,) = tmp_path.glob("results/machines/*.json")
     found = json.loads(kept.read_text())
     assert found["machine"]["fingerprint"] == kept.stem
-    assert found["roofs"]["cpu"]["roofs"]["fp32"]["flops_per_second"] > 0
+    assert found["peaks"]["cpu"]["peaks"]["fp32"]["flops_per_second"] > 0
 
 
-def test_the_newest_roofs_are_those_of_the_machine_measured_last(
+def test_the_newest_peaks_are_those_of_the_machine_measured_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STEPTIME_STORE", str(tmp_path))
-    assert newest_roofs() == {}
+    assert newest_peaks() == {}
     (tmp_path / "machines").mkdir()
     for age, rate in ((2, 1e12), (1, 3e12)):
         path = tmp_path / "machines" / f"{age}.json"
-        roofs = {"fp32": {"flops_per_second": rate}, "copy": {"bytes_per_second": 1e9}}
-        path.write_text(json.dumps({"roofs": {"cpu": {"roofs": roofs}}}))
+        peaks = {"fp32": {"flops_per_second": rate}, "copy": {"bytes_per_second": 1e9}}
+        path.write_text(json.dumps({"peaks": {"cpu": {"peaks": peaks}}}))
         os.utime(path, (1000 - age, 1000 - age))
-    assert newest_roofs() == {"cpu": {"fp32": 3e12}}
+    assert newest_peaks() == {"cpu": {"fp32": 3e12}}
 
 
 @pytest.mark.live
@@ -97,7 +97,7 @@ def test_what_the_machine_file_says_is_shown(steptime: Command, tmp_path: Path) 
         '[frameworks.jax]\nlaunch = ["podman", "run", "python"]\n'
     )
     assert (
-        "jax" in (shown := steptime("machine", "--no-roofs").stdout)
+        "jax" in (shown := steptime("machine", "--no-peaks").stdout)
         and "podman run python" in shown
     )
 
@@ -107,7 +107,7 @@ def test_a_wrong_machine_file_is_told_before_anything_is_asked(
     steptime: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "machine.toml").write_text('[frameworks.jacks]\npython = "python3"\n')
-    done = steptime("machine", "--no-roofs")
+    done = steptime("machine", "--no-peaks")
     assert (
         done.returncode == 1
         and "machine.toml: line 1: No framework 'jacks'. Did you mean 'jax'?" in done.stderr

@@ -13,7 +13,7 @@ import pytest
 
 from steptime.analysis.scaling.series import planned
 from steptime.core.case import Case
-from steptime.core.protocol import profile
+from steptime.core.protocol import preset
 from steptime.run.session import plan_of
 from steptime.store.folder import FolderStore
 
@@ -30,7 +30,7 @@ def keep_series(
 
     def keep(counts: list[int], kind: str, cpus: int = 4, **more: Any) -> None:
         cases = list(planned(Case(workload="mnist-mlp", threads=1), counts, (kind,)))
-        store, plan = FolderStore(tmp_path / "results"), plan_of(cases, profile("standard"))
+        store, plan = FolderStore(tmp_path / "results"), plan_of(cases, preset("standard"))
         for case in cases:
             for process in range(6):
                 milliseconds = TRUTH[case.devices] * case.batch_size / 32 + 4 * (
@@ -140,7 +140,7 @@ def test_a_prediction_may_ask_for_another_bandwidth(
         (["--predict", "8@0gbit"], "Nothing can be exchanged at '8@0gbit'."),
         (
             ["--devices", "1,3", "--kind", "strong"],
-            "A batch of 32 can not be shared evenly by 3 devices",
+            "A batch of 32 cannot be shared evenly by 3 devices",
         ),
     ],
 )
@@ -160,7 +160,7 @@ def test_a_plan_without_a_series_is_refused(steptime: Command, tmp_path: Path) -
 
 @pytest.mark.live
 def test_a_series_is_measured_and_continued(steptime: Command) -> None:
-    words = [*ASKED, "--devices", "1,2", "--kind", "weak", "--profile", "single"]
+    words = [*ASKED, "--devices", "1,2", "--kind", "weak", "--preset", "single"]
     protocol = {"least_steps": 5, "least_seconds": 0.02, "warmup_steps": 10, "warmup_seconds": 0.02}
     words += [
         word for name, value in protocol.items() for word in ("--set", f"protocol.{name}={value}")

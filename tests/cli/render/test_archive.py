@@ -128,5 +128,5 @@ def test_other_networks_are_left_out_and_nothing_else_is_an_error(
 
 def test_a_folder_that_can_not_be_made_is_told(run: Callable[..., Record], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(SteptimeError, match="can not be used"):
+    with pytest.raises(SteptimeError, match="cannot be used"):
         archive([run(50, "local")], tmp_path / "file")

@@ -11,7 +11,7 @@ import pytest
 from steptime.cli.render import results
 from steptime.core.case import Case
 from steptime.core.measurement import Block, Measurement
-from steptime.core.protocol import profile
+from steptime.core.protocol import preset
 from steptime.core.record import Attempt, Failure, Record
 
 
@@ -26,7 +26,7 @@ def attempt(case: Case, process: int, **outcome: object) -> Attempt:
         "started": "",
     }
     return Attempt(
-        case=case, protocol=profile("quick"), network=network, **identity, **empty, **outcome
+        case=case, protocol=preset("quick"), network=network, **identity, **empty, **outcome
     )  # type: ignore[arg-type]
 
 

@@ -10,7 +10,7 @@ import pytest
 from steptime.cli.render.watch import SessionWatch
 from steptime.core.case import Case
 from steptime.core.job import Job
-from steptime.core.protocol import profile
+from steptime.core.protocol import preset
 
 
 class Terminal(io.StringIO):
@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def job() -> Job:
     case = Case(workload="lenet5")
-    return Job(id="1", session="2", plan="3", process=0, case=case, protocol=profile("quick"))
+    return Job(id="1", session="2", plan="3", process=0, case=case, protocol=preset("quick"))
 
 
 def test_a_terminal_sees_how_far_it_is_and_the_time_left(

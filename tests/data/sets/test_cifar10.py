@@ -102,7 +102,7 @@ def test_mosaics_without_labels_are_refused(records: dict[str, bytes], tmp_path:
 
 def test_a_torn_archive_is_refused(tmp_path: Path) -> None:
     (tmp_path / cifar10.ARCHIVE).write_bytes(b"\x1f\x8b torn")
-    with pytest.raises(SteptimeError, match="can not be unpacked"):
+    with pytest.raises(SteptimeError, match="cannot be unpacked"):
         cifar10.read(tmp_path, "test", GRAPH)
 
 

@@ -62,7 +62,7 @@ def test_a_network_that_does_not_predict_words_is_refused(folder: Path) -> None:
 
 def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(b"no archive")
-    with pytest.raises(SteptimeError, match="can not be read: File is not a zip file"):
+    with pytest.raises(SteptimeError, match="cannot be read: File is not a zip file"):
         wikitext2.read_words(tmp_path / "a.zip", "train")
 
 

@@ -18,8 +18,8 @@ ENTRY %main (x: f32[2]) -> f32[2] {
   %dot.2 = bf16[4,8]{1,0} dot(%a, %b), lhs_contracting_dims={1}
   %convolution.3 = f32[2,6,6,4]{3,2,1,0} convolution(%a, %b), window={size=3x3}
   %gemm = (f32[4,8]{1,0}, s8[4]{0}) custom-call(%a, %b), custom_call_target="__cublas$gemm"
-  %loop = f32[4]{0} fusion(%a), kind=kLoop, calls=%fused_computation
-  %triton = f32[4]{0} fusion(%a), kind=kCustom, backend_config={"fusion_backend_config":{"kind":"__triton_gemm"}}
+  %loop = f32[4]{0} fusion(%a), op=kLoop, calls=%fused_computation
+  %triton = f32[4]{0} fusion(%a), op=kCustom, backend_config={"fusion_backend_config":{"op":"__triton_gemm"}}
   ROOT %while.51 = (s32[], f32[2,200]{1,0}, /*index=5*/f32[20]{0}) while(%tuple), condition=%c, body=%b
 }
 """

@@ -9,16 +9,16 @@ from steptime.core.case import Case
 from steptime.core.errors import Unsupported
 from steptime.frameworks import numpy as reference
 from steptime.graph import Graph, Net, Work, ops, sgd
-from steptime.graph.op import Kind
+from steptime.graph.op import Op
 from steptime.graph.ops import AveragePool, MaxPool
 from steptime.graph.weights import initial_weights
 
 LAYOUTS = ["nchw", "nhwc"]
 
 
-def one_layer(kind: Kind, *dims: int) -> Graph:
+def one_layer(op: Op, *dims: int) -> Graph:
     net = Net("one")
-    return net.graph(net.layer(kind, net.input(*dims), name="here"))
+    return net.graph(net.layer(op, net.input(*dims), name="here"))
 
 
 def both(graph: Graph, batch: dict[str, Any], **settings: Any) -> tuple[Any, Any]:
@@ -33,15 +33,15 @@ def both(graph: Graph, batch: dict[str, Any], **settings: Any) -> tuple[Any, Any
 
 
 def test_every_kind_has_a_lowering() -> None:
-    from steptime.frameworks.jax.ops import KINDS
+    from steptime.frameworks.jax.ops import OPS
 
-    assert set(KINDS) == set(ops.KINDS) - {"input"}
+    assert set(OPS) == set(ops.OPS) - {"input"}
 
 
 def test_a_kind_without_a_lowering_is_named() -> None:
     from steptime.frameworks.jax.lowering import lower_graph
 
-    class Strange(Kind):
+    class Strange(Op):
         pass
 
     with pytest.raises(Unsupported, match=r"one.*'strange'.*'here'"):
@@ -50,15 +50,15 @@ def test_a_kind_without_a_lowering_is_named() -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("padding", [((0, 1), (2, 0)), ((2, 2), (2, 2)), ((0, 0), (1, 1))])
-@pytest.mark.parametrize("kind", [AveragePool, MaxPool])
-def test_pools_round_and_pad_as_the_reference_does(kind: Any, padding: Any, layout: str) -> None:
+@pytest.mark.parametrize("op", [AveragePool, MaxPool])
+def test_pools_round_and_pad_as_the_reference_does(op: Any, padding: Any, layout: str) -> None:
     image = (
         np.random.default_rng(0).standard_normal((2, 3, 6, 7)) - 5
     )  # a padding of 0 would be the largest
     for ceil in (False, True):
         batch = {"input": image, "target": np.zeros((2, 3, 4), np.int64)}
         program, right = both(
-            one_layer(kind((3, 3), (2, 2), padding, ceil), 3, 6, 7), batch, layout=layout
+            one_layer(op((3, 3), (2, 2), padding, ceil), 3, 6, 7), batch, layout=layout
         )
         np.testing.assert_allclose(program.predict(batch), right.predict(batch), rtol=1e-12)
 

@@ -131,15 +131,15 @@ def test_the_seed_decides_what_is_dropped(lower: Any) -> None:
 
 
 def test_dropout_keeps_the_mean(jax: Any) -> None:
-    from steptime.frameworks.jax.context import Walk
+    from steptime.frameworks.jax.context import LoweringContext
     from steptime.frameworks.jax.layout import Layout
     from steptime.frameworks.jax.ops.simple import dropout
     from steptime.graph import Net
 
     net = Net("drop")
     layer = net.graph(net.dropout(net.input(50), 0.2)).layers[-1]
-    walk = Walk(Layout(last=False), np.float32, training=True, key=jax.random.key(0))
-    found = np.asarray(dropout(layer, {}, walk, np.ones((200, 50), np.float32)))
+    context = LoweringContext(Layout(last=False), np.float32, training=True, key=jax.random.key(0))
+    found = np.asarray(dropout(layer, {}, context, np.ones((200, 50), np.float32)))
     assert set(np.unique(found)) == {0.0, np.float32(1.25)}
     assert np.mean(found == 0) == pytest.approx(0.2, abs=0.02)
 

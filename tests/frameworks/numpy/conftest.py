@@ -1,4 +1,4 @@
-"""Tiny networks, one per kind of layer."""
+"""Tiny networks, one per op of layer."""
 
 from __future__ import annotations
 

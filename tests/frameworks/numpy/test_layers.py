@@ -1,4 +1,4 @@
-"""Every kind's gradients against finite differences, and its values against the definition."""
+"""Every op's gradients against finite differences, and its values against the definition."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steptime.frameworks.numpy.context import Walk
+from steptime.frameworks.numpy.context import LoweringContext
 from steptime.frameworks.numpy.layers import LAYERS
 from steptime.frameworks.numpy.reference import backward, forward, loss
 from steptime.graph import Net, Tensor
-from steptime.graph.ops import KINDS
+from steptime.graph.ops import OPS
 
 Write = Callable[[Net], Tensor]
 
@@ -89,40 +89,40 @@ NETWORKS: dict[str, Write] = {
 
 
 def test_every_kind_is_here() -> None:
-    assert set(LAYERS) == {name.partition(",")[0] for name in NETWORKS} == set(KINDS) - {"input"}
+    assert set(LAYERS) == {name.partition(",")[0] for name in NETWORKS} == set(OPS) - {"input"}
 
 
 def numeric(value: Callable[[], float], weight: Any, step: float = 1e-5) -> Any:
     """Central differences, one entry after the other."""
-    slopes = np.zeros_like(weight)
+    gradients = np.zeros_like(weight)
     for place in np.ndindex(weight.shape):
         kept = weight[place]
         weight[place] = kept + step
         above = value()
         weight[place] = kept - step
-        slopes[place] = (above - value()) / (2 * step)
+        gradients[place] = (above - value()) / (2 * step)
         weight[place] = kept
-    return slopes
+    return gradients
 
 
-@pytest.mark.parametrize("kind", NETWORKS)
-def test_gradients_equal_finite_differences(kind: str, lower: Callable[..., Any]) -> None:
-    program = lower(NETWORKS[kind])
+@pytest.mark.parametrize("op", NETWORKS)
+def test_gradients_equal_finite_differences(op: str, lower: Callable[..., Any]) -> None:
+    program = lower(NETWORKS[op])
     graph, weights, batch = program.graph, program.weights(), program.batch
 
     def walked() -> tuple[float, dict[str, Any]]:
-        walk = Walk(
+        context = LoweringContext(
             training=True, random=np.random.default_rng(0)
         )  # dropout draws the same every time
-        output, backs = forward(graph, weights, batch["input"], walk)
-        value, slope = loss(output, batch["target"])
-        return value, backward(graph, backs, slope)
+        output, backs = forward(graph, weights, batch["input"], context)
+        value, gradient = loss(output, batch["target"])
+        return value, backward(graph, backs, gradient)
 
-    _, slopes = walked()
-    assert set(slopes) == {name for name, weight in graph.weights.items() if weight.trainable}
-    for name, slope in slopes.items():
+    _, gradients = walked()
+    assert set(gradients) == {name for name, weight in graph.weights.items() if weight.trainable}
+    for name, gradient in gradients.items():
         expected = numeric(lambda: walked()[0], weights[name])
-        np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-9, err_msg=name)
 
 
 def test_a_convolution_is_a_sum_over_its_window(lower: Callable[..., Any]) -> None:
@@ -158,15 +158,15 @@ def test_the_padding_never_wins_a_maximum(lower: Callable[..., Any]) -> None:
 def test_the_first_of_equals_gets_the_gradient(lower: Callable[..., Any]) -> None:
     graph = lower(lambda net: net.max_pool(net.input(1, 2, 2), 2), batch_size=1).graph
     _, back = LAYERS["max_pool"](
-        graph["max_pool1"], {}, Walk(training=True), np.zeros((1, 1, 2, 2))
+        graph["max_pool1"], {}, LoweringContext(training=True), np.zeros((1, 1, 2, 2))
     )
     assert back(np.ones((1, 1, 1, 1)))[0][0].tolist() == [[[[1.0, 0.0], [0.0, 0.0]]]]
 
 
 def test_dropout_keeps_the_mean(lower: Callable[..., Any]) -> None:
     graph = lower(lambda net: net.dropout(net.input(10_000), 0.2)).graph
-    walk = Walk(training=True, random=np.random.default_rng(0))
-    y, _ = LAYERS["dropout"](graph["dropout1"], {}, walk, np.ones((1, 10_000)))
+    context = LoweringContext(training=True, random=np.random.default_rng(0))
+    y, _ = LAYERS["dropout"](graph["dropout1"], {}, context, np.ones((1, 10_000)))
     assert set(y.flat) == {0.0, 1.25}
     assert y.mean() == pytest.approx(1, abs=0.02)
 
@@ -174,7 +174,10 @@ def test_dropout_keeps_the_mean(lower: Callable[..., Any]) -> None:
 def test_normalised_values_have_no_mean_and_unit_variance(lower: Callable[..., Any]) -> None:
     program = lower(lambda net: net.batch_norm(net.input(2, 5, 5), epsilon=0.0))
     y, _ = forward(
-        program.graph, program.weights(), 3 + 2 * program.batch["input"], Walk(training=True)
+        program.graph,
+        program.weights(),
+        3 + 2 * program.batch["input"],
+        LoweringContext(training=True),
     )
     np.testing.assert_allclose(y.mean(axis=(0, 2, 3)), 0, atol=1e-12)
     np.testing.assert_allclose(y.var(axis=(0, 2, 3)), 1, atol=1e-12)

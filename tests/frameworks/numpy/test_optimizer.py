@@ -10,16 +10,16 @@ from steptime.graph import Optimizer, adam, adamw, momentum, sgd
 from steptime.graph.optimizer import BY_NAME
 
 
-def moved(rule: Optimizer, slopes: list[float]) -> float:
+def moved(rule: Optimizer, gradients: list[float]) -> float:
     """Where a weight that starts at 1 ends up."""
     weights, stepper = {"w": np.array(1.0)}, Stepper(rule)
-    for slope in slopes:
-        stepper.update(weights, {"w": np.array(slope)})
+    for gradient in gradients:
+        stepper.update(weights, {"w": np.array(gradient)})
     return float(weights["w"])
 
 
 def test_every_rule_is_here() -> None:
-    assert {make().kind for make in BY_NAME.values()} == set(RULES)
+    assert {make().op for make in BY_NAME.values()} == set(RULES)
 
 
 def test_plain_descent() -> None:

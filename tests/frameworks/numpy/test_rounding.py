@@ -60,7 +60,7 @@ def test_a_weight_s_gradient_errs_with_the_length_of_its_sum(rows: int, roundoff
     layer = net.graph(net.dense(net.input(1), 4))["dense1"]
     right = np.ones((4, 20_000))
     compute = Rounding("fp32", [0]).around(
-        lambda layer, weights, walk, x: (x, lambda slope: ([], {"weight": right}))
+        lambda layer, weights, context, x: (x, lambda gradient: ([], {"weight": right}))
     )
     _, back = compute(layer, {}, None, np.ones(1))
     errors = np.abs(back(np.ones((rows, 4)))[1]["weight"] - 1)
@@ -74,7 +74,7 @@ def test_winograd_s_way_costs_more_where_windows_overlap(kernel: int, times: flo
     one = {"weight": np.ones((1, 1, kernel, kernel))}
 
     def largest(precision: str) -> float:
-        compute = Rounding(precision, [0]).around(lambda layer, weights, walk, x: (x, None))
+        compute = Rounding(precision, [0]).around(lambda layer, weights, context, x: (x, None))
         return float(np.abs(compute(layer, one, None, np.ones(100_000))[0] - 1).max())
 
     assert largest("fp32+winograd") == pytest.approx(times * largest("fp32"), rel=0.01)

@@ -36,5 +36,5 @@ def test_a_lower_precision_is_computed_by_its_own_kernels(lower: Any, precision:
         kernels = lower("images", precision=precision).kernels()
     except Unsupported as problem:
         pytest.skip(str(problem))
-    kind = {"bf16": "bf16", "fp16": "f16"}[precision]
-    assert any(name.startswith("Convolution ") and name.endswith(kind) for name in kernels)
+    op = {"bf16": "bf16", "fp16": "f16"}[precision]
+    assert any(name.startswith("Convolution ") and name.endswith(op) for name in kernels)

@@ -28,7 +28,7 @@ def trained(lower: Any, name: str, optimizer: Optimizer, **settings: Any) -> dic
 
 
 @pytest.mark.parametrize(
-    "optimizer", [sgd(0.1), momentum(0.1), adam(0.01)], ids=lambda optimizer: optimizer.kind
+    "optimizer", [sgd(0.1), momentum(0.1), adam(0.01)], ids=lambda optimizer: optimizer.algorithm
 )
 @pytest.mark.parametrize("name", NAMES)
 def test_a_replayed_step_trains_like_an_eager_one(
@@ -115,9 +115,9 @@ def test_memory_is_accounted(lower: Any) -> None:
     assert 0 < memory["peak_allocated_bytes"] <= memory["peak_reserved_bytes"]
 
 
-def test_roofs_of_a_gpu_are_in_order() -> None:
-    from steptime.frameworks.pytorch.peaks import measure_roofs
+def test_peaks_of_a_gpu_are_in_order() -> None:
+    from steptime.frameworks.pytorch.peaks import measure_peaks
 
-    found = measure_roofs("cuda:0", 14)
+    found = measure_peaks("cuda:0", 14)
     assert found["bf16"]["flops_per_second"] > found["fp32"]["flops_per_second"]
     assert found["copy"]["bytes_per_second"] > 1e11

@@ -70,5 +70,5 @@ def test_gradients_are_those_of_the_careful_variant(name: str, work_of: Any, tor
 def test_every_sum_and_relu_of_resnet50_is_in_place() -> None:
     graph = networks.load("resnet50").graph
     assert set(overwrites(graph)) == {
-        layer.name for layer in graph if layer.kind.name in ("relu", "add")
+        layer.name for layer in graph if layer.op.name in ("relu", "add")
     }

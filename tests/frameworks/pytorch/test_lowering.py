@@ -11,7 +11,7 @@ from steptime import networks
 from steptime.core.errors import Unsupported
 from steptime.frameworks.pytorch.splits import splits
 from steptime.graph import Net
-from steptime.graph.op import Kind
+from steptime.graph.op import Op
 
 
 def lower_graph(graph: Any, **settings: Any) -> Any:
@@ -45,7 +45,7 @@ def test_a_mistake_in_a_layer_shows_its_generated_line(graph_of: Any, torch: Any
 
 
 def test_a_kind_without_a_lowering_is_named() -> None:
-    class Strange(Kind):
+    class Strange(Op):
         pass
 
     net = Net("odd")

@@ -24,7 +24,7 @@ def test_momentum_starts_at_rest_even_where_loss_scaling_skips_the_first_step() 
     weight.grad = torch.ones(4)
     torch.use_deterministic_algorithms(True)  # memory that nobody filled holds NaN
     try:
-        optimizer: Any = optimizer_for(Optimizer(kind="momentum", rate=0.5), [weight])
+        optimizer: Any = optimizer_for(Optimizer(algorithm="momentum", rate=0.5), [weight])
         for overflow in (1.0, 0.0):  # as the scaler says it to a fused step
             optimizer.grad_scale, optimizer.found_inf = torch.ones(()), torch.tensor(overflow)
             optimizer.step()

@@ -14,13 +14,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Any:
     return peaks
 
 
-def test_every_roof_is_a_rate_with_its_shape(small: Any) -> None:
-    found = small.measure_roofs("cpu", 0.4)
+def test_every_peak_is_a_rate_with_its_shape(small: Any) -> None:
+    found = small.measure_peaks("cpu", 0.4)
     assert found.keys() == {"fp32", "fp64", "bf16", "copy"}
-    for name, roof in found.items():
+    for name, peak in found.items():
         unit = "bytes" if name == "copy" else "flops"
-        assert roof[f"{unit}_per_second"] >= roof[f"median_{unit}_per_second"] > 0
-        assert roof["shape"] and roof["n"] >= 3 and roof["inputs"] == "standard normal"
+        assert peak[f"{unit}_per_second"] >= peak[f"median_{unit}_per_second"] > 0
+        assert peak["shape"] and peak["n"] >= 3 and peak["inputs"] == "standard normal"
 
 
 def test_a_product_counts_two_operations_for_each_multiply_add(small: Any, torch: Any) -> None:

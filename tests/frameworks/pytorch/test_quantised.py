@@ -90,7 +90,7 @@ def test_a_quantised_network_has_no_gradients(work: Work, program: Any) -> None:
 def test_recurrent_networks_are_refused_with_a_reason(work_of: Callable[..., Work]) -> None:
     from steptime.frameworks import pytorch
 
-    with pytest.raises(Unsupported, match="PT2E can not quantise its lstm"):
+    with pytest.raises(Unsupported, match="PT2E cannot quantise its lstm"):
         pytorch.lower(work_of("sequence"), CASE)
 
 

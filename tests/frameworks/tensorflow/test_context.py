@@ -16,7 +16,7 @@ def test_the_gradient_of_a_bias_is_summed_in_fp32(tensorflow: Any, xla: bool) ->
     values, bias = (tensorflow.zeros(shape, "bfloat16") for shape in ((COUNT, 3), 3))
 
     @tensorflow.function(jit_compile=xla)
-    def slope() -> Any:
+    def gradient() -> Any:
         with tensorflow.GradientTape() as tape:
             tape.watch(bias)
             y = shifted(values, bias)
@@ -24,4 +24,4 @@ def test_the_gradient_of_a_bias_is_summed_in_fp32(tensorflow: Any, xla: bool) ->
             y, bias, output_gradients=tensorflow.cast(tensorflow.fill(y.shape, 1e-3), y.dtype)
         )
 
-    assert slope().numpy().astype(float).tolist() == pytest.approx([1e-3 * COUNT] * 3, rel=0.01)
+    assert gradient().numpy().astype(float).tolist() == pytest.approx([1e-3 * COUNT] * 3, rel=0.01)

@@ -6,14 +6,14 @@ import pytest
 
 from steptime.core.errors import Unsupported
 from steptime.graph import Net
-from steptime.graph.op import Kind
-from steptime.graph.ops import KINDS
+from steptime.graph.op import Op
+from steptime.graph.ops import OPS
 
 
 def test_a_kind_without_a_lowering_is_named() -> None:
     from steptime.frameworks.tensorflow.lowering import lower_graph
 
-    class Strange(Kind):
+    class Strange(Op):
         pass
 
     net = Net("one")
@@ -24,7 +24,7 @@ def test_a_kind_without_a_lowering_is_named() -> None:
 def test_every_kind_has_a_lowering() -> None:
     from steptime.frameworks.tensorflow import ops
 
-    assert ops.KINDS.keys() == KINDS.keys() - {"input"}
+    assert ops.OPS.keys() == OPS.keys() - {"input"}
 
 
 def test_an_embedding_keeps_the_gradient_of_its_rows_alone(lower: Any, tensorflow: Any) -> None:

@@ -77,15 +77,15 @@ def test_every_shape_is_normalised_by_its_first_axis(
 
 
 def test_dropout_keeps_the_mean(tensorflow: Any) -> None:
-    from steptime.frameworks.tensorflow.context import Walk
+    from steptime.frameworks.tensorflow.context import LoweringContext
     from steptime.frameworks.tensorflow.ops import dropout
 
     net = Net("drop")
     layer = net.graph(net.dropout(net.input(50), 0.2)).layers[-1]
-    walk = Walk(
+    context = LoweringContext(
         tensorflow.float32, training=True, xla=False, count=tensorflow.constant(3, tensorflow.int64)
     )
-    found = dropout(layer, {}, walk, tensorflow.ones((200, 50))).numpy()
+    found = dropout(layer, {}, context, tensorflow.ones((200, 50))).numpy()
     assert set(np.unique(found)) == {0.0, np.float32(1.25)}
     assert np.mean(found == 0) == pytest.approx(0.2, abs=0.02)
 

@@ -28,13 +28,13 @@ def formula(spec: Optimizer, weight: Any, gradients: list[Any]) -> Any:
             weight = weight - spec.rate * spec.weight_decay * weight
         else:
             g = g + spec.weight_decay * weight
-        if spec.kind == "adam":
+        if spec.algorithm == "adam":
             first = spec.betas[0] * first + (1 - spec.betas[0]) * g
             second = spec.betas[1] * second + (1 - spec.betas[1]) * g**2
             corrected = np.sqrt(second / (1 - spec.betas[1] ** t)) + spec.epsilon
             weight = weight - spec.rate * first / (1 - spec.betas[0] ** t) / corrected
         else:
-            first = spec.momentum * first + g if spec.kind == "momentum" else g
+            first = spec.momentum * first + g if spec.algorithm == "momentum" else g
             weight = weight - spec.rate * first
     return weight
 
@@ -62,9 +62,11 @@ def test_adams_corrections_lose_nothing_in_fp32(lower: Any, work_of: Any) -> Non
     """In the first step every weight moves by the rate, whatever its gradient: 1 − 0.999 in fp32 would show."""
     program, batch = lower("perceptron", adam(0.5, epsilon=0.0)), work_of("perceptron").batch
     program.load({name: 0 * array for name, array in program.weights().items()})
-    slope = program.gradients(batch)[1]["dense2.bias"]
+    gradient = program.gradients(batch)[1]["dense2.bias"]
     program.step()
-    np.testing.assert_allclose(program.weights()["dense2.bias"], -0.5 * np.sign(slope), rtol=1e-6)
+    np.testing.assert_allclose(
+        program.weights()["dense2.bias"], -0.5 * np.sign(gradient), rtol=1e-6
+    )
 
 
 def test_an_unknown_optimiser_is_a_reason(lower: Any) -> None:

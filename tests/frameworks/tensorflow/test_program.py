@@ -187,15 +187,15 @@ def test_one_image_s_normalisation_is_not_left_to_be_fused_with_its_convolution(
     words = {"framework": "tensorflow", "mode": "session", "phase": "inference"}
     case = Case(workload="resnet56-cifar", batch_size=images, **words)
     program: Any = folder.lower(workloads.load(case.workload).build(case), case)
-    kinds = {operation.type for operation in program.execution.graph.get_operations()}
-    assert ("FusedBatchNormV3" in kinds) is fused
+    ops = {operation.type for operation in program.execution.graph.get_operations()}
+    assert ("FusedBatchNormV3" in ops) is fused
 
 
 def test_a_session_is_one_of_the_first_version(lower: Any, tensorflow: Any) -> None:
     execution = lower("perceptron", mode="session").execution
     assert isinstance(execution.session, tensorflow.compat.v1.Session)
-    kinds = {operation.type for operation in execution.graph.get_operations()}
-    assert "ResourceApplyGradientDescent" in kinds and "PartitionedCall" not in kinds
+    ops = {operation.type for operation in execution.graph.get_operations()}
+    assert "ResourceApplyGradientDescent" in ops and "PartitionedCall" not in ops
 
 
 @pytest.mark.parametrize("phase", ["inference", "training"])

@@ -19,11 +19,11 @@ def test_the_scale_grows_after_many_good_steps_and_halves_after_a_bad_one(
     from steptime.frameworks.tensorflow.scaling import FIRST, PATIENCE
 
     scaling.good.assign(PATIENCE - 1)
-    scaling.guarded([tensorflow.ones(2)], lambda slopes: [])
+    scaling.guarded([tensorflow.ones(2)], lambda gradients: [])
     assert (scaling.scale.numpy(), scaling.good.numpy()) == (2 * FIRST, 0)
-    scaling.guarded([tensorflow.constant([0.0, np.inf])], lambda slopes: [])
+    scaling.guarded([tensorflow.constant([0.0, np.inf])], lambda gradients: [])
     assert (scaling.scale.numpy(), scaling.good.numpy()) == (FIRST, 0)
-    scaling.guarded([tensorflow.ones(2)], lambda slopes: [])
+    scaling.guarded([tensorflow.ones(2)], lambda gradients: [])
     assert (scaling.scale.numpy(), scaling.good.numpy()) == (FIRST, 1)
 
 
@@ -31,7 +31,7 @@ def test_weights_move_by_the_unscaled_slopes(scaling: Any, tensorflow: Any) -> N
     from steptime.frameworks.tensorflow.scaling import FIRST
 
     seen: list[Any] = []
-    scaling.guarded([tensorflow.fill(2, 3 * FIRST)], lambda slopes: seen.extend(slopes) or [])
+    scaling.guarded([tensorflow.fill(2, 3 * FIRST)], lambda gradients: seen.extend(gradients) or [])
     np.testing.assert_array_equal(seen[0], [3.0, 3.0])
 
 

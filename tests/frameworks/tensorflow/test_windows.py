@@ -11,7 +11,7 @@ from steptime.core.case import Case
 from steptime.frameworks import numpy as reference
 from steptime.frameworks import tensorflow as folder
 from steptime.graph import Graph, Net, Work, sgd
-from steptime.graph.op import Kind
+from steptime.graph.op import Op
 from steptime.graph.ops import AveragePool, Conv, MaxPool
 from steptime.graph.weights import initial_weights
 
@@ -27,9 +27,9 @@ def both(graph: Graph, batch: dict[str, Any], **settings: Any) -> tuple[Any, Any
     )
 
 
-def one_layer(kind: Kind, *dims: int) -> Graph:
+def one_layer(op: Op, *dims: int) -> Graph:
     net = Net("one")
-    return net.graph(net.layer(kind, net.input(*dims), name="here"))
+    return net.graph(net.layer(op, net.input(*dims), name="here"))
 
 
 def assert_equal_gradients(
@@ -43,15 +43,15 @@ def assert_equal_gradients(
 
 @pytest.mark.parametrize("mode", ["eager", "xla"])
 @pytest.mark.parametrize("padding", [((0, 1), (2, 0)), ((2, 2), (2, 2)), ((0, 0), (1, 1))])
-@pytest.mark.parametrize("kind", [AveragePool, MaxPool])
-def test_pools_round_and_pad_as_the_reference_does(kind: Any, padding: Any, mode: str) -> None:
+@pytest.mark.parametrize("op", [AveragePool, MaxPool])
+def test_pools_round_and_pad_as_the_reference_does(op: Any, padding: Any, mode: str) -> None:
     image = (
         np.random.default_rng(0).standard_normal((2, 3, 6, 7)) - 5
     )  # a padding of 0 would be the largest
     for ceil in (False, True):
         batch = {"input": image, "target": np.zeros((2, 3, 4), np.int64)}
         program, right = both(
-            one_layer(kind((3, 3), (2, 2), padding, ceil), 3, 6, 7), batch, mode=mode
+            one_layer(op((3, 3), (2, 2), padding, ceil), 3, 6, 7), batch, mode=mode
         )
         np.testing.assert_allclose(program.predict(batch), right.predict(batch), rtol=1e-12)
 
@@ -123,6 +123,6 @@ def test_pools_with_a_named_padding_are_the_references() -> None:
         "input": np.random.default_rng(0).standard_normal((2, 3, 7, 7)) - 5,
         "target": np.zeros((2, 3, 4), int),
     }
-    for kind in (AveragePool, MaxPool):
-        program, right = both(one_layer(kind((3, 3), (2, 2), ((1, 1), (1, 1))), 3, 7, 7), batch)
+    for op in (AveragePool, MaxPool):
+        program, right = both(one_layer(op((3, 3), (2, 2), ((1, 1), (1, 1))), 3, 7, 7), batch)
         np.testing.assert_allclose(program.predict(batch), right.predict(batch), rtol=1e-12)

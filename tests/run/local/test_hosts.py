@@ -17,7 +17,7 @@ from steptime.run import session
 from steptime.store.folder import FolderStore
 
 TINY = Protocol(
-    profile="single", processes_least=1, processes_most=1, limit_seconds=120.0, least_steps=3, least_seconds=0.01,
+    preset="single", processes_least=1, processes_most=1, limit_seconds=120.0, least_steps=3, least_seconds=0.01,
     warmup_steps=3, warmup_seconds=0.01, warmup_most_seconds=0.05,
 )  # fmt: skip
 

@@ -73,7 +73,7 @@ def test_the_working_folder_s_file_goes_before_the_user_s(
 
 def test_a_file_that_was_asked_for_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPTIME_MACHINE", "/no/such/machine.toml")
-    with pytest.raises(SteptimeError, match=r"/no/such/machine.toml can not be read"):
+    with pytest.raises(SteptimeError, match=r"/no/such/machine.toml cannot be read"):
         machine_file()
 
 

@@ -135,7 +135,7 @@ def module_patch() -> Iterator[pytest.MonkeyPatch]:
 
 def make_desk(path: Path, cluster: Any, patch: pytest.MonkeyPatch) -> Desk:
     protocol = Protocol(
-        profile="single", processes_least=1, processes_most=1, block_seconds=0.01, least_steps=5, least_seconds=0.02,
+        preset="single", processes_least=1, processes_most=1, block_seconds=0.01, least_steps=5, least_seconds=0.02,
         warmup_steps=10, warmup_seconds=0.02, warmup_most_seconds=0.1,
     )  # fmt: skip
     for name, value in {**cluster.variables, "STEPTIME_TEST_GATE": str(path / "gate")}.items():

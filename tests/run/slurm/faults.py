@@ -26,7 +26,7 @@ from steptime.store.folder import FolderStore
 
 PLAN = """
 name = "faults"
-profile = "single"
+preset = "single"
 [protocol]
 block_seconds = 0.01
 least_steps = 5
@@ -52,7 +52,7 @@ VICTIMS = ("submit", "collect", "driver", "worker")
 
 class Faults:
     def __init__(self, folder: Path, cases: int, seconds: float, seed: int) -> None:
-        self.folder, self.dice = folder, random.Random(seed)
+        self.folder, self.rng = folder, random.Random(seed)
         self.kills: Counter[str] = Counter()
         self.safe: set[str] = set()  # results that somebody has seen
         folder.mkdir(parents=True, exist_ok=True)
@@ -73,15 +73,15 @@ class Faults:
 
     def strike(self) -> None:
         """Something on a node is killed, or a command that was started a moment ago."""
-        word = self.dice.choices(VICTIMS, weights=(1, 1, 2, 2))[0]
-        time.sleep(self.dice.uniform(0.0, 0.6))
+        word = self.rng.choices(VICTIMS, weights=(1, 1, 2, 2))[0]
+        time.sleep(self.rng.uniform(0.0, 0.6))
         if word in ("driver", "worker"):
             self.strike_node(word)
             return
         running = (
             self.command("collect") if word == "collect" else self.command("submit", "plan.toml")
         )
-        time.sleep(self.dice.uniform(0.1, 1.5))
+        time.sleep(self.rng.uniform(0.1, 1.5))
         if running.poll() is None:
             running.kill()
             self.kills[word] += 1
@@ -94,7 +94,7 @@ class Faults:
             self.command("submit", "plan.toml").communicate()
             return
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.dice.choice(found), signal.SIGKILL)
+            os.kill(self.rng.choice(found), signal.SIGKILL)
             self.kills[word] += 1
 
     def look(self) -> None:

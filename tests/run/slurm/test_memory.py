@@ -14,7 +14,7 @@ def test_the_kernel_s_memory_limit_ends_as_out_of_memory(
     clusters: ModuleType, open_folder: Path, sit_down: Callable[[Any], Any]
 ) -> None:
     if not clusters.has_control_groups():
-        pytest.skip("control groups of the first version can not be written here")
+        pytest.skip("control groups of the first version cannot be written here")
     with clusters.VirtualCluster(open_folder / "limited", control_groups=True) as limited:
         desk = sit_down(limited)
         desk.submit(desk.plan("hoards", "calm"))

@@ -58,7 +58,7 @@ def test_the_matrix_runs_as_asked_and_bundles_pair_by_node(desk: Any) -> None:
     ]  # so little work that doing none of it is believed
     words = [word for setting in settings for word in ("--set", setting)]
     code, told = command(
-        desk, "submit", "psc", "--machine", str(MACHINE), "--profile", "single", *words
+        desk, "submit", "psc", "--machine", str(MACHINE), "--preset", "single", *words
     )
     assert (
         code == 0
@@ -95,7 +95,7 @@ def test_the_matrix_runs_as_asked_and_bundles_pair_by_node(desk: Any) -> None:
         nodes.setdefault((case.node_type, case.devices), set()).add(slurm["SLURM_JOB_ID"])
     assert all(len(jobs) == 1 for jobs in nodes.values())
     code, again = command(
-        desk, "submit", "psc", "--machine", str(MACHINE), "--profile", "single", *words
+        desk, "submit", "psc", "--machine", str(MACHINE), "--preset", "single", *words
     )
     assert (code, again["submitted"], again["done"], again["campaign"]) == (
         0,

@@ -176,9 +176,9 @@ def test_deviations_are_the_largest_and_the_root_mean_square() -> None:
 
 
 def test_losses_under_dropout_agree_within_their_noise() -> None:
-    dice = np.random.default_rng(0)
-    right = {"rate 0.5": 4.0 + 0.01 * dice.standard_normal(64)}
-    assert judge_dropout({"rate 0.5": 4.0 + 0.01 * dice.standard_normal(16)}, right, UNIT)["passed"]
-    assert not judge_dropout({"rate 0.5": 4.05 + 0.01 * dice.standard_normal(16)}, right, UNIT)[
+    rng = np.random.default_rng(0)
+    right = {"rate 0.5": 4.0 + 0.01 * rng.standard_normal(64)}
+    assert judge_dropout({"rate 0.5": 4.0 + 0.01 * rng.standard_normal(16)}, right, UNIT)["passed"]
+    assert not judge_dropout({"rate 0.5": 4.05 + 0.01 * rng.standard_normal(16)}, right, UNIT)[
         "passed"
     ]

@@ -36,6 +36,6 @@ def test_the_dropout_probe_tells_rates_apart() -> None:
 
 def test_the_rule_probe_has_gradients_around_every_epsilon() -> None:
     probe = rule_probe(adam())
-    _, slopes = reference.lower(probe, replace(CASE, phase="training")).gradients(probe.batch)
-    sizes = np.abs(slopes["dense1.weight"])
+    _, gradients = reference.lower(probe, replace(CASE, phase="training")).gradients(probe.batch)
+    sizes = np.abs(gradients["dense1.weight"])
     assert sizes.min() < 1e-8 and sizes.max() > 1e-4

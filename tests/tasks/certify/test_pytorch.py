@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from steptime import plugins
-from steptime.frameworks.pytorch.ops import KINDS
+from steptime.frameworks.pytorch.ops import OPS
 from steptime.graph import Net, Tensor, momentum
 
 
@@ -43,7 +43,7 @@ def test_symmetric_padding_is_seen(pytorch: Any, monkeypatch: pytest.MonkeyPatch
             f"conv2d({site.inputs[0]}, {site.weights['weight']}, None, (2, 2), (1, 1), (1, 1), 1)"
         )
 
-    monkeypatch.setitem(KINDS, "conv", conv)
+    monkeypatch.setitem(OPS, "conv", conv)
     items = pytorch()
     assert not items["outputs"]["passed"] and items["outputs"]["share"] > 10
     assert items["dropout"]["passed"] and items["optimizer rule"]["passed"]

@@ -54,14 +54,14 @@ def words(net: Net) -> Tensor:
     return net.dense(net.lstm(net.embedding(net.tokens(5, 11), 11, 6), 8), 11)
 
 
-def setting(kind: str, **settings: Any) -> Change:
-    """Mistakes a setting of all layers of a kind."""
+def setting(op: str, **settings: Any) -> Change:
+    """Mistakes a setting of all layers of a op."""
 
     def change(work: Work) -> Work:
         values = work.graph.to_dict()
         del values["fingerprint"]
         for layer in values["layers"]:
-            if layer["kind"] == kind:
+            if layer["op"] == op:
                 layer["settings"] |= settings
         return replace(work, graph=Graph.from_dict(values))
 
@@ -133,8 +133,8 @@ def test_features_flattened_with_the_channels_last_are_seen(
 
     def flatten(layer: Any, weights: Any, walk: Any, x: Any) -> Any:
         turned = x.transpose(0, 2, 3, 1)
-        return turned.reshape(len(x), -1), lambda slope: (
-            [slope.reshape(turned.shape).transpose(0, 3, 1, 2)],
+        return turned.reshape(len(x), -1), lambda gradient: (
+            [gradient.reshape(turned.shape).transpose(0, 3, 1, 2)],
             {},
         )
 
@@ -203,10 +203,10 @@ def test_adam_with_another_formula_is_seen(
 ) -> None:
     right = bench(bell, adam(1e-3))
 
-    def wrong(rule: Optimizer, state: Any, slope: Any, left: list[float]) -> Any:
+    def wrong(rule: Optimizer, state: Any, gradient: Any, left: list[float]) -> Any:
         first, second = rule.betas
-        state["m"] = first * state.get("m", 0.0) + (1 - first) * slope
-        state["s"] = second * state.get("s", 0.0) + (1 - second) * slope**2
+        state["m"] = first * state.get("m", 0.0) + (1 - first) * gradient
+        state["s"] = second * state.get("s", 0.0) + (1 - second) * gradient**2
         return formula(rule, state["m"], state["s"], left)
 
     monkeypatch.setitem(optimizer.RULES, "adam", wrong)
@@ -228,11 +228,11 @@ def test_dropout_scaled_otherwise_is_seen(
     right = bench(dropping)
 
     def dropout(layer: Any, weights: Any, walk: Any, x: Any) -> Any:
-        rate = layer.kind.settings()["rate"]
+        rate = layer.op.settings()["rate"]
         if not (walk.training and walk.random is not None and rate):
-            return x, lambda slope: ([slope], {})
+            return x, lambda gradient: ([gradient], {})
         kept = factor(walk.random.random(x.shape) >= rate, rate)
-        return x * kept, lambda slope: ([slope * kept], {})
+        return x * kept, lambda gradient: ([gradient * kept], {})
 
     monkeypatch.setitem(layers.LAYERS, "dropout", dropout)
     assert failing(right.items()) == {"dropout"}

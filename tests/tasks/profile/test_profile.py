@@ -19,7 +19,7 @@ from steptime.frameworks import numpy as framework
 from steptime.store import reader
 from steptime.store.blobs import Blobs
 from steptime.store.journal import Journal
-from steptime.tasks import Setting
+from steptime.tasks import TaskContext
 from steptime.tasks.profile import perform, trace
 from steptime.tasks.profile.operators import digest
 from steptime.tasks.profile.traffic import least_bytes
@@ -66,7 +66,7 @@ def profiled(folder: Path, short: Protocol, lower: Any) -> dict[str, Any]:
     )
     with Journal(folder / "a.jsonl") as journal:
         journal.begin(job)
-        perform(Setting(job, journal, SimpleNamespace(lower=lower), 0.0))  # type: ignore[arg-type]
+        perform(TaskContext(job, journal, SimpleNamespace(lower=lower), 0.0))  # type: ignore[arg-type]
     attempt = reader.read(folder / "a.jsonl")
     assert attempt is not None and attempt.measurement is None
     found: dict[str, Any] = attempt.findings["profile"]

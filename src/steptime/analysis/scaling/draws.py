@@ -24,14 +24,14 @@ Uncertain = NDArray[np.float64]
 """The value first, then its draws; these are not numbers where nothing is known of the spread."""
 
 
-def measured(seconds: Sequence[float], dice: np.random.Generator) -> Uncertain:
+def measured(seconds: Sequence[float], rng: np.random.Generator) -> Uncertain:
     """Of independent processes, each with one positive number."""
     logs, count = np.log(seconds), len(seconds)
     centre = typical(logs)
     if count < LEAST_PROCESSES:
         spread = np.full(DRAWS, np.nan)
     else:
-        spread = np.std(logs, ddof=1) / count**0.5 * dice.permutation(_student(count - 1))
+        spread = np.std(logs, ddof=1) / count**0.5 * rng.permutation(_student(count - 1))
     found: Uncertain = np.exp(centre + np.append(0.0, spread))
     return found
 
@@ -61,7 +61,7 @@ def ends(number: Uncertain, alpha: float = 0.05) -> tuple[float, float]:
 
 
 def holds(number: Uncertain, alpha: float = 0.05) -> bool:
-    """Whether its interval holds zero; without an interval that can not be excluded."""
+    """Whether its interval holds zero; without an interval that cannot be excluded."""
     if not is_sure(number):
         return True
     low, high = ends(number, alpha)

@@ -90,7 +90,7 @@ def laws(series: Series) -> list[Law | NoLaw]:
 def predicted(
     series: Series, law: Law, devices: int, bandwidth: float | None = None
 ) -> Prediction | None:
-    """None where the law knows nothing of bandwidth, a batch can not be shared by so many, or no time would be left."""
+    """None where the law knows nothing of bandwidth, a batch cannot be shared by so many, or no time would be left."""
     if (
         law.misfit
         or series.batch_size(devices) < 1

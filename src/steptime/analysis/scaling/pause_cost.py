@@ -10,7 +10,7 @@ import numpy as np
 from steptime.analysis.scaling.draws import Uncertain, measured
 from steptime.core.record import Attempt
 
-STEEPEST = 0.9  # of a longer wait: more than that a step behind it can not gain
+STEEPEST = 0.9  # of a longer wait: more than that a step behind it cannot gain
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ FREE = Waiting()
 """Nothing is known of it."""
 
 
-def waiting(attempts: Sequence[Attempt], dice: np.random.Generator) -> Waiting:
+def waiting(attempts: Sequence[Attempt], rng: np.random.Generator) -> Waiting:
     """A step behind a pause is compared with steps without one of the same turn, and a process has the typical turn."""
     told = [attempt.findings["waiting"] for attempt in attempts if attempt.findings.get("waiting")]
     if not told:
         return FREE
     turns = [np.asarray(one["turns"]) for one in told]
     ratios = np.array([np.median(seconds / seconds[:, :1], axis=0) for seconds in turns])
-    longer = [measured(of_a_pause, dice) - 1 for of_a_pause in ratios.T[1:]]
+    longer = [measured(of_a_pause, rng) - 1 for of_a_pause in ratios.T[1:]]
     return Waiting(tuple(told[0]["pauses_seconds"]), (np.zeros(1), *longer))

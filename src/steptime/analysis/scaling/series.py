@@ -126,7 +126,7 @@ def planned(case: Case, counts: Sequence[int], kinds: Iterable[str]) -> Iterator
             )
             if rest or not each:
                 raise SteptimeError(
-                    f"A batch of {case.batch_size} can not be shared evenly by {count} devices: "
+                    f"A batch of {case.batch_size} cannot be shared evenly by {count} devices: "
                     f"choose another with --set batch_size={count * max(1, round(case.batch_size / count))}."
                 )
             words = (shared, SIDE_BY_SIDE) if count > 1 else (ALONE,)
@@ -177,8 +177,8 @@ def found(records: Iterable[Record], *, seed: int = 0) -> list[Series]:
 class _Numbers:
     """Of each record once, however many series it belongs to: what they share is then not drawn twice."""
 
-    def __init__(self, dice: np.random.Generator) -> None:
-        self.dice = dice
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
         self.known: dict[tuple[str, ...], Uncertain] = {}
         self.waits: dict[str, Waiting] = {}
 
@@ -201,13 +201,13 @@ class _Numbers:
         first = record.attempts[0].id
         if first not in self.waits:
             self.waits[first] = waiting(
-                [attempt for attempt in record.attempts if attempt.measurement], self.dice
+                [attempt for attempt in record.attempts if attempt.measurement], self.rng
             )
         return self.waits[first]
 
     def _drawn(self, key: tuple[str, ...], seconds: Sequence[float]) -> Uncertain:
         if key not in self.known:
-            self.known[key] = measured(seconds, self.dice)
+            self.known[key] = measured(seconds, self.rng)
         return self.known[key]
 
 

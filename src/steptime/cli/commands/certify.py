@@ -27,7 +27,7 @@ NOT_HERE = ("unsupported", "not_installed")
 ON_CPU, ON_CUDA = ("fp32", "bf16"), ("fp32", "tf32", "bf16", "fp16", "fp8")
 LEGEND = """Numbers are an item's largest error as a share of its bound; above 1 it fails.
 ~ the item proves little: its bound is wider than half of the value, or most of its steps could not be judged."""
-PAGE_LEGEND = """*pass*: training and inference; *inference*: that alone, because the framework can not train here. The
+PAGE_LEGEND = """*pass*: training and inference; *inference*: that alone, because the framework cannot train here. The
 number is the largest error as a share of its bound (`~`: of a bound so wide that it proves little);
 beyond 1 it **fails**.
 """
@@ -295,7 +295,7 @@ def _label(case: Case) -> str:
 
 
 def _leave(outcomes: list[Outcome]) -> None:
-    """What a framework can not do is no failure, unless nothing else was asked for."""
+    """What a framework cannot do is no failure, unless nothing else was asked for."""
     here = [
         one
         for one in outcomes

@@ -41,8 +41,8 @@ def compare_command(
         str, typer.Argument(help="key=value,… to measure now, or the id of a result or a session.")
     ],
     b: Annotated[str, typer.Argument(help="The same; live, only what differs from A.")],
-    profile: Annotated[str, typer.Option(help="quick, standard, gold or single.")] = "standard",
-    despite: Annotated[
+    preset: Annotated[str, typer.Option(help="quick, standard, gold or single.")] = "standard",
+    force: Annotated[
         str, typer.Option(help="Why to compare though the work differs.", show_default=False)
     ] = "",
     by_node: Annotated[
@@ -66,32 +66,30 @@ def compare_command(
         )
     try:
         if by_node:
-            compare_by_node(a, b, despite=despite, json=json)
+            compare_by_node(a, b, force=force, json=json)
             return
         if "=" in a:
-            answer = _live(*_plans(a, b, profile), despite)
+            answer = _live(*_plans(a, b, preset), force)
         else:
             store = reading_store()
             first, second = _named(a, b, store)
             if len(first) + len(second) > 2:
-                compare_sessions(first, second, store, despite=despite, json=json)
+                compare_sessions(first, second, store, force=force, json=json)
                 return
-            answer = _stored(first[0], second[0], store, despite)
+            answer = _stored(first[0], second[0], store, force)
     except Refused as refusal:
         _refuse(refusal, json=json)
     else:
         output.document(_document(*answer)) if json else _show(*answer)
 
 
-def _plans(a: str, b: str, profile: str) -> tuple[Plan, Plan]:
+def _plans(a: str, b: str, preset: str) -> tuple[Plan, Plan]:
     """B has the settings of A that it does not name itself."""
     first = settings(a.split(","))
-    return read_plan("", first, profile), read_plan(
-        "", {**first, **settings(b.split(","))}, profile
-    )
+    return read_plan("", first, preset), read_plan("", {**first, **settings(b.split(","))}, preset)
 
 
-def _live(a: Plan, b: Plan, despite: str) -> Answer:
+def _live(a: Plan, b: Plan, force: str) -> Answer:
     from steptime.cli.render.watch import SessionWatch
     from steptime.run.compare import compare
     from steptime.store.folder import FolderStore
@@ -99,11 +97,11 @@ def _live(a: Plan, b: Plan, despite: str) -> Answer:
     store = FolderStore(store_folder())
     with SessionWatch() as watch:
         cases = (a.cases[0], b.cases[0])
-        compared = compare(cases, b.protocol, store, despite=despite, watch=watch)
+        compared = compare(cases, b.protocol, store, force=force, watch=watch)
     return (compared.comparison, *compared.pairs[-1])
 
 
-def _stored(first: Record, second: Record, store: ReadingStore, despite: str) -> Answer:
+def _stored(first: Record, second: Record, store: ReadingStore, force: str) -> Answer:
     from steptime.analysis.certificates import TASK, certificates
     from steptime.analysis.compare import different_work, noted, stored
     from steptime.run.compare import Refused
@@ -111,12 +109,12 @@ def _stored(first: Record, second: Record, store: ReadingStore, despite: str) ->
     one, other = latest(first), latest(second)
     known = certificates(store.attempts(TASK))
     reasons = different_work(one, other, known)
-    if reasons and not despite:
+    if reasons and not force:
         raise Refused(reasons)
     comparison = noted(stored(first, second), (one, other), known)
     if reasons:
         comparison = replace(
-            comparison, remarks=(*comparison.remarks, f"despite ({despite}): {'; '.join(reasons)}")
+            comparison, remarks=(*comparison.remarks, f"force ({force}): {'; '.join(reasons)}")
         )
     return comparison, one, other
 
@@ -147,7 +145,7 @@ def _refuse(refusal: Any, *, json: bool) -> None:
         output.say("Refused: the two are not the same work.")
         for reason in refusal.reasons:
             output.say(f"  {reason}")
-        output.say('To compare all the same, say why: --despite "…".')
+        output.say('To compare all the same, say why: --force "…".')
     raise typer.Exit(REFUSED)
 
 

@@ -1,4 +1,4 @@
-"""`steptime export FORMAT [QUERY] -o PATH`: stored results as files of another tool, and what those can not hold."""
+"""`steptime export FORMAT [QUERY] -o PATH`: stored results as files of another tool, and what those cannot hold."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _paths(output: Path, pages: tuple[Page, ...]) -> list[Path]:
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise SteptimeError(f"{output} can not be made: {problem.strerror}.") from problem
+        raise SteptimeError(f"{output} cannot be made: {problem.strerror}.") from problem
     return paths
 
 

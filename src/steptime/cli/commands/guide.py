@@ -73,7 +73,7 @@ def _campaigns(store: ReadingStore) -> Callable[[], list[dict[str, Any]]]:
 
 
 def _listen(host: str, port: int) -> socket:
-    """Before the store is read: whoever can not listen is told at once."""
+    """Before the store is read: whoever cannot listen is told at once."""
     from socket import SOCK_STREAM, create_server, getaddrinfo
 
     try:

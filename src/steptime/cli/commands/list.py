@@ -15,12 +15,12 @@ def list_command(
     what: Annotated[
         str,
         typer.Argument(
-            help="networks, workloads, frameworks, profiles or plans; all these if left out; or results."
+            help="networks, workloads, frameworks, presets or plans; all these if left out; or results."
         ),
     ] = "",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """What there is: networks, workloads, frameworks, profiles, plans; and what was measured: results."""
+    """What there is: networks, workloads, frameworks, presets, plans; and what was measured: results."""
     from steptime.cli.output import document, say
     from steptime.core.errors import unknown
 
@@ -75,12 +75,12 @@ def _frameworks() -> list[Entry]:
     return frameworks()
 
 
-def _profiles() -> list[Entry]:
-    from steptime.core.protocol import PROFILES, profile
+def _presets() -> list[Entry]:
+    from steptime.core.protocol import PRESETS, preset
 
     names = ("processes_least", "processes_most", "target", "budget_seconds")
     return [
-        {"name": name, **{key: getattr(profile(name), key) for key in names}} for name in PROFILES
+        {"name": name, **{key: getattr(preset(name), key) for key in names}} for name in PRESETS
     ]
 
 
@@ -113,7 +113,7 @@ SECTIONS: dict[str, Callable[[], list[Entry]]] = {
     "networks": _networks,
     "workloads": _workloads,
     "frameworks": _frameworks,
-    "profiles": _profiles,
+    "presets": _presets,
     "plans": _plans,
 }
 

@@ -24,22 +24,22 @@ REPEATED = ("memory_gib", "clock_source", "python")  # said elsewhere
 
 
 def machine_command(
-    no_roofs: Annotated[
-        bool, typer.Option("--no-roofs", help="Tell what is here; measure nothing.")
+    no_peaks: Annotated[
+        bool, typer.Option("--no-peaks", help="Tell what is here; measure nothing.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Inventory, health and measured roofs.
+    """Inventory, health and measured peaks.
 
-    Roofs are the best matrix products per data type and the best copy. They are kept in the store, so that results
+    Peaks are the best matrix products per data type and the best copy. They are kept in the store, so that results
     can be set against them."""
     from steptime.run import local
 
     told = local.machine_file()  # a wrong one is told before anything is asked
     with Progress() as progress:
         progress.show("asking the machine …")
-        found = _ask(progress, ["--no-roofs"] if no_roofs else [])
-    if found["roofs"]:
+        found = _ask(progress, ["--no-peaks"] if no_peaks else [])
+    if found["peaks"]:
         found["stored"] = str(_keep(found))
     if told.path:
         found["machine_file"] = told.to_dict()
@@ -54,7 +54,7 @@ def _ask(progress: Progress, flags: list[str]) -> dict[str, Any]:
     from subprocess import PIPE, Popen
     from tempfile import TemporaryFile
 
-    found: dict[str, Any] = {"machine": {}, "software": {}, "roofs": {}}
+    found: dict[str, Any] = {"machine": {}, "software": {}, "peaks": {}}
     command = [sys.executable, "-P", "-m", "steptime.machine.peaks", *flags]
     with TemporaryFile("w+") as errors:
         with Popen(command, stdout=PIPE, stderr=errors, text=True) as process:
@@ -74,38 +74,38 @@ def _listen(process: Popen[str], found: dict[str, Any], progress: Progress) -> N
         part = answer.pop("part")
         if part == "starts":
             progress.show(
-                f"measuring the roofs of {answer['device']}, up to {clock(answer['seconds'])} …"
+                f"measuring the peaks of {answer['device']}, up to {clock(answer['seconds'])} …"
             )
-        elif part == "roofs":
-            found["roofs"][answer.pop("device")] = answer
+        elif part == "peaks":
+            found["peaks"][answer.pop("device")] = answer
         else:
             found[part] = answer
 
 
-def kept_roof(machine: dict[str, Any], device: str, precision: str) -> float | None:
+def kept_peak(machine: dict[str, Any], device: str, precision: str) -> float | None:
     """FLOP/s that this machine was measured to reach in this number format; None: nobody measured."""
     try:
         found = json_text.loads(_place(machine).read_text())
-        return float(found["roofs"][device]["roofs"][precision]["flops_per_second"])
+        return float(found["peaks"][device]["peaks"][precision]["flops_per_second"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def newest_roofs() -> dict[str, dict[str, float]]:
+def newest_peaks() -> dict[str, dict[str, float]]:
     """FLOP/s by device and precision, of the machine that was measured last; empty: none was."""
     kept = sorted(
         (store_folder() / "machines").glob("*.json"), key=lambda path: path.stat().st_mtime
     )
     try:
-        found = json_text.loads(kept[-1].read_text())["roofs"] if kept else {}
-        return {device: _rates(part["roofs"]) for device, part in found.items()}
+        found = json_text.loads(kept[-1].read_text())["peaks"] if kept else {}
+        return {device: _rates(part["peaks"]) for device, part in found.items()}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 
 
-def _rates(roofs: dict[str, Any]) -> dict[str, float]:
+def _rates(peaks: dict[str, Any]) -> dict[str, float]:
     return {
-        name: roof["flops_per_second"] for name, roof in roofs.items() if "flops_per_second" in roof
+        name: peak["flops_per_second"] for name, peak in peaks.items() if "flops_per_second" in peak
     }
 
 
@@ -114,7 +114,7 @@ def _place(machine: dict[str, Any]) -> Path:
 
 
 def _keep(found: dict[str, Any]) -> Path:
-    """The newest roofs replace older ones of the same machine."""
+    """The newest peaks replace older ones of the same machine."""
     path = _place(found["machine"])
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,7 +123,7 @@ def _keep(found: dict[str, Any]) -> Path:
         draft.replace(path)
     except OSError as problem:
         raise SteptimeError(
-            f"The roofs can not be kept in {path}: {problem.strerror}. Choose another --store."
+            f"The peaks cannot be kept in {path}: {problem.strerror}. Choose another --store."
         ) from None
     return path
 
@@ -144,11 +144,11 @@ def _show(found: dict[str, Any]) -> None:
         }.items():
             output.say(f"  {name:<28} is started {_started(way)}")
         output.say()
-    rows = [row for device, part in found["roofs"].items() for row in _roof_rows(device, part)]
+    rows = [row for device, part in found["peaks"].items() for row in _peak_rows(device, part)]
     if rows:
-        output.say("roofs: the best of all bursts, beside the median at the same shape")
+        output.say("peaks: the best of all bursts, beside the median at the same shape")
         output.table(
-            ["device", "roof", "best", "median", "shape", "bursts"],
+            ["device", "peak", "best", "median", "shape", "bursts"],
             rows,
             right=["best", "median", "bursts"],
         )
@@ -161,17 +161,17 @@ def _started(way: list[str] | dict[str, Any]) -> str:
     return f"with {' '.join(way)}"
 
 
-def _roof_rows(device: str, part: dict[str, Any]) -> Iterator[list[str]]:
-    for name, roof in part["roofs"].items():
-        kind, unit = ("bytes", "B/s") if "bytes_per_second" in roof else ("flops", "FLOP/s")
-        best, median = (scaled(roof[f"{word}{kind}_per_second"], unit) for word in ("", "median_"))
+def _peak_rows(device: str, part: dict[str, Any]) -> Iterator[list[str]]:
+    for name, peak in part["peaks"].items():
+        kind, unit = ("bytes", "B/s") if "bytes_per_second" in peak else ("flops", "FLOP/s")
+        best, median = (scaled(peak[f"{word}{kind}_per_second"], unit) for word in ("", "median_"))
         yield [
             device,
             name.replace("_", " "),
             best,
             median,
-            " × ".join(map(str, roof["shape"])),
-            str(roof["n"]),
+            " × ".join(map(str, peak["shape"])),
+            str(peak["n"]),
         ]
 
 

@@ -35,7 +35,7 @@ def run_command(
     batch_size: Annotated[
         str, typer.Option(help="One size, or several: 1,32.", show_default=False)
     ] = "",
-    profile: Annotated[
+    preset: Annotated[
         str, typer.Option(help="quick, standard, gold or single.", show_default=False)
     ] = "",
     set_: Annotated[
@@ -60,7 +60,7 @@ def run_command(
     touring = not plan and not chosen
     if not (plan or touring or "workload" in chosen):
         raise SteptimeError("A case needs a network: --workload resnet50, for example.")
-    planned = read_plan(plan or (TOUR if touring else ""), chosen, profile)
+    planned = read_plan(plan or (TOUR if touring else ""), chosen, preset)
     if dry_run:
         from steptime.cli.render.dry_run import list_cases
 

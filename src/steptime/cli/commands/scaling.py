@@ -42,7 +42,7 @@ def scaling_command(
         str, typer.Option(help="Numbers of devices: 1,2,4.", show_default=False)
     ] = "",
     kind: Annotated[str, typer.Option(help="weak, strong or both.")] = "both",
-    profile: Annotated[
+    preset: Annotated[
         str, typer.Option(help="quick, standard, gold or single.", show_default=False)
     ] = "",
     set_: Annotated[
@@ -65,7 +65,7 @@ def scaling_command(
     wanted = [_wish(word) for word in predict.split(",")] if predict else []
     chosen = settings([*([f"workload={workload}"] if workload else []), *(set_ or [])])
     named = plan or ("" if "workload" in chosen else SHIPPED)
-    planned, cases = _planned(named, chosen, _counts(devices), profile, KINDS[kind])
+    planned, cases = _planned(named, chosen, _counts(devices), preset, KINDS[kind])
     records, fresh = _measured(planned, cases, again=again)
     _answer(
         records, [one for one in _series(records) if one.kind in KINDS[kind]], wanted, json=json
@@ -104,12 +104,12 @@ def _wish(word: str) -> tuple[int, float | None]:
 
 
 def _planned(
-    name: str, chosen: dict[str, Any], counts: list[int], profile: str, kinds: Sequence[str]
+    name: str, chosen: dict[str, Any], counts: list[int], preset: str, kinds: Sequence[str]
 ) -> tuple[Plan, list[Case]]:
     """Cases of a plan that has series of its own, or the series of each case of one that has none."""
     from steptime.analysis.scaling.series import of_kinds, planned, shared_threads
 
-    plan = read_plan(name, chosen, profile)
+    plan = read_plan(name, chosen, preset)
     if not any(case.exchange != "none" for case in plan.cases):
         for word, instead in INSTEAD.items():
             if word in chosen:
@@ -120,7 +120,7 @@ def _planned(
         bases = [shared_threads(case, numbers, cpus) for case in plan.cases]
         return plan, [one for base in bases for one in planned(base, numbers, kinds)]
     if counts:
-        plan = read_plan(name, {**chosen, "devices": counts}, profile)
+        plan = read_plan(name, {**chosen, "devices": counts}, preset)
     return plan, of_kinds(plan.cases, kinds)
 
 

@@ -14,7 +14,7 @@ from steptime.core.errors import SteptimeError
 if TYPE_CHECKING:
     from steptime.graph import Graph, Layer, Network, Optimizer
 
-COLUMNS = ("layer", "kind", "output", "parameters", "forward FLOPs", "backward FLOPs")
+COLUMNS = ("layer", "op", "output", "parameters", "forward FLOPs", "backward FLOPs")
 ID = re.compile(r"[0-9a-f-]{4,}")
 
 
@@ -97,7 +97,7 @@ def _layer(graph: Graph, layer: Layer) -> dict[str, Any]:
     forward, backward = graph.layer_flops(layer)
     return {
         "name": layer.name,
-        "kind": layer.kind.name,
+        "op": layer.op.name,
         "inputs": layer.inputs,
         "shape": layer.shape,
         "parameters": _own_parameters(layer),
@@ -108,7 +108,7 @@ def _layer(graph: Graph, layer: Layer) -> dict[str, Any]:
 
 def _own_parameters(layer: Layer) -> int:
     """Lent weights stand in their owner's row, so that the column adds up."""
-    if layer.kind.borrows is not None:
+    if layer.op.borrows is not None:
         return 0
     return sum(weight.size for weight in layer.weights.values() if weight.trainable)
 
@@ -118,7 +118,7 @@ def _print(network: Network) -> None:
     rows = [
         [
             layer["name"],
-            layer["kind"],
+            layer["op"],
             " × ".join(map(str, layer["shape"])),
             *(
                 f"{layer[name]:,}" if layer[name] else ""
@@ -155,7 +155,7 @@ def _counted(units: dict[str, int]) -> str:
 
 
 def _rule(optimizer: Optimizer) -> str:
-    inertia = f", momentum {optimizer.momentum}" if optimizer.kind == "momentum" else ""
+    inertia = f", momentum {optimizer.momentum}" if optimizer.algorithm == "momentum" else ""
     how = "decoupled " if optimizer.decoupled else ""
     decay = f", {how}weight decay {optimizer.weight_decay}" if optimizer.weight_decay else ""
-    return f"{optimizer.kind}, rate {optimizer.rate}{inertia}{decay}"
+    return f"{optimizer.algorithm}, rate {optimizer.rate}{inertia}{decay}"

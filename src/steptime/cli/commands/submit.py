@@ -22,7 +22,7 @@ def submit_command(
     machine: Annotated[
         str, typer.Option(help="The machine file, with [slurm.NAME].", show_default=False)
     ] = "",
-    profile: Annotated[
+    preset: Annotated[
         str, typer.Option(help="quick, standard, gold or single.", show_default=False)
     ] = "",
     set_: Annotated[
@@ -41,7 +41,7 @@ def submit_command(
     from steptime.run.slurm import campaign
     from steptime.store.folder import FolderStore
 
-    planned = read_plan(plan, settings(set_ or []), profile)
+    planned = read_plan(plan, settings(set_ or []), preset)
     from steptime.run import local
 
     where = FolderStore(store_folder()), local.machine_file(machine)

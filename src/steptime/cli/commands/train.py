@@ -78,7 +78,7 @@ def _check_target(path: Path) -> None:
         )
     if not path.absolute().parent.is_dir() or not os.access(path.absolute().parent, os.W_OK):
         raise SteptimeError(
-            f"The folder {path.absolute().parent} of {path.name} is not there or can not be written."
+            f"The folder {path.absolute().parent} of {path.name} is not there or cannot be written."
         )
 
 

@@ -38,7 +38,7 @@ def archive(records: Sequence[Record], folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         _set_aside(folder, new)
     except OSError as problem:
-        raise SteptimeError(f"{folder} can not be used: {problem.strerror}.") from problem
+        raise SteptimeError(f"{folder} cannot be used: {problem.strerror}.") from problem
     for name, data in new.items():
         write_file(folder / name, data)
     return [folder / name for name in new]

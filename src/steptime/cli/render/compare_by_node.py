@@ -30,14 +30,14 @@ WORDS = {
 }
 
 
-def compare_by_node(a: str, b: str, *, despite: str, json: bool) -> None:
+def compare_by_node(a: str, b: str, *, force: str, json: bool) -> None:
     """B names only what differs from A, in the words of `steptime chart`."""
     from steptime.analysis.by_node import by_node
     from steptime.cli.request import opened_desk
     from steptime.core.protocol import Protocol
 
     first, second = _queries(a, b)
-    compared = _compared(first, second, despite)
+    compared = _compared(first, second, force)
     desk = opened_desk()
     sides = [list(_readings(desk, query, compared)) for query in (first, second)]
     found = by_node(sides[0], sides[1], Protocol().same_within)
@@ -66,7 +66,7 @@ def _queries(a: str, b: str) -> tuple[Query, Query]:
     return first, replace(first, where=tuple({**shared, **named}.items()))
 
 
-def _compared(a: Query, b: Query, despite: str) -> list[str]:
+def _compared(a: Query, b: Query, force: str) -> list[str]:
     from steptime.run.compare import Refused
 
     one, other = dict(a.where), dict(b.where)
@@ -80,7 +80,7 @@ def _compared(a: Query, b: Query, despite: str) -> list[str]:
         for name in found
         if name in WORK
     ]
-    if reasons and not despite:
+    if reasons and not force:
         raise Refused(reasons)
     return found
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from steptime.core.record import Attempt, Record
     from steptime.store.readable import ReadingStore
 
-FEW = "too few processes to decide anything; run both again with --profile standard, which has six of each or more"
+FEW = "too few processes to decide anything; run both again with --preset standard, which has six of each or more"
 
 
 def compare_sessions(
@@ -24,7 +24,7 @@ def compare_sessions(
     second: Sequence[Record],
     store: ReadingStore,
     *,
-    despite: str,
+    force: str,
     json: bool,
 ) -> None:
     from steptime.analysis.compare import TOO_FEW
@@ -35,13 +35,13 @@ def compare_sessions(
         raise SteptimeError(
             "No case of A has a partner in B: equal in all settings but those that are compared."
         )
-    reasons = _different(pairs, store, despite)
+    reasons = _different(pairs, store, force)
     suite = stored_suite(pairs)
     alone = len(first) + len(second) - 2 * len(pairs)
     if json:
         noted = {
             "without_partner": alone,
-            "despite": despite if reasons else "",
+            "force": force if reasons else "",
             "different_work": reasons,
         }
         output.document(_document(suite, pairs) | noted)
@@ -54,7 +54,7 @@ def compare_sessions(
             f"note: {alone} measured case{'s' * (alone > 1)} without a partner on the other side"
         )
     for reason in reasons:
-        output.say(f"note: despite ({despite}): {reason}")
+        output.say(f"note: force ({force}): {reason}")
 
 
 def latest(record: Record) -> Attempt:
@@ -62,7 +62,7 @@ def latest(record: Record) -> Attempt:
     return next(attempt for attempt in reversed(record.attempts) if attempt.measurement)
 
 
-def _different(pairs: Sequence[RecordPair], store: ReadingStore, despite: str) -> list[str]:
+def _different(pairs: Sequence[RecordPair], store: ReadingStore, force: str) -> list[str]:
     from steptime.analysis.certificates import TASK, certificates
     from steptime.analysis.compare import different_work
     from steptime.run.compare import Refused
@@ -70,7 +70,7 @@ def _different(pairs: Sequence[RecordPair], store: ReadingStore, despite: str) -
     known = certificates(store.attempts(TASK))
     found = (different_work(latest(a), latest(b), known) for a, b in pairs)
     reasons = list(dict.fromkeys(reason for reasons in found for reason in reasons))
-    if reasons and not despite:
+    if reasons and not force:
         raise Refused(reasons)
     return reasons
 

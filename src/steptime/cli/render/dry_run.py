@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from steptime.cli import output
-from steptime.cli.commands.machine import newest_roofs
+from steptime.cli.commands.machine import newest_peaks
 from steptime.cli.render.format import clock, differing
 from steptime.cli.request import NOTHING_LEFT, store_folder, warn_of_problems
 from steptime.core.case import SETTINGS, Case
 from steptime.plan.expand import Plan
 from steptime.plan.validate import DEFAULTS
-from steptime.run.estimate import Estimate, Roofs, estimate, history
+from steptime.run.estimate import Estimate, Peaks, estimate, history
 from steptime.store.folder import FolderStore
 
 GUESSED = "guessed from the network's arithmetic and the device's usual speed, which is rough"
@@ -21,8 +21,8 @@ SOURCES = {
     "similar": "learned from earlier runs of a case like it",
     "guess": GUESSED,
 }
-NO_ROOFS = "`steptime machine` measures what this machine can do, and makes guesses better."
-NOT_ASKED = "No framework was asked: what one can not do here is known when it runs, and told with the reason."
+NO_PEAKS = "`steptime machine` measures what this machine can do, and makes guesses better."
+NOT_ASKED = "No framework was asked: what one cannot do here is known when it runs, and told with the reason."
 YEAR_SECONDS = 365 * 86_400
 ALWAYS = (
     "workload",
@@ -36,7 +36,7 @@ ALWAYS = (
 
 
 def list_cases(plan: Plan, *, json: bool, quiet: bool = False) -> None:
-    estimates, roofs = estimated(plan)
+    estimates, peaks = estimated(plan)
     if json:
         output.document(document(plan, estimates))
         return
@@ -50,22 +50,22 @@ def list_cases(plan: Plan, *, json: bool, quiet: bool = False) -> None:
     )
     count = "1 case" if len(plan.cases) == 1 else f"{len(plan.cases)} cases"
     output.say(
-        f"{plan.title or plan.name}: {count}, {_range(least, most)} ({plan.protocol.profile})."
+        f"{plan.title or plan.name}: {count}, {_range(least, most)} ({plan.protocol.preset})."
     )
     _table(plan, estimates)
-    output.say(_sources(estimates, NO_ROOFS if not roofs else ""))
+    output.say(_sources(estimates, NO_PEAKS if not peaks else ""))
     output.say(NOT_ASKED)  # to ask is to import it, which takes seconds and belongs to a worker
     for line in () if quiet else plan.notes:
         output.say(f"note: {line}")
 
 
-def estimated(plan: Plan) -> tuple[list[Estimate], Roofs]:
+def estimated(plan: Plan) -> tuple[list[Estimate], Peaks]:
     _check_own_networks(plan.cases)
     store = FolderStore(store_folder())
     past = history(store.attempts())
     warn_of_problems(store)
-    roofs = newest_roofs()
-    return [estimate(case, plan.protocol, past, roofs) for case in plan.cases], roofs
+    peaks = newest_peaks()
+    return [estimate(case, plan.protocol, past, peaks) for case in plan.cases], peaks
 
 
 def _sources(estimates: Sequence[Estimate], advice: str) -> str:

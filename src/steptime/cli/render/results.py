@@ -13,7 +13,7 @@ from steptime.analysis.result import Result, result
 from steptime.analysis.throughput import Estimate, Throughput
 from steptime.analysis.usage import sentence, usage
 from steptime.cli import output
-from steptime.cli.commands.machine import kept_roof
+from steptime.cli.commands.machine import kept_peak
 from steptime.cli.render import accuracy_loss
 from steptime.cli.render.format import described, differing, processes, scaled
 from steptime.core.format import between, digits, duration, percent
@@ -142,7 +142,7 @@ def _details(record: Record, found: Result) -> None:
         "watched": sentence(record),
         "measured": f"{processes(found.processes)}, {found.steps:,} steps; id {_id(record)}",
         "protocol": ", ".join(
-            [found.protocol["profile"], *(f"{k} = {v}" for k, v in found.protocol_changes.items())]
+            [found.protocol["preset"], *(f"{k} = {v}" for k, v in found.protocol_changes.items())]
         ),
     }
     for name, text in lines.items():
@@ -153,13 +153,13 @@ def _details(record: Record, found: Result) -> None:
 def _arithmetic(record: Record, flops_per_second: float | None) -> str:
     if flops_per_second is None:
         return ""
-    roof = kept_roof(record.last.machine, record.case.device, record.case.precision)
-    case = record.case  # the ranks of a node's CPU share its roof, those of GPUs have one each
+    peak = kept_peak(record.last.machine, record.case.device, record.case.precision)
+    case = record.case  # the ranks of a node's CPU share its peak, those of GPUs have one each
     count = case.nodes if case.device == "cpu" else case.ranks
     share = (
         ""
-        if roof is None
-        else f", {percent(flops_per_second / roof / count)} of the {case.precision} roof"
+        if peak is None
+        else f", {percent(flops_per_second / peak / count)} of the {case.precision} peak"
     )
     return scaled(flops_per_second, "FLOP/s") + share
 

@@ -50,7 +50,7 @@ def _waiting(point: Told) -> str:
     if share["high"] is not None and share["low"] <= 0 <= share["high"]:
         return f"; at most {percent(share['high'])} of a step waits for communication"
     if share["value"] < 0:
-        return "; a step is quicker with communication than without it, which can not be"
+        return "; a step is quicker with communication than without it, which cannot be"
     return f"; {percent(share['value'])} of a step waits for communication"
 
 

@@ -73,7 +73,7 @@ def from_archive(path: Path, name: str) -> bytes:
             return file.read() if file else b""
     except (tarfile.TarError, OSError, EOFError) as problem:
         raise SteptimeError(
-            f"{path} can not be unpacked: {problem}. Get it anew from {SET.address}."
+            f"{path} cannot be unpacked: {problem}. Get it anew from {SET.address}."
         ) from None
 
 

@@ -45,7 +45,7 @@ def read(folder: Path, part: str, graph: Graph) -> Samples:
 
 
 def _wanted(graph: Graph) -> tuple[int, int]:
-    kind, output = graph.input.kind, graph[graph.output].shape
+    kind, output = graph.input.op, graph[graph.output].shape
     assert isinstance(kind, Input)
     if not kind.vocabulary or len(kind.dims) != 1 or output != (*kind.dims, kind.vocabulary):
         raise SteptimeError(
@@ -61,7 +61,7 @@ def read_words(archive: Path, part: str) -> tuple[str, ...]:
             text = content.read(f"wikitext-2/wiki.{part}.tokens").decode()
     except (zipfile.BadZipFile, KeyError, UnicodeDecodeError) as problem:
         raise SteptimeError(
-            f"{archive} can not be read: {problem}. Get it anew from {SET.address}."
+            f"{archive} cannot be read: {problem}. Get it anew from {SET.address}."
         ) from None
     return tuple(
         word for line in text.removesuffix("\n").split("\n") for word in (*line.split(), END)

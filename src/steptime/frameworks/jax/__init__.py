@@ -102,7 +102,7 @@ def _jax() -> ModuleType:
         import jax
     except ImportError as problem:
         raise NotInstalled(
-            f"JAX can not be imported here ({problem}); install it with: {INSTALL}"
+            f"JAX cannot be imported here ({problem}); install it with: {INSTALL}"
         ) from problem
     return jax
 

@@ -1,4 +1,4 @@
-"""What a layer's function gets besides its weights and inputs on one walk through the graph."""
+"""What a layer's function gets besides its weights and inputs on one context through the graph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Weights = dict[str, Array]  # of one layer, by part
 
 
 @dataclass
-class Walk:
+class LoweringContext:
     """Lives only while JAX traces: what is compiled is pure."""
 
     layout: Layout

@@ -89,5 +89,5 @@ class SharedProgram(JaxProgram):
         return jax.make_array_from_process_local_data(NamedSharding(self.mesh, spec), value)
 
 
-def _averaged(slopes: Any) -> Any:
-    return jax.lax.pmean(slopes, AXIS)
+def _averaged(gradients: Any) -> Any:
+    return jax.lax.pmean(gradients, AXIS)

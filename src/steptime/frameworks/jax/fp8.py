@@ -103,7 +103,7 @@ def choose(graph: Graph) -> tuple[list[str], dict[str, str]]:
     """Dense layers that multiply in fp8, and why others do not."""
     users = Counter(name for layer in graph for name in layer.weights)
     chosen, left = [], {}
-    for layer in (layer for layer in graph if layer.kind.name == "dense"):
+    for layer in (layer for layer in graph if layer.op.name == "dense"):
         inputs, outputs = layer.input_shapes[0][-1], layer.shape[-1]
         if inputs % TILE or outputs % TILE:
             left[layer.name] = f"{inputs} × {outputs} is not in multiples of {TILE}"

@@ -10,8 +10,8 @@ INSTRUCTION = re.compile(
 )
 TARGET = re.compile(r'custom_call_target="([^"]+)"')  # a library's routine: cuBLAS, cuDNN, oneDNN
 FUSIONS = (
-    re.compile(r'"kind":"(\w+)"'),
-    re.compile(r"kind=(\w+)"),
+    re.compile(r'"op":"(\w+)"'),
+    re.compile(r"op=(\w+)"),
 )  # __triton_gemm and its like, or else kLoop …
 TELLING = {
     "convolution", "dot", "fft", "gather", "reduce-window", "scatter", "select-and-scatter", "sort", "while",
@@ -20,7 +20,7 @@ TELLING = {
 
 
 def executed(text: str) -> dict[str, int]:
-    """By '<operation> <type of its result>', '<routine of a library>' or 'fusion <kind>'."""
+    """By '<operation> <type of its result>', '<routine of a library>' or 'fusion <op>'."""
     names = (_name(*found) for found in INSTRUCTION.findall(text))
     return dict(sorted(Counter(name for name in names if name).items()))
 
@@ -29,5 +29,5 @@ def _name(dtype: str, operation: str, rest: str) -> str:
     if operation == "custom-call" and (target := TARGET.search(rest)):
         return target[1]
     if operation == "fusion":
-        return "fusion " + next((found[1] for kind in FUSIONS if (found := kind.search(rest))), "")
+        return "fusion " + next((found[1] for op in FUSIONS if (found := op.search(rest))), "")
     return f"{operation} {dtype}".strip() if operation in TELLING else ""

@@ -22,7 +22,7 @@ class Layout:
     @classmethod
     def of(cls, graph: Graph, *, last: bool) -> Layout:
         weights = [
-            own for layer in graph if layer.kind.name in TURNED for own in layer.weights.items()
+            own for layer in graph if layer.op.name in TURNED for own in layer.weights.items()
         ]
         return cls(last, frozenset(name for name, weight in weights if len(weight.shape) == 2))
 

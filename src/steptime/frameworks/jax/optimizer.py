@@ -23,12 +23,12 @@ def optimizer_for(spec: Optimizer) -> Any:
 
 def _direction(spec: Optimizer, optax: Any) -> Any:
     """From the gradient to what the rate is multiplied with: optax's own optimisers are chains of just these parts."""
-    if spec.kind == "sgd":
+    if spec.algorithm == "sgd":
         return optax.identity()
-    if spec.kind == "momentum":
+    if spec.algorithm == "momentum":
         return optax.trace(decay=spec.momentum)
-    if spec.kind == "adam":
+    if spec.algorithm == "adam":
         return optax.scale_by_adam(b1=spec.betas[0], b2=spec.betas[1], eps=spec.epsilon)
     raise Unsupported(
-        f"JAX's folder has no optimiser {spec.kind!r}; it has sgd, momentum and adam."
+        f"JAX's folder has no optimiser {spec.algorithm!r}; it has sgd, momentum and adam."
     )

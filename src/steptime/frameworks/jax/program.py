@@ -53,7 +53,7 @@ class JaxProgram:
         self.pending: Any = ()
         self.feed(work.batch)
         self.steps = self._steps()
-        self.infer, self.slopes = jax.jit(self.steps.infer), jax.jit(self.steps.slopes)
+        self.infer, self.jitted_gradients = jax.jit(self.steps.infer), jax.jit(self.steps.gradients)
         self.run, self.launch = self._choose()
 
     def step(self) -> Any:
@@ -66,14 +66,14 @@ class JaxProgram:
         self.pending = ()
 
     def compilations(self) -> int:
-        return sum(jitted._cache_size() for jitted in {self.run, self.infer, self.slopes})
+        return sum(jitted._cache_size() for jitted in {self.run, self.infer, self.jitted_gradients})
 
     def memory(self) -> dict[str, int]:
         account = self.device.memory_stats() or {}
         return {own: account[theirs] for theirs, own in MEMORY.items() if theirs in account}
 
     def facts(self) -> dict[str, Any]:
-        own = {"optimizer": f"optax, {self.work.optimizer.kind}"} if self.rule else {}
+        own = {"optimizer": f"optax, {self.work.optimizer.algorithm}"} if self.rule else {}
         return {
             **settings.facts(self.case, self.device),
             **own,
@@ -125,14 +125,14 @@ class JaxProgram:
         settings.apply(self.case)
         placed = self._put(self._arrays(batch))
         for scale in SCALES if self.case.precision == "fp16" else (1.0,):
-            loss, found = self.slopes(*self._own(), *placed, np.float32(scale))
-            slopes = {
+            loss, found = self.jitted_gradients(*self._own(), *placed, np.float32(scale))
+            gradients = {
                 name: _array(self.layout.logical_weight(name, value)) / scale
                 for name, value in found.items()
             }
-            if all(np.isfinite(value).all() for value in slopes.values()):
+            if all(np.isfinite(value).all() for value in gradients.values()):
                 break
-        return loss.item(), slopes
+        return loss.item(), gradients
 
     def _choose(self) -> tuple[Any, Callable[[], Any]]:
         if self.case.phase == "inference":
@@ -190,7 +190,7 @@ class JaxProgram:
 
     def _start(self) -> State:
         drops = self.case.phase != "inference" and any(
-            layer.kind.name == "dropout" for layer in self.work.graph
+            layer.op.name == "dropout" for layer in self.work.graph
         )
         check(self.work.weights, self.work.graph)
         weights, statistics = self._placed(self.work.weights)

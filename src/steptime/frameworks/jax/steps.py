@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from steptime.frameworks.jax.context import Array, Walk, wide
+from steptime.frameworks.jax.context import Array, LoweringContext, wide
 from steptime.frameworks.jax.layout import Layout
 from steptime.frameworks.jax.lowering import Lowered
 from steptime.frameworks.jax.scaling import Scaling, all_finite, choose, follow
@@ -37,24 +37,26 @@ class Steps:
     layout: Layout
     dtype: Any  # of activations
     rule: Any  # optax's; None: nothing is trained
-    average: Callable[[Any], Any] = lambda slopes: slopes  # over the ranks that share a step
+    average: Callable[[Any], Any] = lambda gradients: gradients  # over the ranks that share a step
 
     def infer(self, weights: dict[str, Array], moving: Moving, values: Array) -> Array:
         return self.network(
-            {**weights, **moving.statistics}, values, Walk(self.layout, self.dtype, training=False)
+            {**weights, **moving.statistics},
+            values,
+            LoweringContext(self.layout, self.dtype, training=False),
         )
 
     def _loss(
         self, weights: dict[str, Array], moving: Moving, values: Array, target: Array
     ) -> tuple[Array, Moving]:
-        walk = Walk(self.layout, self.dtype, training=True, key=moving.key)
-        output = wide(self.network({**weights, **moving.statistics}, values, walk))
+        context = LoweringContext(self.layout, self.dtype, training=True, key=moving.key)
+        output = wide(self.network({**weights, **moving.statistics}, values, context))
         chosen = jnp.take_along_axis(output, target[..., None], axis=-1, mode="clip")[..., 0]
         return (jax.nn.logsumexp(output, axis=-1) - chosen).mean(), Moving(
-            {**moving.statistics, **walk.statistics}, walk.key
+            {**moving.statistics, **context.statistics}, context.key
         )
 
-    def slopes(
+    def gradients(
         self, weights: dict[str, Array], moving: Moving, values: Array, target: Array, scale: Array
     ) -> tuple[Array, dict[str, Array]]:
         """Of the scaled loss, without dropout."""
@@ -77,10 +79,10 @@ class Steps:
         return moved, loss, [leaf for leaf in jax.tree.leaves(back) if id(leaf) not in given]
 
     def train(self, state: State, values: Array, target: Array) -> tuple[State, Array]:
-        (loss, moving), slopes = jax.value_and_grad(self._loss, has_aux=True)(
+        (loss, moving), gradients = jax.value_and_grad(self._loss, has_aux=True)(
             state.weights, state.moving, values, target
         )
-        weights, rule = self._moved(state, self.average(slopes))
+        weights, rule = self._moved(state, self.average(gradients))
         return State(weights, moving, rule), loss
 
     def train_scaled(self, state: State, values: Array, target: Array) -> tuple[State, Array]:
@@ -91,13 +93,13 @@ class Steps:
             loss, moving = self._loss(weights, state.moving, values, target)
             return loss * scale, (loss, moving)
 
-        slopes, (loss, moving) = jax.grad(scaled, has_aux=True)(state.weights)
-        slopes = self.average(slopes)
-        finite = all_finite(slopes)
-        moved = self._moved(state, jax.tree.map(lambda slope: slope / scale, slopes))
+        gradients, (loss, moving) = jax.grad(scaled, has_aux=True)(state.weights)
+        gradients = self.average(gradients)
+        finite = all_finite(gradients)
+        moved = self._moved(state, jax.tree.map(lambda gradient: gradient / scale, gradients))
         weights, rule = choose(finite, moved, (state.weights, state.rule))
         return State(weights, moving, rule, follow(state.scaling, finite)), loss
 
-    def _moved(self, state: State, slopes: dict[str, Array]) -> tuple[dict[str, Array], Any]:
-        updates, rule = self.rule.update(slopes, state.rule, state.weights)
+    def _moved(self, state: State, gradients: dict[str, Array]) -> tuple[dict[str, Array], Any]:
+        updates, rule = self.rule.update(gradients, state.rule, state.weights)
         return jax.tree.map(jnp.add, state.weights, updates), rule

@@ -6,61 +6,65 @@ from typing import Any
 
 import numpy as np
 
-from steptime.frameworks.numpy.context import Array, Back, Slopes, Walk, outer, times
+from steptime.frameworks.numpy.context import Array, Back, Gradients, LoweringContext, outer, times
 from steptime.graph import Layer
 
 
-def embedding(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
-    def back(slope: Array) -> Slopes:
+def embedding(
+    layer: Layer, weights: dict[str, Array], context: LoweringContext, x: Array
+) -> tuple[Array, Back]:
+    def back(gradient: Array) -> Gradients:
         total = np.zeros_like(weights["weight"])
-        np.add.at(total, x, slope)  # a token may occur more than once
+        np.add.at(total, x, gradient)  # a token may occur more than once
         return [None], {"weight": total}
 
     return weights["weight"][x], back
 
 
 def tied_embedding(
-    layer: Layer, weights: dict[str, Array], walk: Walk, x: Array, _: Array
+    layer: Layer, weights: dict[str, Array], context: LoweringContext, x: Array, _: Array
 ) -> tuple[Array, Back]:
-    y, back = embedding(layer, weights, walk, x)
-    return y, lambda slope: ([None, None], back(slope)[1])
+    y, back = embedding(layer, weights, context, x)
+    return y, lambda gradient: ([None, None], back(gradient)[1])
 
 
 def tied_dense(
-    layer: Layer, weights: dict[str, Array], walk: Walk, x: Array, _: Array
+    layer: Layer, weights: dict[str, Array], context: LoweringContext, x: Array, _: Array
 ) -> tuple[Array, Back]:
     weight = weights["weight"]
 
-    def back(slope: Array) -> Slopes:
-        return [times(slope, weight), None], {"weight": outer(slope, x)}
+    def back(gradient: Array) -> Gradients:
+        return [times(gradient, weight), None], {"weight": outer(gradient, x)}
 
     return times(x, weight.T), back
 
 
-def positions(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
-    return x + weights["weight"], lambda slope: ([slope], {"weight": slope.sum(axis=0)})
+def positions(
+    layer: Layer, weights: dict[str, Array], context: LoweringContext, x: Array
+) -> tuple[Array, Back]:
+    return x + weights["weight"], lambda gradient: ([gradient], {"weight": gradient.sum(axis=0)})
 
 
 def attention(
-    layer: Layer, weights: dict[str, Array], walk: Walk, *inputs: Array
+    layer: Layer, weights: dict[str, Array], context: LoweringContext, *inputs: Array
 ) -> tuple[Array, Back]:
-    kind: Any = layer.kind
-    query, keys, values = (_split(x, kind.heads) for x in inputs)
-    scale = kind.scale_for(inputs[0].shape[-1])
-    scores = walk.rounded(scale * query @ _turned(keys))
-    if kind.causal:
+    op: Any = layer.op
+    query, keys, values = (_split(x, op.heads) for x in inputs)
+    scale = op.scale_for(inputs[0].shape[-1])
+    scores = context.rounded(scale * query @ _turned(keys))
+    if op.causal:
         scores = np.where(np.tri(scores.shape[-1], dtype=bool), scores, -np.inf)
     shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    shares = walk.rounded(shares / shares.sum(axis=-1, keepdims=True))
+    shares = context.rounded(shares / shares.sum(axis=-1, keepdims=True))
 
-    def back(slope: Array) -> Slopes:
-        above = _split(slope, kind.heads)
+    def back(gradient: Array) -> Gradients:
+        above = _split(gradient, op.heads)
         of_shares = above @ _turned(values)
-        of_scores = walk.rounded(
+        of_scores = context.rounded(
             scale * shares * (of_shares - (of_shares * shares).sum(axis=-1, keepdims=True))
         )
-        slopes = (of_scores @ keys, _turned(of_scores) @ query, _turned(shares) @ above)
-        return [_joined(inner) for inner in slopes], {}
+        gradients = (of_scores @ keys, _turned(of_scores) @ query, _turned(shares) @ above)
+        return [_joined(inner) for inner in gradients], {}
 
     return _joined(shares @ values), back
 

@@ -1,4 +1,4 @@
-"""What a layer's function gets and gives on one walk through the graph."""
+"""What a layer's function gets and gives on one context through the graph."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from steptime.frameworks.numpy.rounding import Rounding
 
 Array = Any
-Slopes = tuple[list[Array], dict[str, Array]]  # of the inputs (None: has none), of the weights
-Back = Callable[[Array], Slopes]
+Gradients = tuple[list[Array], dict[str, Array]]  # of the inputs (None: has none), of the weights
+Back = Callable[[Array], Gradients]
 
 
 @dataclass
-class Walk:
+class LoweringContext:
     training: bool
     random: np.random.Generator | None = None  # None: dropout is off
     statistics: dict[str, Array] = field(
@@ -36,6 +36,6 @@ def times(values: Array, matrix: Array) -> Array:
     )
 
 
-def outer(slopes: Array, values: Array) -> Array:
-    """The gradient of a matrix that made `slopes`' rows of `values`' rows."""
-    return slopes.reshape(-1, slopes.shape[-1]).T @ values.reshape(-1, values.shape[-1])
+def outer(gradients: Array, values: Array) -> Array:
+    """The gradient of a matrix that made `gradients`' rows of `values`' rows."""
+    return gradients.reshape(-1, gradients.shape[-1]).T @ values.reshape(-1, values.shape[-1])

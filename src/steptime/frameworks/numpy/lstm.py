@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import numpy as np
 
-from steptime.frameworks.numpy.context import Array, Back, Slopes, Walk, outer, times
+from steptime.frameworks.numpy.context import Array, Back, Gradients, LoweringContext, outer, times
 from steptime.graph import Layer
 
 
-def lstm(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
+def lstm(
+    layer: Layer, weights: dict[str, Array], context: LoweringContext, x: Array
+) -> tuple[Array, Back]:
     batch, steps, _ = x.shape
     of_input, of_hidden = weights["weight_input"], weights["weight_hidden"]
     hidden = np.zeros((steps + 1, batch, of_hidden.shape[1]), x.dtype)
     cell = np.zeros_like(hidden)
-    gates = walk.rounded(times(x.transpose(1, 0, 2), of_input.T) + weights["bias"])
+    gates = context.rounded(times(x.transpose(1, 0, 2), of_input.T) + weights["bias"])
     for t in range(steps):
-        gates[t] = walk.rounded(_squash(walk.rounded(gates[t] + hidden[t] @ of_hidden.T)))
+        gates[t] = context.rounded(_squash(context.rounded(gates[t] + hidden[t] @ of_hidden.T)))
         entry, forget, candidate, exit_ = np.split(gates[t], 4, axis=1)
-        cell[t + 1] = walk.rounded(forget * cell[t] + entry * candidate)
-        hidden[t + 1] = walk.rounded(exit_ * np.tanh(cell[t + 1]))
+        cell[t + 1] = context.rounded(forget * cell[t] + entry * candidate)
+        hidden[t + 1] = context.rounded(exit_ * np.tanh(cell[t + 1]))
 
-    def back(slope: Array) -> Slopes:
-        slopes = _through_time(slope.transpose(1, 0, 2), (gates, cell), of_hidden, walk)
+    def back(gradient: Array) -> Gradients:
+        gradients = _through_time(gradient.transpose(1, 0, 2), (gates, cell), of_hidden, context)
         found = {
-            "weight_input": outer(slopes, x.transpose(1, 0, 2)),
-            "weight_hidden": outer(slopes, hidden[:-1]),
+            "weight_input": outer(gradients, x.transpose(1, 0, 2)),
+            "weight_hidden": outer(gradients, hidden[:-1]),
         }
-        return [times(slopes, of_input).transpose(1, 0, 2)], {
+        return [times(gradients, of_input).transpose(1, 0, 2)], {
             **found,
-            "bias": slopes.sum(axis=(0, 1)),
+            "bias": gradients.sum(axis=(0, 1)),
         }
 
     return hidden[1:].transpose(1, 0, 2), back
@@ -40,7 +42,9 @@ def _squash(gates: Array) -> Array:
     return np.concatenate([sigmoid[0], sigmoid[1], np.tanh(candidate), sigmoid[2]], axis=1)
 
 
-def _through_time(slope: Array, kept: tuple[Array, Array], of_hidden: Array, walk: Walk) -> Array:
+def _through_time(
+    gradient: Array, kept: tuple[Array, Array], of_hidden: Array, context: LoweringContext
+) -> Array:
     """Gradients before the squashing, for every step: each is the loss's own and what comes back from the next."""
     gates, cell = kept
     found = np.zeros_like(gates)
@@ -48,7 +52,7 @@ def _through_time(slope: Array, kept: tuple[Array, Array], of_hidden: Array, wal
     for t in reversed(range(len(gates))):
         entry, forget, candidate, exit_ = np.split(gates[t], 4, axis=1)
         bent = np.tanh(cell[t + 1])
-        of_h = slope[t] + to_hidden
+        of_h = gradient[t] + to_hidden
         of_c = to_cell + of_h * exit_ * (1 - bent * bent)
         inner = [
             of_c * candidate * entry * (1 - entry),
@@ -56,6 +60,6 @@ def _through_time(slope: Array, kept: tuple[Array, Array], of_hidden: Array, wal
             of_c * entry * (1 - candidate * candidate),
             of_h * bent * exit_ * (1 - exit_),
         ]
-        found[t] = walk.rounded(np.concatenate(inner, axis=1))
-        to_hidden, to_cell = walk.rounded(found[t] @ of_hidden), walk.rounded(of_c * forget)
+        found[t] = context.rounded(np.concatenate(inner, axis=1))
+        to_hidden, to_cell = context.rounded(found[t] @ of_hidden), context.rounded(of_c * forget)
     return found

@@ -6,28 +6,33 @@ from typing import Any
 
 import numpy as np
 
-from steptime.frameworks.numpy.context import Array, Back, Slopes, Walk
+from steptime.frameworks.numpy.context import Array, Back, Gradients, LoweringContext
 from steptime.graph import Layer
 
 
-def batch_norm(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
+def batch_norm(
+    layer: Layer, weights: dict[str, Array], context: LoweringContext, x: Array
+) -> tuple[Array, Back]:
     axes = tuple(axis for axis in range(x.ndim) if axis != 1)
     form = [1, -1, *[1] * (x.ndim - 2)]
-    settings = layer.kind.settings()
+    settings = layer.op.settings()
     mean, variance = weights["running_mean"], weights["running_variance"]
-    if walk.training:
+    if context.training:
         mean, variance = x.mean(axis=axes), x.var(axis=axes)
         _follow(
-            layer, weights, walk, {"running_mean": mean, "running_variance": _unbiased(variance, x)}
+            layer,
+            weights,
+            context,
+            {"running_mean": mean, "running_variance": _unbiased(variance, x)},
         )
     scale = 1 / np.sqrt(variance + settings["epsilon"])
     normal = (x - mean.reshape(form)) * scale.reshape(form)
 
-    def back(slope: Array) -> Slopes:
-        of_weight, of_bias = (slope * normal).sum(axis=axes), slope.sum(axis=axes)
-        inner = slope
-        if walk.training:  # the batch's own mean and variance depend on x too
-            inner = slope - (of_bias.reshape(form) + normal * of_weight.reshape(form)) / (
+    def back(gradient: Array) -> Gradients:
+        of_weight, of_bias = (gradient * normal).sum(axis=axes), gradient.sum(axis=axes)
+        inner = gradient
+        if context.training:  # the batch's own mean and variance depend on x too
+            inner = gradient - (of_bias.reshape(form) + normal * of_weight.reshape(form)) / (
                 x.size / x.shape[1]
             )
         return [inner * (weights["weight"] * scale).reshape(form)], {
@@ -43,36 +48,42 @@ def _unbiased(variance: Array, x: Array) -> Array:
     return variance * count / max(count - 1, 1)
 
 
-def _follow(layer: Layer, weights: dict[str, Array], walk: Walk, batch: dict[str, Array]) -> None:
-    share = layer.kind.settings()["momentum"]
+def _follow(
+    layer: Layer, weights: dict[str, Array], context: LoweringContext, batch: dict[str, Array]
+) -> None:
+    share = layer.op.settings()["momentum"]
     for part, value in batch.items():
-        walk.statistics[f"{layer.name}.{part}"] = (1 - share) * weights[part] + share * value
+        context.statistics[f"{layer.name}.{part}"] = (1 - share) * weights[part] + share * value
 
 
-def layer_norm(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
-    spread = np.sqrt(x.var(axis=-1, keepdims=True) + layer.kind.settings()["epsilon"])
+def layer_norm(
+    layer: Layer, weights: dict[str, Array], context: LoweringContext, x: Array
+) -> tuple[Array, Back]:
+    spread = np.sqrt(x.var(axis=-1, keepdims=True) + layer.op.settings()["epsilon"])
     normal = (x - x.mean(axis=-1, keepdims=True)) / spread
 
-    def back(slope: Array) -> Slopes:
-        inner = slope * weights["weight"]
+    def back(gradient: Array) -> Gradients:
+        inner = gradient * weights["weight"]
         along = normal * (inner * normal).mean(axis=-1, keepdims=True)
         rest = tuple(range(x.ndim - 1))
-        found = {"weight": (slope * normal).sum(axis=rest), "bias": slope.sum(axis=rest)}
+        found = {"weight": (gradient * normal).sum(axis=rest), "bias": gradient.sum(axis=rest)}
         return [(inner - inner.mean(axis=-1, keepdims=True) - along) / spread], found
 
     return normal * weights["weight"] + weights["bias"], back
 
 
-def lrn(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
-    kind: Any = layer.kind
-    share = kind.alpha / kind.size
-    base = kind.k + share * _around(x * x, kind.size)
-    factor = base**-kind.beta
+def lrn(
+    layer: Layer, weights: dict[str, Array], context: LoweringContext, x: Array
+) -> tuple[Array, Back]:
+    op: Any = layer.op
+    share = op.alpha / op.size
+    base = op.k + share * _around(x * x, op.size)
+    factor = base**-op.beta
 
-    def back(slope: Array) -> Slopes:
+    def back(gradient: Array) -> Gradients:
         # A channel divides itself, and every channel whose window it is in; windows are odd, so both are the same.
-        others = _around(slope * x * factor / base, kind.size)
-        return [slope * factor - 2 * share * kind.beta * x * others], {}
+        others = _around(gradient * x * factor / base, op.size)
+        return [gradient * factor - 2 * share * op.beta * x * others], {}
 
     return x * factor, back
 

@@ -16,19 +16,19 @@ BLOCK = (
 )  # numbers of a weight that are moved at once: all that belongs to them stays in the cache
 
 
-def _sgd(rule: Optimizer, state: State, slope: Array, left: list[float]) -> Array:
-    return slope
+def _sgd(rule: Optimizer, state: State, gradient: Array, left: list[float]) -> Array:
+    return gradient
 
 
-def _momentum(rule: Optimizer, state: State, slope: Array, left: list[float]) -> Array:
-    state["v"] = rule.momentum * state.get("v", 0.0) + slope
+def _momentum(rule: Optimizer, state: State, gradient: Array, left: list[float]) -> Array:
+    state["v"] = rule.momentum * state.get("v", 0.0) + gradient
     return state["v"]
 
 
-def _adam(rule: Optimizer, state: State, slope: Array, left: list[float]) -> Array:
+def _adam(rule: Optimizer, state: State, gradient: Array, left: list[float]) -> Array:
     first, second = rule.betas
-    state["m"] = first * state.get("m", 0.0) + (1 - first) * slope
-    state["s"] = second * state.get("s", 0.0) + (1 - second) * slope**2
+    state["m"] = first * state.get("m", 0.0) + (1 - first) * gradient
+    state["s"] = second * state.get("s", 0.0) + (1 - second) * gradient**2
     return state["m"] / left[0] / (np.sqrt(state["s"] / left[1]) + rule.epsilon)
 
 
@@ -46,12 +46,12 @@ class Stepper:
         self.rule, self.rounded, self.time = rule, rounded, 0
         self.states: dict[tuple[str, int], State] = {}
 
-    def update(self, weights: dict[str, Array], slopes: dict[str, Array]) -> None:
+    def update(self, weights: dict[str, Array], gradients: dict[str, Array]) -> None:
         self.time += 1
         # 1 less the powers, for Adam: they are near 1, so that their own rounding grows in what is left.
         left = [1 - self.rounded(beta**self.time) for beta in self.rule.betas]
-        for name, slope in slopes.items():
-            weight, flat = weights[name].reshape(-1), slope.reshape(-1)
+        for name, gradient in gradients.items():
+            weight, flat = weights[name].reshape(-1), gradient.reshape(-1)
             for start in range(0, weight.size, BLOCK):
                 block, state = (
                     slice(start, start + BLOCK),
@@ -59,10 +59,10 @@ class Stepper:
                 )
                 weight[block] = self._moved(weight[block], flat[block], state, left)
 
-    def _moved(self, weight: Array, slope: Array, state: State, left: list[float]) -> Array:
+    def _moved(self, weight: Array, gradient: Array, state: State, left: list[float]) -> Array:
         rule = self.rule
         if rule.weight_decay and rule.decoupled:
             weight = weight - rule.rate * rule.weight_decay * weight
         elif rule.weight_decay:
-            slope = slope + rule.weight_decay * weight
-        return weight - rule.rate * RULES[rule.kind](rule, state, slope, left)
+            gradient = gradient + rule.weight_decay * weight
+        return weight - rule.rate * RULES[rule.algorithm](rule, state, gradient, left)

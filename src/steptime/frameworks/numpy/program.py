@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from steptime.frameworks.numpy.context import Array, Walk
+from steptime.frameworks.numpy.context import Array, LoweringContext
 from steptime.frameworks.numpy.optimizer import Stepper
 from steptime.frameworks.numpy.reference import backward, forward, loss
 from steptime.frameworks.numpy.rounding import Rounding
@@ -67,34 +67,38 @@ class NumpyProgram:
         return self._predict(self._floats(batch)["input"])
 
     def gradients(self, batch: dict[str, Any]) -> tuple[float, dict[str, Array]]:
-        return self._slopes(self._floats(batch), Walk(training=True, rounding=self._rounding))
+        return self._gradients(
+            self._floats(batch), LoweringContext(training=True, rounding=self._rounding)
+        )
 
     def _predict(self, x: Array) -> Array:
-        return forward(self.graph, self._weights, x, Walk(training=False, rounding=self._rounding))[
-            0
-        ]
+        return forward(
+            self.graph, self._weights, x, LoweringContext(training=False, rounding=self._rounding)
+        )[0]
 
     def _forward(self) -> float:
-        walk = Walk(training=True, random=self._random, rounding=self._rounding)
-        output, _ = forward(self.graph, self._weights, self.batch["input"], walk)
-        self._weights.update(walk.statistics)
+        context = LoweringContext(training=True, random=self._random, rounding=self._rounding)
+        output, _ = forward(self.graph, self._weights, self.batch["input"], context)
+        self._weights.update(context.statistics)
         return loss(output, self.batch["target"])[0]
 
     def _train(self) -> float:
-        walk = Walk(training=True, random=self._random, rounding=self._rounding)
-        value, slopes = self._slopes(self.batch, walk)
-        self._weights.update(walk.statistics)
-        self._stepper.update(self._weights, slopes)
+        context = LoweringContext(training=True, random=self._random, rounding=self._rounding)
+        value, gradients = self._gradients(self.batch, context)
+        self._weights.update(context.statistics)
+        self._stepper.update(self._weights, gradients)
         if self._rounding is not None:
             self._weights = {
                 name: self._rounding.kept(array) for name, array in self._weights.items()
             }
         return value
 
-    def _slopes(self, batch: dict[str, Any], walk: Walk) -> tuple[float, dict[str, Array]]:
-        output, backs = forward(self.graph, self._weights, batch["input"], walk)
-        value, slope = loss(output, batch["target"])
-        return value, backward(self.graph, backs, slope)
+    def _gradients(
+        self, batch: dict[str, Any], context: LoweringContext
+    ) -> tuple[float, dict[str, Array]]:
+        output, backs = forward(self.graph, self._weights, batch["input"], context)
+        value, gradient = loss(output, batch["target"])
+        return value, backward(self.graph, backs, gradient)
 
     def _floats(self, batch: dict[str, Any]) -> dict[str, Any]:
         """Tokens and targets stay whole numbers."""

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from steptime.frameworks.numpy.context import Array, Back, Slopes, Walk, outer, times
+from steptime.frameworks.numpy.context import Array, Back, Gradients, LoweringContext, outer, times
 from steptime.graph import Layer
 
 
-def rnn(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
-    relu, of_hidden = layer.kind.settings()["relu"], weights["weight_hidden"]
+def rnn(
+    layer: Layer, weights: dict[str, Array], context: LoweringContext, x: Array
+) -> tuple[Array, Back]:
+    relu, of_hidden = layer.op.settings()["relu"], weights["weight_hidden"]
     entries = _entries(weights, x)
     hidden = np.zeros((len(entries) + 1, *entries.shape[1:]), x.dtype)
     for t, entry in enumerate(entries):
         inner = entry + hidden[t] @ of_hidden.T
-        hidden[t + 1] = walk.rounded(np.maximum(inner, 0) if relu else np.tanh(inner))
+        hidden[t + 1] = context.rounded(np.maximum(inner, 0) if relu else np.tanh(inner))
 
-    def back(slope: Array) -> Slopes:
+    def back(gradient: Array) -> Gradients:
         steep = hidden[1:] > 0 if relu else 1 - hidden[1:] ** 2
         inner, later = np.zeros_like(entries), np.zeros_like(entries[0])
         for t in reversed(range(len(entries))):
-            inner[t] = (slope[:, t] + later) * steep[t]
-            later = walk.rounded(inner[t] @ of_hidden)
+            inner[t] = (gradient[:, t] + later) * steep[t]
+            later = context.rounded(inner[t] @ of_hidden)
         return _to_input(weights, inner), {
             **_of_input(x, inner),
             "weight_hidden": outer(inner, hidden[:-1]),
@@ -30,7 +32,9 @@ def rnn(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[
     return hidden[1:].transpose(1, 0, 2), back
 
 
-def gru(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
+def gru(
+    layer: Layer, weights: dict[str, Array], context: LoweringContext, x: Array
+) -> tuple[Array, Back]:
     of_hidden, of_bias = weights["weight_hidden"], weights["bias_hidden"]
     entries = _entries(weights, x)
     hidden = np.zeros((len(entries) + 1, len(x), of_hidden.shape[1]), x.dtype)
@@ -46,12 +50,14 @@ def gru(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[
             _sigmoid(in_update + by_update),
             by_new + of_bias,
         )
-        gates[t] = walk.rounded(np.stack([reset, update, np.tanh(in_new + reset * memory), memory]))
-        hidden[t + 1] = walk.rounded((1 - gates[t, 1]) * gates[t, 2] + gates[t, 1] * hidden[t])
+        gates[t] = context.rounded(
+            np.stack([reset, update, np.tanh(in_new + reset * memory), memory])
+        )
+        hidden[t + 1] = context.rounded((1 - gates[t, 1]) * gates[t, 2] + gates[t, 1] * hidden[t])
 
-    def back(slope: Array) -> Slopes:
+    def back(gradient: Array) -> Gradients:
         inner, of_memory = _gru_through_time(
-            slope.transpose(1, 0, 2), (gates, hidden), of_hidden, walk
+            gradient.transpose(1, 0, 2), (gates, hidden), of_hidden, context
         )
         states = np.concatenate([inner[..., : -of_hidden.shape[1]], of_memory], axis=-1)
         found = {
@@ -64,15 +70,15 @@ def gru(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[
 
 
 def _gru_through_time(
-    slope: Array, kept: tuple[Array, Array], of_hidden: Array, walk: Walk
+    gradient: Array, kept: tuple[Array, Array], of_hidden: Array, context: LoweringContext
 ) -> tuple[Array, Array]:
     """Gradients before the squashing, for every step, and those of the state's part of the candidate."""
     gates, hidden = kept
-    inner = np.zeros((*slope.shape[:2], 3 * slope.shape[2]), slope.dtype)
-    of_memory, later = np.zeros_like(slope), np.zeros_like(slope[0])
-    for t in reversed(range(len(slope))):
+    inner = np.zeros((*gradient.shape[:2], 3 * gradient.shape[2]), gradient.dtype)
+    of_memory, later = np.zeros_like(gradient), np.zeros_like(gradient[0])
+    for t in reversed(range(len(gradient))):
         reset, update, new, memory = gates[t]
-        of_h = slope[t] + later
+        of_h = gradient[t] + later
         of_new = of_h * (1 - update) * (1 - new**2)
         of_update = of_h * (hidden[t] - new) * update * (1 - update)
         of_reset = of_new * memory * reset * (1 - reset)
@@ -80,7 +86,7 @@ def _gru_through_time(
             np.concatenate([of_reset, of_update, of_new], axis=1),
             of_new * reset,
         )
-        later = walk.rounded(
+        later = context.rounded(
             of_h * update + np.concatenate([of_reset, of_update, of_memory[t]], axis=1) @ of_hidden
         )
     return inner, of_memory

@@ -90,19 +90,19 @@ class Rounding:
     def around(self, compute: Callable[..., Any]) -> Callable[..., Any]:
         """A layer's function with errors in its inputs, weights and output, and in all that goes back through it."""
 
-        def rounded(layer: Any, weights: dict[str, Array], walk: Any, *inputs: Array) -> Any:
+        def rounded(layer: Any, weights: dict[str, Array], context: Any, *inputs: Array) -> Any:
             factors = self._shortcut if _slides_in_steps_of_one(layer) else self._errors
 
             def err(values: Array) -> Array:
                 return self._erring(values, factors)
 
             given = {part: err(value) for part, value in weights.items()}
-            output, back = compute(layer, given, walk, *map(err, inputs))
+            output, back = compute(layer, given, context, *map(err, inputs))
 
-            def rounded_back(slope: Array) -> Any:
-                of_inputs, of_weights = back(err(slope))
+            def rounded_back(gradient: Array) -> Any:
+                of_inputs, of_weights = back(err(gradient))
                 found = {
-                    part: self._summed(err(s), slope.size / len(s))
+                    part: self._summed(err(s), gradient.size / len(s))
                     for part, s in of_weights.items()
                 }
                 return [err(s) for s in of_inputs], found
@@ -114,8 +114,8 @@ class Rounding:
 
 def _slides_in_steps_of_one(layer: Any) -> bool:
     """A convolution of windows that overlap, as Winograd needs them."""
-    kind = layer.kind
-    return kind.name == "conv" and max(kind.kernel) > 1 and max(*kind.stride, *kind.dilation) == 1
+    op = layer.op
+    return op.name == "conv" and max(op.kernel) > 1 and max(*op.stride, *op.dilation) == 1
 
 
 def _nearest(values: Array, unit: float) -> Array:

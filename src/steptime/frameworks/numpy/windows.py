@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from steptime.frameworks.numpy.context import Array, Back, Slopes, Walk
+from steptime.frameworks.numpy.context import Array, Back, Gradients, LoweringContext
 from steptime.graph import Layer
 
 
@@ -15,11 +15,11 @@ class Windows:
     window, are a picture of the output's size."""
 
     def __init__(self, layer: Layer) -> None:
-        kind: Any = layer.kind
-        self.stride, self.kernel = kind.stride, kind.kernel
-        self.dilation = getattr(kind, "dilation", (1, 1))
+        op: Any = layer.op
+        self.stride, self.kernel = op.stride, op.kernel
+        self.dilation = getattr(op, "dilation", (1, 1))
         self.size, self.count = layer.input_shapes[0][1:], layer.shape[1:]
-        self.before = [pads[0] for pads in kind.padding]
+        self.before = [pads[0] for pads in op.padding]
         reach = [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True)]
         # How far the last window really goes: rounding down leaves cells unread, rounding up reads beyond the padding.
         extent = [(n - 1) * s + r for n, s, r in zip(self.count, self.stride, reach, strict=True)]
@@ -57,8 +57,10 @@ class Windows:
         return room[:, :, top : top + height, left : left + width]
 
 
-def conv(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
-    windows, groups = Windows(layer), layer.kind.settings()["groups"]
+def conv(
+    layer: Layer, weights: dict[str, Array], context: LoweringContext, x: Array
+) -> tuple[Array, Back]:
+    windows, groups = Windows(layer), layer.op.settings()["groups"]
     weight = weights["weight"].reshape(
         groups, layer.shape[0] // groups, -1
     )  # (group, filter, cell)
@@ -66,17 +68,17 @@ def conv(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple
         len(x), groups, weight.shape[2], -1
     )  # (image, group, cell, window)
 
-    def back(slope: Array) -> Slopes:
-        slopes = slope.reshape(
+    def back(gradient: Array) -> Gradients:
+        gradients = gradient.reshape(
             len(x), groups, weight.shape[1], -1
         )  # (image, group, filter, window)
         of_weight = sum(
-            own @ cells.swapaxes(1, 2) for own, cells in zip(slopes, patches, strict=True)
+            own @ cells.swapaxes(1, 2) for own, cells in zip(gradients, patches, strict=True)
         )
-        of_input = _pasted(windows, weight.swapaxes(1, 2) @ slopes, x)
+        of_input = _pasted(windows, weight.swapaxes(1, 2) @ gradients, x)
         return [of_input], {
             "weight": of_weight.reshape(weights["weight"].shape),
-            "bias": slope.sum(axis=(0, 2, 3)),
+            "bias": gradient.sum(axis=(0, 2, 3)),
         }
 
     y = (weight @ patches).reshape(len(x), *layer.shape)
@@ -105,7 +107,9 @@ def _pasted(windows: Windows, patches: Array, x: Array) -> Array:
     return windows.inner(room)
 
 
-def max_pool(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> tuple[Array, Back]:
+def max_pool(
+    layer: Layer, weights: dict[str, Array], context: LoweringContext, x: Array
+) -> tuple[Array, Back]:
     windows = Windows(layer)
     room = windows.pad(x, fill=-np.inf)
     y = windows.cell(room, windows.cells[0]).copy()
@@ -115,24 +119,24 @@ def max_pool(layer: Layer, weights: dict[str, Array], walk: Walk, x: Array) -> t
         winner[value > y] = number  # the first of equals wins
         np.maximum(y, value, out=y)
 
-    def back(slope: Array) -> Slopes:
+    def back(gradient: Array) -> Gradients:
         found = windows.room(x)
         for number, place in enumerate(windows.cells):
-            windows.cell(found, place)[...] += slope * (winner == number)
+            windows.cell(found, place)[...] += gradient * (winner == number)
         return [windows.inner(found)], {}
 
     return y, back
 
 
 def average_pool(
-    layer: Layer, weights: dict[str, Array], walk: Walk, x: Array
+    layer: Layer, weights: dict[str, Array], context: LoweringContext, x: Array
 ) -> tuple[Array, Back]:
     windows = Windows(layer)
     room, inside = windows.pad(x), windows.pad(np.ones((1, 1, *x.shape[2:]), x.dtype))
     counts = sum(windows.cell(inside, place) for place in windows.cells)
 
-    def back(slope: Array) -> Slopes:
-        found, share = windows.room(x), slope / counts
+    def back(gradient: Array) -> Gradients:
+        found, share = windows.room(x), gradient / counts
         for place in windows.cells:
             windows.cell(found, place)[...] += share
         return [windows.inner(found)], {}

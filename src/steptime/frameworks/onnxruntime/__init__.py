@@ -92,6 +92,6 @@ def _onnxruntime() -> ModuleType:
         import onnxruntime
     except ImportError as problem:
         raise NotInstalled(
-            f"ONNX Runtime can not be imported here ({problem}); install it with: {INSTALL}"
+            f"ONNX Runtime cannot be imported here ({problem}); install it with: {INSTALL}"
         ) from None
     return onnxruntime

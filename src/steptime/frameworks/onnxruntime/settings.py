@@ -31,7 +31,7 @@ def options(case: Case) -> Any:
 
 
 def session(model: bytes, case: Case, chosen: Any) -> Any:
-    """Never the silent fall back to the CPU that follows from a provider that can not start."""
+    """Never the silent fall back to the CPU that follows from a provider that cannot start."""
     name, details = provider(case)
     found = onnxruntime.InferenceSession(
         model, chosen, providers=[(name, details)], enable_fallback=0

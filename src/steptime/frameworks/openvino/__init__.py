@@ -78,7 +78,7 @@ def _beyond_its_kernels(work: Work) -> str | None:
     """Seen in OpenVINO 2026.4: a padded 1×1 convolution gives its stride to the one before it, which moves the cells
     that it reads; a 3×1 one, dilated and padded on its narrow side, ends the process. Common networks have neither."""
     for layer in work.graph:
-        if layer.kind.name == "conv" and _looks_past_the_image(layer.kind):
+        if layer.op.name == "conv" and _looks_past_the_image(layer.op):
             return (
                 f"OpenVINO is wrong or crashes where a convolution's window can lie wholly in its padding "
                 f"({work.graph.name}, layer {layer.name!r}); use another framework."
@@ -94,7 +94,7 @@ def _looks_past_the_image(conv: Any) -> bool:
 
 
 def _openvino() -> ModuleType:
-    """Its import would start a thread that reports to an analytics server, unless the reporter can not be imported:
+    """Its import would start a thread that reports to an analytics server, unless the reporter cannot be imported:
     then a stub of its own takes the place. The documented way out writes to the user's home, which is not ours."""
     sys.modules.setdefault(TELEMETRY, None)  # type: ignore[arg-type]
     try:
@@ -102,6 +102,6 @@ def _openvino() -> ModuleType:
         import openvino
     except ImportError as problem:
         raise NotInstalled(
-            f"OpenVINO can not be imported here ({problem}); install it with: {INSTALL}"
+            f"OpenVINO cannot be imported here ({problem}); install it with: {INSTALL}"
         ) from None
     return openvino

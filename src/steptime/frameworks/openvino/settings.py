@@ -60,7 +60,7 @@ def kernels(running: Any) -> dict[str, int]:
     return dict(
         sorted(
             Counter(
-                f"{kind} {kernel}" for kind, kernel in ran if not kernel.startswith(NO_KERNEL)
+                f"{op} {kernel}" for op, kernel in ran if not kernel.startswith(NO_KERNEL)
             ).items()
         )
     )

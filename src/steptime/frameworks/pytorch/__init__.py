@@ -74,11 +74,11 @@ def _program(case: Case) -> Any:
     return PytorchProgram
 
 
-def measure_roofs(device: str, seconds: float) -> dict[str, Any]:
+def measure_peaks(device: str, seconds: float) -> dict[str, Any]:
     _torch()
     from steptime.frameworks.pytorch import peaks
 
-    return peaks.measure_roofs(device, seconds)
+    return peaks.measure_peaks(device, seconds)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -135,7 +135,7 @@ def _not_on_cuda(case: Case, torch: Any) -> str | None:
     if case.mode == "compiled" and not find_spec("triton"):
         return "torch.compile on CUDA needs triton, which is not installed."
     if (case.mode, case.phase, case.precision) == ("cudagraph", "training", "fp16"):
-        return "Loss scaling decides on the host whether to step, which a CUDA graph can not; use bf16."
+        return "Loss scaling decides on the host whether to step, which a CUDA graph cannot; use bf16."
     return None
 
 
@@ -144,7 +144,7 @@ def _torch() -> ModuleType:
         import torch
     except ImportError as problem:
         raise NotInstalled(
-            f"PyTorch can not be imported here ({problem}); install it with: {INSTALL}"
+            f"PyTorch cannot be imported here ({problem}); install it with: {INSTALL}"
         ) from problem
     return torch
 

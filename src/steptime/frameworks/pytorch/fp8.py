@@ -10,7 +10,7 @@ import torch
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
 from steptime.frameworks.pytorch.lowering import Lowered, lower_graph
-from steptime.frameworks.pytorch.ops import KINDS, Site, own_name
+from steptime.frameworks.pytorch.ops import OPS, CallSite, own_name
 from steptime.frameworks.pytorch.program import PytorchProgram
 from steptime.graph import Layer, Work
 
@@ -24,7 +24,7 @@ class Fp8Program(PytorchProgram):
     """Weights are scaled once, when they are loaded; what meets them by its own largest value, in each step."""
 
     def __init__(self, work: Work, case: Case) -> None:
-        dense = [layer for layer in work.graph if layer.kind.name == "dense"]
+        dense = [layer for layer in work.graph if layer.op.name == "dense"]
         self.chosen = [layer.name for layer in dense if fits(layer)]
         self.left = {layer.name: why_not(layer) for layer in dense if not fits(layer)}
         if not self.chosen:
@@ -67,18 +67,16 @@ class Fp8Program(PytorchProgram):
             self.module._buffers[name] = value
 
     def _lowered(self, opaque: Any) -> Lowered:
-        kinds = {
-            **KINDS,
+        ops = {
+            **OPS,
             "dense": lambda site: (
-                dense(site) if site.layer.name in self.chosen else KINDS["dense"](site)
+                dense(site) if site.layer.name in self.chosen else OPS["dense"](site)
             ),
         }
-        return lower_graph(
-            self.work.graph, opaque=opaque, kinds=kinds, more={"fp8_linear": fp8_linear}
-        )
+        return lower_graph(self.work.graph, opaque=opaque, ops=ops, more={"fp8_linear": fp8_linear})
 
 
-def dense(site: Site) -> str:
+def dense(site: CallSite) -> str:
     weight, scale = (
         site.constant(part, np.zeros(1, np.float32)) for part in ("weight_fp8", "weight_scale")
     )

@@ -38,7 +38,7 @@ def unsupported(case: Case) -> str | None:
     try:
         built: bool = _horovod().gloo_built()
     except ImportError as problem:
-        return f"Horovod is installed and can not be loaded: {problem}"
+        return f"Horovod is installed and cannot be loaded: {problem}"
     return (
         None if built else "This Horovod is built without gloo; build it with HOROVOD_WITH_GLOO=1."
     )

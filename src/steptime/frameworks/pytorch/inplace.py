@@ -33,10 +33,10 @@ def overwrites(graph: Graph) -> dict[str, int]:
     found = {}
     for layer in graph:
         found_in = {precision[name] for name in layer.inputs}
-        if layer.kind.name not in OVERWRITERS or found_in not in ({"full"}, {"low"}):
+        if layer.op.name not in OVERWRITERS or found_in not in ({"full"}, {"low"}):
             continue  # a sum of two precisions has the wider one, and would not fit
         for place, name in reversed(list(enumerate(layer.inputs))):
-            if readers[name] == 1 and graph[name].kind.name in OVERWRITABLE:
+            if readers[name] == 1 and graph[name].op.name in OVERWRITABLE:
                 found[layer.name] = place
     return found
 
@@ -45,7 +45,7 @@ def _precisions(graph: Graph) -> dict[str, str]:
     """What autocast makes of each output: the lower type, or that of where it came from."""
     found: dict[str, str] = {}
     for layer in graph:
-        own = next((word for word, kinds in WORDS.items() if layer.kind.name in kinds), None)
+        own = next((word for word, ops in WORDS.items() if layer.op.name in ops), None)
         # In this order: what may be either stays so, and "full" with "low" gives "full".
         found[layer.name] = own or min(found[name] for name in layer.inputs)
     return found

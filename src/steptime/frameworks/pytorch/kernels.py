@@ -25,7 +25,7 @@ LIBRARIES = ("mkldnn", "onednn", "_fused_", "flash_attention")
 
 
 def kernels_of(step: Callable[[], Any], wait: Callable[[], None], *, cuda: bool) -> dict[str, int]:
-    """Name -> how often in one step, the costliest first. Empty where the profiler can not work."""
+    """Name -> how often in one step, the costliest first. Empty where the profiler cannot work."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

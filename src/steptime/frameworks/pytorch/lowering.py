@@ -16,7 +16,7 @@ from torch.backends.cudnn.rnn import get_cudnn_mode
 
 from steptime.core.errors import Unsupported
 from steptime.frameworks.pytorch.inplace import overwrites
-from steptime.frameworks.pytorch.ops import KINDS, NAMES, RECURRENT, Site, own_name
+from steptime.frameworks.pytorch.ops import NAMES, OPS, RECURRENT, CallSite, own_name
 from steptime.frameworks.pytorch.splits import splits
 from steptime.graph import Graph, Layer
 
@@ -44,9 +44,9 @@ class Lowered(nn.Module):
     def compact(self) -> None:
         """Recurrent weights in one piece of memory, as cuDNN wants them: else it copies them on every call."""
         for layer in self.graph:
-            if layer.kind.name in ("lstm", "rnn"):
+            if layer.op.name in ("lstm", "rnn"):
                 _compact(self, layer)
-            if layer.kind.name == "gru":  # its second bias is put together in every step
+            if layer.op.name == "gru":  # its second bias is put together in every step
                 warnings.filterwarnings(
                     "ignore", message="RNN module weights are not part of single contiguous chunk"
                 )
@@ -57,13 +57,13 @@ def lower_graph(
     *,
     overwrite: bool = True,
     opaque: Callable[[Any], Any] | None = None,
-    kinds: dict[str, Callable[[Site], str]] = KINDS,
+    ops: dict[str, Callable[[CallSite], str]] = OPS,
     more: dict[str, Any] | None = None,
 ) -> Lowered:
     """`overwrite`: relu and add take their input's memory where no gradient needs it. `opaque` wraps the functions that
-    a compiler can not see through. `more`: what the lines of other `kinds` call besides."""
+    a compiler cannot see through. `more`: what the lines of other `ops` call besides."""
     sites = _sites(graph, overwrites(graph) if overwrite else {})
-    source = _source(graph, sites, kinds)
+    source = _source(graph, sites, ops)
     calls = (
         NAMES
         if opaque is None
@@ -80,16 +80,16 @@ def lower_graph(
     return module
 
 
-def _sites(graph: Graph, overwriting: dict[str, int]) -> list[Site]:
+def _sites(graph: Graph, overwriting: dict[str, int]) -> list[CallSite]:
     variables = {layer.name: f"x{place}" for place, layer in enumerate(graph)}
     cuts = splits(graph)
     sites = []
     for layer in graph:
         if not layer.inputs or cuts.get(layer.name) == []:
             continue
-        if layer.kind.name not in KINDS:
+        if layer.op.name not in OPS:
             raise Unsupported(
-                f"{graph.name}: PyTorch has no lowering of {layer.kind.name!r} (layer {layer.name!r})."
+                f"{graph.name}: PyTorch has no lowering of {layer.op.name!r} (layer {layer.name!r})."
             )
         weights = {
             name.rpartition(".")[2]: f'{"p" if weight.trainable else "b"}["{own_name(name)}"]'
@@ -99,24 +99,24 @@ def _sites(graph: Graph, overwriting: dict[str, int]) -> list[Site]:
         output = ", ".join(variables[piece.name] for piece in pieces)
         sizes = tuple(piece.shape[-1] for piece in pieces) if len(pieces) > 1 else ()
         inputs = [variables[name] for name in layer.reads]
-        sites.append(Site(layer, output, inputs, weights, overwriting.get(layer.name), sizes))
+        sites.append(CallSite(layer, output, inputs, weights, overwriting.get(layer.name), sizes))
     return sites
 
 
-def _source(graph: Graph, sites: list[Site], kinds: dict[str, Callable[[Site], str]]) -> str:
+def _source(graph: Graph, sites: list[CallSite], ops: dict[str, Callable[[CallSite], str]]) -> str:
     variables = {layer.name: f"x{place}" for place, layer in enumerate(graph)}
     last = {variable: site for site in sites for variable in site.inputs}
     lines = [
         f"def forward(self, {variables[graph.input.name]}):",
         "p, b, training = self._parameters, self._buffers, self.training",
     ]
-    if any(layer.kind.name == "dropout" for layer in graph):
+    if any(layer.op.name == "dropout" for layer in graph):
         lines.append("dropping = training and self.dropping")
     for site in sites:
         # Let go behind the last use, as nested modules do: else every activation lives until the end.
         gone = [variable for variable in dict.fromkeys(site.inputs) if last.get(variable) is site]
         drop = f"; del {', '.join(gone)}" if gone else ""
-        lines.append(f"{site.output} = {kinds[site.kind.name](site)}{drop}  # {site.layer.name}")
+        lines.append(f"{site.output} = {ops[site.op.name](site)}{drop}  # {site.layer.name}")
     return "\n    ".join([*lines, f"return {variables[graph.output]}"]) + "\n"
 
 
@@ -133,17 +133,17 @@ def _compile(name: str, source: str, names: dict[str, Any]) -> Any:
 
 
 def _plain(call: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of Python, which can be marked; a builtin can not."""
+    """A function of Python, which can be marked; a builtin cannot."""
     return lambda *arguments: call(*arguments)
 
 
 def _compact(module: Lowered, layer: Layer) -> None:
-    own, kind = module.canonical(), layer.kind.settings()
+    own, op = module.canonical(), layer.op.settings()
     parts = [own[f"{layer.name}.{part}"] for part in ("weight_input", "weight_hidden", "bias")]
     parts.append(module.get_buffer(own_name(f"{layer.name}.zero_bias")))
     if not torch.backends.cudnn.is_acceptable(parts[0]):
         return
-    name = "LSTM" if layer.kind.name == "lstm" else "RNN_RELU" if kind["relu"] else "RNN_TANH"
+    name = "LSTM" if layer.op.name == "lstm" else "RNN_RELU" if op["relu"] else "RNN_TANH"
     mode, units, features = get_cudnn_mode(name), parts[1].shape[1], parts[0].shape[1]
     with torch.no_grad():
         torch._cudnn_rnn_flatten_weight(parts, len(parts), features, mode, units, 0, 1, True, False)

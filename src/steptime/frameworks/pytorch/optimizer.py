@@ -15,15 +15,15 @@ def optimizer_for(
 ) -> torch.optim.Optimizer:
     """`capturable`: Adam counts its steps on the device, so that a CUDA graph can replay them."""
     decay = spec.weight_decay
-    if spec.kind in ("sgd", "momentum") and not spec.decoupled:
-        inertia = spec.momentum if spec.kind == "momentum" else 0.0
+    if spec.algorithm in ("sgd", "momentum") and not spec.decoupled:
+        inertia = spec.momentum if spec.algorithm == "momentum" else 0.0
         return _at_rest(
             torch.optim.SGD(weights, lr=spec.rate, momentum=inertia, weight_decay=decay, fused=True)
         )
-    if spec.kind != "adam":
+    if spec.algorithm != "adam":
         how = "decoupled " if spec.decoupled else ""
         raise Unsupported(
-            f"PyTorch's folder has no optimiser {how + spec.kind!r}; it has sgd, momentum and adam."
+            f"PyTorch's folder has no optimiser {how + spec.algorithm!r}; it has sgd, momentum and adam."
         )
     make = torch.optim.AdamW if spec.decoupled else torch.optim.Adam
     found = make(

@@ -2,7 +2,7 @@
 
 Inputs are standard normal: zeros and constants toggle fewer bits, draw less power and run up to 13 % faster than any
 real data. A device at its power limit slows down within tens of milliseconds, so products come in short bursts with
-pauses between them; the best burst is the roof, and the median at the same shape stands beside it."""
+pauses between them; the best burst is the peak, and the median at the same shape stands beside it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Trial:
     rates: list[float] = field(default_factory=list)
 
 
-def measure_roofs(device: str, seconds: float) -> dict[str, Any]:
+def measure_peaks(device: str, seconds: float) -> dict[str, Any]:
     """By format and for `copy`, each with its best, median, shape and number of bursts. In about `seconds`."""
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     place = torch.device(device)

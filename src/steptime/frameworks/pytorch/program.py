@@ -139,13 +139,13 @@ class PytorchProgram:
         }
         statistics = {name: value.clone() for name, value in self.module.named_buffers()}
         with self._behaviour(training=True):
-            loss, found = self._slopes(list(own.values()), *self._placed(batch))
+            loss, found = self._gradients(list(own.values()), *self._placed(batch))
         with torch.no_grad():
             for name, value in self.module.named_buffers():
                 value.copy_(statistics[name])
         return loss, dict(zip(own, found, strict=True))
 
-    def _slopes(self, weights: list[Any], values: Any, target: Any) -> tuple[float, list[Any]]:
+    def _gradients(self, weights: list[Any], values: Any, target: Any) -> tuple[float, list[Any]]:
         """fp16 takes the largest scale that leaves every gradient finite, as loss scaling does in the long run."""
         for scale in SCALES if self.case.precision == "fp16" else (1.0,):
             with self._autocast():
@@ -254,7 +254,7 @@ class PytorchProgram:
 
 def _beyond_this_cpu(work: Work, case: Case) -> str | None:
     """oneDNN's recurrent layers in a lower precision need instructions that not every CPU has."""
-    recurrent = any(layer.kind.name == "lstm" for layer in work.graph)
+    recurrent = any(layer.op.name == "lstm" for layer in work.graph)
     if case.device != "cpu" or not recurrent or not settings.mixed(case):
         return None
     native = getattr(torch.ops.mkldnn, f"_is_mkldnn_{case.precision}_supported")()

@@ -103,7 +103,7 @@ def quantised(module: nn.Module, shown: list[torch.Tensor]) -> Any:
         warnings.simplefilter("ignore")
         logging.getLogger("torchao").setLevel(
             logging.CRITICAL
-        )  # it tells of CUDA kernels that it can not load
+        )  # it tells of CUDA kernels that it cannot load
         import torch._inductor.config
         from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
         from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86

@@ -11,7 +11,7 @@ def splits(graph: Graph) -> dict[str, list[Layer]]:
     """First slice of a cut -> all of its slices in order; the others -> nothing, they come with the first."""
     by_source: dict[str, list[Layer]] = {}
     for layer in graph:
-        if layer.kind.name == "slice" and not layer.vocabulary:
+        if layer.op.name == "slice" and not layer.vocabulary:
             by_source.setdefault(layer.inputs[0], []).append(layer)
     found: dict[str, list[Layer]] = {}
     for name, pieces in by_source.items():
@@ -22,8 +22,8 @@ def splits(graph: Graph) -> dict[str, list[Layer]]:
 
 
 def _ends(piece: Layer) -> tuple[int, int]:
-    kind: Any = piece.kind
-    return kind.start, kind.stop
+    op: Any = piece.op
+    return op.start, op.stop
 
 
 def _tile(pieces: list[Layer], size: int) -> bool:

@@ -77,7 +77,7 @@ def _tensorflow() -> ModuleType:
         import tensorflow
     except ImportError as problem:
         raise NotInstalled(
-            f"TensorFlow can not be imported here ({problem}); install it with: {INSTALL}"
+            f"TensorFlow cannot be imported here ({problem}); install it with: {INSTALL}"
         ) from problem
     tensorflow.get_logger().setLevel(
         "ERROR"

@@ -1,4 +1,4 @@
-"""What a layer's function gets besides its weights and inputs on one walk through the graph."""
+"""What a layer's function gets besides its weights and inputs on one context through the graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Array = Any
 
 
 @dataclass
-class Walk:
+class LoweringContext:
     dtype: Any  # of activations
     training: bool
     xla: bool

@@ -43,10 +43,10 @@ def join(case: Case) -> Any:
     return tf.distribute.MultiWorkerMirroredStrategy()
 
 
-def averaged(slopes: Iterable[Any]) -> list[Any]:
+def averaged(gradients: Iterable[Any]) -> list[Any]:
     """Inside a replica. The rows of an embedding become a whole gradient first."""
     own = tf.distribute.get_replica_context()
     found: list[Any] = own.all_reduce(
-        tf.distribute.ReduceOp.MEAN, [tf.convert_to_tensor(one) for one in slopes]
+        tf.distribute.ReduceOp.MEAN, [tf.convert_to_tensor(one) for one in gradients]
     )
     return found

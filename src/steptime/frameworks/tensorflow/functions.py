@@ -30,7 +30,10 @@ class Functions:
         return tf.Variable(array, trainable=trainable)
 
     def open(self, steps: Steps) -> None:
-        self.infer, self.slopes = self._wrapped(steps.infer), self._wrapped(steps.slopes)
+        self.infer, self.compiled_gradients = (
+            self._wrapped(steps.infer),
+            self._wrapped(steps.gradients),
+        )
         if self.case.phase == "inference":
             self.run = self.infer
         else:
@@ -49,8 +52,10 @@ class Functions:
         return self.infer(tf.constant(values)).numpy()
 
     def gradients(self, values: Any, target: Any, scale: float) -> tuple[Any, Arrays]:
-        loss, slopes = self.slopes(tf.constant(values), tf.constant(target), tf.constant(scale))
-        return loss.numpy(), {name: slope.numpy() for name, slope in slopes.items()}
+        loss, gradients = self.compiled_gradients(
+            tf.constant(values), tf.constant(target), tf.constant(scale)
+        )
+        return loss.numpy(), {name: gradient.numpy() for name, gradient in gradients.items()}
 
     def read(self, variables: Arrays) -> Arrays:
         return {name: variable.numpy() for name, variable in variables.items()}

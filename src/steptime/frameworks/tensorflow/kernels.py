@@ -20,7 +20,7 @@ NO_WORK = {"Const", "Identity", "NoOp", "ReadVariableOp", "VarHandleOp", "_Eager
 
 
 def kernels_of(step: Callable[[], Any]) -> dict[str, int]:
-    """Name -> how often in one step, the costliest first. Empty where the profiler can not work."""
+    """Name -> how often in one step, the costliest first. Empty where the profiler cannot work."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             tf.profiler.experimental.start(folder)

@@ -40,9 +40,9 @@ def axis(x: Any, place: int) -> int:
 def turns(graph: Graph) -> dict[str, tuple[int, ...]]:
     """How the axes of weights are turned before they are stored, by canonical name; the others stay."""
     return {
-        name: KERNELS[layer.kind.name]
+        name: KERNELS[layer.op.name]
         for layer in graph
-        if layer.kind.name in KERNELS
+        if layer.op.name in KERNELS
         for name, weight in layer.weights.items()
         if len(weight.shape) > 1
     }

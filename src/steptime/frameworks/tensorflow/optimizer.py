@@ -19,69 +19,71 @@ class Rule:
     """Keeps what the rule remembers. `update` returns operations, which only a session needs: elsewhere they ran."""
 
     def __init__(self, spec: Optimizer, weights: list[Any], make: Make) -> None:
-        if spec.kind not in SLOTS:
+        if spec.algorithm not in SLOTS:
             raise Unsupported(
-                f"TensorFlow's folder has no optimiser {spec.kind!r}; it has sgd, momentum and adam."
+                f"TensorFlow's folder has no optimiser {spec.algorithm!r}; it has sgd, momentum and adam."
             )
         self.spec, self.weights = spec, weights
         # A plain Python number would become fp32. Without weights nothing moves.
         self.number = weights[0].dtype.as_numpy_dtype if weights else np.float32
-        self.slots = [[make(_zeros(weight)) for _ in range(SLOTS[spec.kind])] for weight in weights]
-        self.count = make(np.int64(0)) if spec.kind == "adam" else None
+        self.slots = [
+            [make(_zeros(weight)) for _ in range(SLOTS[spec.algorithm])] for weight in weights
+        ]
+        self.count = make(np.int64(0)) if spec.algorithm == "adam" else None
 
-    def update(self, slopes: list[Any]) -> list[Any]:
-        apply = getattr(self, f"_{self.spec.kind}")
+    def update(self, gradients: list[Any]) -> list[Any]:
+        apply = getattr(self, f"_{self.spec.algorithm}")
         settings = self._corrected() if self.count is not None else ()
         return [
             operation
-            for weight, slots, slope in zip(self.weights, self.slots, slopes, strict=True)
-            for operation in self._moved(apply, weight, slots, slope, settings)
+            for weight, slots, gradient in zip(self.weights, self.slots, gradients, strict=True)
+            for operation in self._moved(apply, weight, slots, gradient, settings)
         ]
 
     def _moved(
-        self, apply: Any, weight: Any, slots: list[Any], slope: Any, settings: Any
+        self, apply: Any, weight: Any, slots: list[Any], gradient: Any, settings: Any
     ) -> list[Any]:
         decay = self.spec.weight_decay
         if not decay:
-            return [apply(weight, slots, slope, *settings)]
-        slope = tf.convert_to_tensor(slope)
+            return [apply(weight, slots, gradient, *settings)]
+        gradient = tf.convert_to_tensor(gradient)
         if not self.spec.decoupled:
-            return [apply(weight, slots, slope + decay * weight, *settings)]
+            return [apply(weight, slots, gradient + decay * weight, *settings)]
         with tf.control_dependencies(
-            [slope]
+            [gradient]
         ):  # a session orders nothing by itself: the network reads the weight first
             shrunk = weight.assign_sub(self.spec.rate * decay * weight, read_value=False)
         with tf.control_dependencies([] if tf.executing_eagerly() else [shrunk]):
-            return [shrunk, apply(weight, slots, slope, *settings)]
+            return [shrunk, apply(weight, slots, gradient, *settings)]
 
-    def _sgd(self, weight: Any, slots: list[Any], slope: Any) -> Any:
+    def _sgd(self, weight: Any, slots: list[Any], gradient: Any) -> Any:
         if isinstance(
-            slope, tf.IndexedSlices
+            gradient, tf.IndexedSlices
         ):  # of the rows of an embedding that were used; the others do not move
-            move = self.spec.rate * slope.values
+            move = self.spec.rate * gradient.values
             return tf.raw_ops.ResourceScatterSub(
-                resource=weight.handle, indices=slope.indices, updates=move
+                resource=weight.handle, indices=gradient.indices, updates=move
             )
         return tf.raw_ops.ResourceApplyGradientDescent(
-            var=weight.handle, alpha=self.number(self.spec.rate), delta=slope
+            var=weight.handle, alpha=self.number(self.spec.rate), delta=gradient
         )
 
-    def _momentum(self, weight: Any, slots: list[Any], slope: Any) -> Any:
+    def _momentum(self, weight: Any, slots: list[Any], gradient: Any) -> Any:
         return tf.raw_ops.ResourceApplyMomentum(
             var=weight.handle,
             accum=slots[0].handle,
             lr=self.number(self.spec.rate),
-            grad=tf.convert_to_tensor(slope),
+            grad=tf.convert_to_tensor(gradient),
             momentum=self.number(self.spec.momentum),
         )
 
-    def _adam(self, weight: Any, slots: list[Any], slope: Any, rate: Any, epsilon: Any) -> Any:
+    def _adam(self, weight: Any, slots: list[Any], gradient: Any, rate: Any, epsilon: Any) -> Any:
         """Powers of 0 switch TensorFlow's own correction off, which leaves epsilon as it is and so is another rule."""
         first, second = map(self.number, self.spec.betas)
         none = self.number(0)
         return tf.raw_ops.ResourceApplyAdam(
             var=weight.handle, m=slots[0].handle, v=slots[1].handle, beta1_power=none, beta2_power=none, lr=rate,
-            beta1=first, beta2=second, epsilon=epsilon, grad=tf.convert_to_tensor(slope),
+            beta1=first, beta2=second, epsilon=epsilon, grad=tf.convert_to_tensor(gradient),
         )  # fmt: skip
 
     def _corrected(self) -> tuple[Any, Any]:

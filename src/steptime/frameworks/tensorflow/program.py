@@ -14,7 +14,7 @@ from steptime.core.errors import SteptimeError, Unsupported
 from steptime.core.inspection import Watched
 from steptime.core.program import DeviceTimer
 from steptime.frameworks.tensorflow import exchange, layout, settings
-from steptime.frameworks.tensorflow.context import Walk
+from steptime.frameworks.tensorflow.context import LoweringContext
 from steptime.frameworks.tensorflow.functions import Functions
 from steptime.frameworks.tensorflow.kernels import kernels_of
 from steptime.frameworks.tensorflow.lowering import lower_graph
@@ -84,7 +84,7 @@ class TensorflowProgram:
 
     def facts(self) -> dict[str, Any]:
         own = (
-            {"optimizer": f"TensorFlow's own operations, {self.work.optimizer.kind}"}
+            {"optimizer": f"TensorFlow's own operations, {self.work.optimizer.algorithm}"}
             if self.steps.rule
             else {}
         )
@@ -127,10 +127,10 @@ class TensorflowProgram:
         values, target = self._arrays(batch)
         for scale in SCALES if self.case.precision == "fp16" else (1.0,):
             loss, found = self.execution.gradients(values, target, scale)
-            slopes = {name: value / scale for name, value in self._logical(found).items()}
-            if all(np.isfinite(value).all() for value in slopes.values()):
+            gradients = {name: value / scale for name, value in self._logical(found).items()}
+            if all(np.isfinite(value).all() for value in gradients.values()):
                 break
-        return float(loss), slopes
+        return float(loss), gradients
 
     def _steps(self, network: Any) -> Steps:
         case, make = self.case, self.execution.make
@@ -141,12 +141,12 @@ class TensorflowProgram:
         trained = [variable for variable in variables.values() if variable.trainable]
         rule = Rule(self.work.optimizer, trained, make) if case.phase == "training" else None
         drops = case.phase != "inference" and any(
-            layer.kind.name == "dropout" for layer in self.work.graph
+            layer.op.name == "dropout" for layer in self.work.graph
         )
         return Steps(
             network,
             variables,
-            Walk(
+            LoweringContext(
                 settings.computed_dtype(case),
                 training=False,
                 xla=case.mode == "xla",

@@ -19,14 +19,18 @@ class Scaling:
         self.scale = make(np.float32(FIRST))
         self.good = make(np.int32(0))  # steps since the scale last changed
 
-    def guarded(self, slopes: list[Any], update: Callable[[list[Any]], list[Any]]) -> list[Any]:
-        """Moves the weights if all slopes, which are of the scaled loss, are finite; then follows with the scale."""
-        slopes = [tf.convert_to_tensor(slope) for slope in slopes]
-        finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(slope)) for slope in slopes])
+    def guarded(self, gradients: list[Any], update: Callable[[list[Any]], list[Any]]) -> list[Any]:
+        """Moves the weights if all gradients, which are of the scaled loss, are finite; then follows with the scale."""
+        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        finite = tf.reduce_all(
+            [tf.reduce_all(tf.math.is_finite(gradient)) for gradient in gradients]
+        )
         scale = tf.convert_to_tensor(self.scale)
 
         def move() -> Any:
-            return _one([operation for operation in update([slope / scale for slope in slopes])])
+            return _one(
+                [operation for operation in update([gradient / scale for gradient in gradients])]
+            )
 
         moved = tf.cond(finite, move, lambda: _one([]))
         with tf.control_dependencies([] if tf.executing_eagerly() else [moved]):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from steptime.frameworks.tensorflow.context import Array, Walk, shifted, wide
+from steptime.frameworks.tensorflow.context import Array, LoweringContext, shifted, wide
 from steptime.graph import Layer
 
 Weights = dict[str, Array]  # of one layer, by part
@@ -23,26 +23,30 @@ def product(x: Array, weight: Array, *, turned: bool = False) -> Array:
     return rows if len(x.shape) == 2 else tf.reshape(rows, (-1, *x.shape[1:-1], rows.shape[-1]))
 
 
-def tied_dense(layer: Layer, weights: Weights, walk: Walk, x: Array, lender: Array) -> Array:
+def tied_dense(
+    layer: Layer, weights: Weights, context: LoweringContext, x: Array, lender: Array
+) -> Array:
     return product(x, weights["weight"], turned=True)
 
 
-def embedding(layer: Layer, weights: Weights, walk: Walk, x: Array, lender: Array = None) -> Array:
+def embedding(
+    layer: Layer, weights: Weights, context: LoweringContext, x: Array, lender: Array = None
+) -> Array:
     """Rows first and then their precision: so the gradient is of the rows that were used, not of the whole table."""
-    return tf.cast(tf.gather(weights["weight"], x), walk.dtype)
+    return tf.cast(tf.gather(weights["weight"], x), context.dtype)
 
 
-def positions(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
+def positions(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
     return x + weights["weight"]
 
 
-def attention(layer: Layer, weights: Weights, walk: Walk, *inputs: Array) -> Array:
-    kind: Any = layer.kind
+def attention(layer: Layer, weights: Weights, context: LoweringContext, *inputs: Array) -> Array:
+    op: Any = layer.op
     query, keys, values = inputs
     width = query.shape[-1]
-    q, k, v = (_heads(x, kind.heads) for x in (query * kind.scale_for(width), keys, values))
+    q, k, v = (_heads(x, op.heads) for x in (query * op.scale_for(width), keys, values))
     scores = wide(tf.matmul(q, k, transpose_b=True))
-    if kind.causal:
+    if op.causal:
         later = np.triu(np.full(layer.shape[:1] * 2, -np.inf, scores.dtype.as_numpy_dtype), 1)
         scores += tf.constant(later)
     seen = tf.matmul(tf.cast(tf.nn.softmax(scores), v.dtype), v)
@@ -54,7 +58,7 @@ def _heads(x: Array, heads: int) -> Array:
     return tf.transpose(tf.reshape(x, (-1, time, heads, features // heads)), (0, 2, 1, 3))
 
 
-def lstm(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
+def lstm(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
     hidden = cell = None
     outputs = []
     for arrived in _arriving(weights, x):
@@ -67,16 +71,16 @@ def lstm(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
     return tf.stack(outputs, 1)
 
 
-def gru(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
-    kind: Any = layer.kind
+def gru(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
+    op: Any = layer.op
     hidden = None
     outputs = []
     for arrived in _arriving(weights, x):
-        gates, candidate = tf.split(arrived, (2 * kind.units, kind.units), 1)
+        gates, candidate = tf.split(arrived, (2 * op.units, op.units), 1)
         recalled = weights["bias_hidden"]
         if hidden is not None:
             of_gates, of_candidate = tf.split(
-                tf.matmul(hidden, weights["weight_hidden"]), (2 * kind.units, kind.units), 1
+                tf.matmul(hidden, weights["weight_hidden"]), (2 * op.units, op.units), 1
             )
             gates, recalled = gates + of_gates, of_candidate + recalled
         reset, update = tf.split(tf.sigmoid(gates), 2, 1)
@@ -86,9 +90,9 @@ def gru(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
     return tf.stack(outputs, 1)
 
 
-def rnn(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
-    kind: Any = layer.kind
-    bend = tf.nn.relu if kind.relu else tf.tanh
+def rnn(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
+    op: Any = layer.op
+    bend = tf.nn.relu if op.relu else tf.tanh
     hidden = None
     outputs = []
     for arrived in _arriving(weights, x):

@@ -17,7 +17,7 @@ Arrays = dict[str, Any]
 class Session:
     """A resident batch lies in two variables; one from the host goes through two placeholders in every step.
 
-    Variables start from placeholders, because a graph with large constants can not be handed to a session."""
+    Variables start from placeholders, because a graph with large constants cannot be handed to a session."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -63,12 +63,12 @@ class Session:
         return self.questions["infer"](values)
 
     def gradients(self, values: Any, target: Any, scale: float) -> tuple[Any, Arrays]:
-        if "slopes" not in self.questions:
+        if "gradients" not in self.questions:
             with self.graph.as_default():
                 places = [_any_number(values), _any_number(target), v1.placeholder(tf.float32, ())]
-                self.questions["slopes"] = self._callable(self.steps.slopes(*places), places)
-        loss, slopes = self.questions["slopes"](values, target, scale)
-        return loss, slopes
+                self.questions["gradients"] = self._callable(self.steps.gradients(*places), places)
+        loss, gradients = self.questions["gradients"](values, target, scale)
+        return loss, gradients
 
     def read(self, variables: Arrays) -> Arrays:
         return self.session.run(variables)

@@ -13,14 +13,14 @@ from steptime.core.errors import Unsupported
 from steptime.graph.graph import Graph
 from steptime.graph.layer import Layer
 from steptime.graph.onnx import images, sequences, simple
-from steptime.graph.onnx.call_site import Site, onnx
+from steptime.graph.onnx.call_site import CallSite, onnx
 from steptime.graph.weights import check
 
 DTYPES = {"float32": "FLOAT", "float16": "FLOAT16", "bfloat16": "BFLOAT16", "float64": "DOUBLE"}
 OPSET = 17  # old enough for every reader
 OPSET_BFLOAT16 = 22  # the first in which convolutions and pools know the type
 IR_VERSIONS = {OPSET: 8, OPSET_BFLOAT16: 10}  # those that came with the opsets
-KINDS: dict[str, Callable[[Site], None]] = {**simple.KINDS, **images.KINDS, **sequences.KINDS}
+OPS: dict[str, Callable[[CallSite], None]] = {**simple.OPS, **images.OPS, **sequences.OPS}
 
 
 def onnx_model(
@@ -50,13 +50,13 @@ def onnx_model(
     )
 
 
-def _written(layer: Layer, graph: Graph, dtype: Any) -> Site:
-    if layer.kind.name not in KINDS:
+def _written(layer: Layer, graph: Graph, dtype: Any) -> CallSite:
+    if layer.op.name not in OPS:
         raise Unsupported(
-            f"{graph.name}: ONNX has no lowering of {layer.kind.name!r} (layer {layer.name!r})."
+            f"{graph.name}: ONNX has no lowering of {layer.op.name!r} (layer {layer.name!r})."
         )
-    site = Site(layer, dtype)
-    KINDS[layer.kind.name](site)
+    site = CallSite(layer, dtype)
+    OPS[layer.op.name](site)
     return site
 
 

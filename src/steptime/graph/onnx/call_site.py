@@ -12,7 +12,7 @@ from steptime.graph.layer import Layer
 
 
 @dataclass
-class Site:
+class CallSite:
     """The tensor that bears the layer's name is its output; names of parts follow it behind a dot."""
 
     layer: Layer
@@ -21,8 +21,8 @@ class Site:
     constants: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def kind(self) -> Any:
-        return self.layer.kind
+    def op(self) -> Any:
+        return self.layer.op
 
     @property
     def x(self) -> str:
@@ -33,7 +33,7 @@ class Site:
         return next(name for name in self.layer.weights if name.rpartition(".")[2] == part)
 
     def bias(self) -> list[str]:
-        return [self.weight("bias")] if self.kind.bias else []
+        return [self.weight("bias")] if self.op.bias else []
 
     def floats(self, part: str, value: Any) -> str:
         return self._constant(part, np.asarray(value, self.dtype))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from steptime.graph.onnx.call_site import Site
+from steptime.graph.onnx.call_site import CallSite
 from steptime.graph.onnx.simple import product
 
 LSTM_GATES = (
@@ -21,11 +21,11 @@ LSTM_GATES = (
 GRU_GATES = (1, 0, 2)  # ours are reset, update, candidate; ONNX wants update, reset, candidate
 
 
-def attention(site: Site) -> None:
+def attention(site: CallSite) -> None:
     query, keys, values = site.layer.inputs
-    features, causal = site.layer.shape[-1], site.kind.causal
+    features, causal = site.layer.shape[-1], site.op.causal
     scaled = site.add(
-        "Mul", query, site.floats("scale", site.kind.scale_for(features)), part="scaled"
+        "Mul", query, site.floats("scale", site.op.scale_for(features)), part="scaled"
     )
     turned = _heads(site, keys, "keys", (0, 2, 3, 1))
     scores = site.add("MatMul", _heads(site, scaled, "query", (0, 2, 1, 3)), turned, part="scores")
@@ -38,33 +38,33 @@ def attention(site: Site) -> None:
     site.add("Reshape", beside, site.integers("joined", [0, 0, features]))
 
 
-def _heads(site: Site, x: str, part: str, order: Sequence[int]) -> str:
+def _heads(site: CallSite, x: str, part: str, order: Sequence[int]) -> str:
     """(batch, time, features) to (batch, time, head, feature), in this order."""
     shape = site.integers(
-        f"{part}_shape", [0, 0, site.kind.heads, site.layer.shape[-1] // site.kind.heads]
+        f"{part}_shape", [0, 0, site.op.heads, site.layer.shape[-1] // site.op.heads]
     )
     return site.add(
         "Transpose", site.add("Reshape", x, shape, part=f"{part}_cut"), part=part, perm=order
     )
 
 
-def embedding(site: Site) -> None:
+def embedding(site: CallSite) -> None:
     site.add("Gather", site.weight("weight"), site.x)
 
 
-def tied_dense(site: Site) -> None:
+def tied_dense(site: CallSite) -> None:
     product(site, [])
 
 
-def positions(site: Site) -> None:
+def positions(site: CallSite) -> None:
     site.add("Add", site.x, site.weight("weight"))
 
 
-def lstm(site: Site) -> None:
+def lstm(site: CallSite) -> None:
     _cell(site, "LSTM", LSTM_GATES, [_zeros(site, 4)])
 
 
-def gru(site: Site) -> None:
+def gru(site: CallSite) -> None:
     """With the reset behind the product, as cuDNN has it; of its second biases only the candidate's is one of ours."""
     own = site.add(
         "Unsqueeze", site.weight("bias_hidden"), site.integers("front", [0]), part="candidate_bias"
@@ -72,15 +72,15 @@ def gru(site: Site) -> None:
     _cell(site, "GRU", GRU_GATES, [_zeros(site, 2), own], linear_before_reset=1)
 
 
-def rnn(site: Site) -> None:
-    _cell(site, "RNN", (0,), [_zeros(site, 1)], activations=["Relu" if site.kind.relu else "Tanh"])
+def rnn(site: CallSite) -> None:
+    _cell(site, "RNN", (0,), [_zeros(site, 1)], activations=["Relu" if site.op.relu else "Tanh"])
 
 
 def _cell(
-    site: Site, operator: str, gates: Sequence[int], second_bias: list[str], **attributes: Any
+    site: CallSite, operator: str, gates: Sequence[int], second_bias: list[str], **attributes: Any
 ) -> None:
     """`second_bias`: ONNX has one on the input's product and one on the state's."""
-    units = site.kind.units
+    units = site.op.units
     rows = np.concatenate([np.arange(gate * units, (gate + 1) * units) for gate in gates])
     order = site.integers(
         "gate_order", rows[None]
@@ -98,11 +98,11 @@ def _cell(
     site.add("Transpose", single, perm=(1, 0, 2))
 
 
-def _zeros(site: Site, gates: int) -> str:
-    return site.floats("zero_bias", np.zeros((1, gates * site.kind.units)))
+def _zeros(site: CallSite, gates: int) -> str:
+    return site.floats("zero_bias", np.zeros((1, gates * site.op.units)))
 
 
-KINDS: dict[str, Callable[[Site], None]] = {
+OPS: dict[str, Callable[[CallSite], None]] = {
     **{
         write.__name__: write
         for write in (attention, embedding, gru, lstm, positions, rnn, tied_dense)

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import pi, sqrt
 
-from steptime.graph.onnx.call_site import Site
+from steptime.graph.onnx.call_site import CallSite
 
 
-def add(site: Site) -> None:
+def add(site: CallSite) -> None:
     site.add("Add", *site.layer.inputs)
 
 
-def concat(site: Site) -> None:
-    site.add("Concat", *site.layer.inputs, axis=site.kind.axis % len(site.layer.shape) + 1)
+def concat(site: CallSite) -> None:
+    site.add("Concat", *site.layer.inputs, axis=site.op.axis % len(site.layer.shape) + 1)
 
 
-def dense(site: Site) -> None:
+def dense(site: CallSite) -> None:
     product(site, site.bias())
 
 
-def product(site: Site, bias: list[str]) -> None:
+def product(site: CallSite, bias: list[str]) -> None:
     """x · weightᵀ, plus the bias if there is one."""
     if len(site.layer.shape) == 1:
         site.add("Gemm", site.x, site.weight("weight"), *bias, transB=1)
@@ -32,18 +32,18 @@ def product(site: Site, bias: list[str]) -> None:
     site.add("Add", site.add("MatMul", site.x, turned, part="product"), *bias)
 
 
-def dropout(site: Site) -> None:
+def dropout(site: CallSite) -> None:
     site.add("Identity", site.x)
 
 
-def flatten(site: Site) -> None:
+def flatten(site: CallSite) -> None:
     site.add("Flatten", site.x, axis=1)
 
 
-def gelu(site: Site) -> None:
+def gelu(site: CallSite) -> None:
     """In the very order of operations that readers know as one kernel; ONNX itself has none before opset 20."""
     one, half = site.floats("one", 1), site.floats("half", 0.5)
-    if not site.kind.tanh:
+    if not site.op.tanh:
         error = site.add(
             "Erf",
             site.add("Div", site.x, site.floats("root", sqrt(2)), part="scaled"),
@@ -60,40 +60,40 @@ def gelu(site: Site) -> None:
         part="inner",
     )
     scaled = site.add("Mul", inner, site.floats("root", sqrt(2 / pi)), part="scaled")
-    above = site.add("Add", site.add("Tanh", scaled, part="slope"), one, part="above")
+    above = site.add("Add", site.add("Tanh", scaled, part="gradient"), one, part="above")
     site.add("Mul", site.add("Mul", site.x, half, part="halved"), above)
 
 
-def layer_norm(site: Site) -> None:
+def layer_norm(site: CallSite) -> None:
     parts = [site.weight(part) for part in ("weight", "bias")]
-    site.add("LayerNormalization", site.x, *parts, axis=-1, epsilon=site.kind.epsilon)
+    site.add("LayerNormalization", site.x, *parts, axis=-1, epsilon=site.op.epsilon)
 
 
-def relu(site: Site) -> None:
+def relu(site: CallSite) -> None:
     site.add("Relu", site.x)
 
 
-def scale(site: Site) -> None:
-    site.add("Mul", site.x, site.floats("factor", site.kind.factor))
+def scale(site: CallSite) -> None:
+    site.add("Mul", site.x, site.floats("factor", site.op.factor))
 
 
-def sigmoid(site: Site) -> None:
+def sigmoid(site: CallSite) -> None:
     site.add("Sigmoid", site.x)
 
 
-def slice_(site: Site) -> None:
+def slice_(site: CallSite) -> None:
     bounds = [
         site.integers(part, [value])
-        for part, value in (("start", site.kind.start), ("stop", site.kind.stop))
+        for part, value in (("start", site.op.start), ("stop", site.op.stop))
     ]
     site.add("Slice", site.x, *bounds, site.integers("axis", [-1]))
 
 
-def tanh(site: Site) -> None:
+def tanh(site: CallSite) -> None:
     site.add("Tanh", site.x)
 
 
-KINDS: dict[str, Callable[[Site], None]] = {
+OPS: dict[str, Callable[[CallSite], None]] = {
     write.__name__.rstrip("_"): write
     for write in (
         add,

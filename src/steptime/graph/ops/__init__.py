@@ -1,6 +1,6 @@
-"""The kinds of layers. Each states its exact semantics; a framework's lowering must compute just that."""
+"""The ops of layers. Each states its exact semantics; a framework's lowering must compute just that."""
 
-from steptime.graph.op import Kind, kind_name
+from steptime.graph.op import Op, op_name
 from steptime.graph.ops.images import (
     AveragePool,
     BatchNorm,
@@ -38,9 +38,9 @@ from steptime.graph.ops.simple import (
     Tanh,
 )
 
-KINDS: dict[str, type[Kind]] = {
-    kind_name(kind): kind
-    for kind in (
+OPS: dict[str, type[Op]] = {
+    op_name(op): op
+    for op in (
         Add, Attention, AveragePool, BatchNorm, Concat, Conv, Dense, Dropout, Embedding, Flatten, Gelu,
         GlobalAveragePool, Gru, Input, LayerNorm, Lrn, Lstm, MaxPool, PadChannels, Positions, Relu, Rnn, Scale, Sigmoid,
         Slice, Tanh, TiedDense, TiedEmbedding,
@@ -48,7 +48,7 @@ KINDS: dict[str, type[Kind]] = {
 }  # fmt: skip
 
 __all__ = [
-    "KINDS", "Add", "Attention", "AveragePool", "BatchNorm", "Concat", "Conv", "Dense", "Dropout", "Embedding",
+    "OPS", "Add", "Attention", "AveragePool", "BatchNorm", "Concat", "Conv", "Dense", "Dropout", "Embedding",
     "Flatten", "Gelu", "GlobalAveragePool", "Gru", "Input", "LayerNorm", "Lrn", "Lstm", "MaxPool", "PadChannels",
     "Pads", "Pool", "Positions", "Relu", "Rnn", "Scale", "Sigmoid", "Slice", "Tanh", "TiedDense", "TiedEmbedding",
 ]  # fmt: skip

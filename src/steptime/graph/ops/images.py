@@ -9,7 +9,7 @@ from steptime.graph.op import (
     DoesNotFit,
     Flops,
     Initial,
-    Kind,
+    Op,
     Shape,
     Weight,
     expect,
@@ -21,7 +21,7 @@ Pads = tuple[Pair, Pair]  # ((top, bottom), (left, right))
 
 
 @dataclass(frozen=True)
-class Conv(Kind):
+class Conv(Op):
     """Cross-correlation; weight is (filters, channels / groups, height, width), zero padding."""
 
     not_structure = ("initial", "initial_bias")
@@ -58,7 +58,7 @@ class Conv(Kind):
 
 
 @dataclass(frozen=True)
-class Pool(Kind):
+class Pool(Op):
     """What both pools share. `ceil`: the last, partly empty window counts too."""
 
     kernel: Pair
@@ -90,7 +90,7 @@ class AveragePool(Pool):
 
 
 @dataclass(frozen=True)
-class GlobalAveragePool(Kind):
+class GlobalAveragePool(Op):
     """Mean over height and width; the result has channels only."""
 
     def shape(self, *inputs: Shape) -> Shape:
@@ -99,7 +99,7 @@ class GlobalAveragePool(Kind):
 
 
 @dataclass(frozen=True)
-class BatchNorm(Kind):
+class BatchNorm(Op):
     """Per channel. Training: biased variance of the batch normalises; running = (1 − momentum) · running +
     momentum · batch, with the unbiased variance. Inference: the running values normalise."""
 
@@ -122,7 +122,7 @@ class BatchNorm(Kind):
 
 
 @dataclass(frozen=True)
-class Lrn(Kind):
+class Lrn(Op):
     """Local response normalisation across channels: x / (k + alpha / size · Σ x²)^beta, the sum over the `size`
     channels around this one (size // 2 before it), those outside the image counting as 0."""
 
@@ -139,7 +139,7 @@ class Lrn(Kind):
 
 
 @dataclass(frozen=True)
-class PadChannels(Kind):
+class PadChannels(Op):
     """So many channels of zeros before and behind: the shortcut of residual networks on CIFAR."""
 
     before: int

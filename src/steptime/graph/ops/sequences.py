@@ -10,7 +10,7 @@ from steptime.graph.op import (
     DoesNotFit,
     Flops,
     Initial,
-    Kind,
+    Op,
     Shape,
     Weight,
     expect,
@@ -19,7 +19,7 @@ from steptime.graph.op import (
 
 
 @dataclass(frozen=True)
-class Embedding(Kind):
+class Embedding(Op):
     """Row `token` of weight (vocabulary, width)."""
 
     not_structure = ("initial",)
@@ -43,7 +43,7 @@ class Embedding(Kind):
 
 
 @dataclass(frozen=True)
-class TiedEmbedding(Kind):
+class TiedEmbedding(Op):
     """The rows of another embedding, whose output is the second input: its weight is used, not its values."""
 
     borrows: ClassVar[int | None] = 1
@@ -68,7 +68,7 @@ class TiedEmbedding(Kind):
 
 
 @dataclass(frozen=True)
-class TiedDense(Kind):
+class TiedDense(Op):
     """y = x · weightᵀ with the weight (units, features) of the embedding whose output is the second input."""
 
     borrows: ClassVar[int | None] = 1
@@ -90,7 +90,7 @@ class TiedDense(Kind):
 
 
 @dataclass(frozen=True)
-class Positions(Kind):
+class Positions(Op):
     """x + weight, one row per place in time. `learned`: a trainable weight; else the fixed one of Vaswani et al.,
     2017: sin(t / 10000^(2i/width)) in the even columns 2i, cos of the same in the odd columns 2i + 1."""
 
@@ -112,7 +112,7 @@ class Positions(Kind):
 
 
 @dataclass(frozen=True)
-class Attention(Kind):
+class Attention(Op):
     """Of query, keys and values (time, features), already projected. Features split evenly into `heads`; in each
     softmax(scale · q · kᵀ) · v over the keys' time, results side by side again. `causal`: place t sees keys up to t.
     `scale` 0 means 1 / √(features / heads)."""
@@ -134,7 +134,7 @@ class Attention(Kind):
                 f"needs query, keys and values that go together, got {query}, {keys} and {values}"
             )
         if self.heads < 1 or query[1] % self.heads:
-            raise DoesNotFit(f"can not split {query[1]} features into {self.heads} heads")
+            raise DoesNotFit(f"cannot split {query[1]} features into {self.heads} heads")
         return query
 
     def scale_for(self, features: int) -> float:
@@ -148,7 +148,7 @@ class Attention(Kind):
 
 
 @dataclass(frozen=True)
-class Lstm(Kind):
+class Lstm(Op):
     """One layer over time, state starts at 0. gates = x · weight_inputᵀ + h · weight_hiddenᵀ + bias, in the order
     input, forget, candidate, output; c' = σ(f) c + σ(i) tanh(g); h' = σ(o) tanh(c'). One bias."""
 
@@ -173,7 +173,7 @@ class Lstm(Kind):
 
 
 @dataclass(frozen=True)
-class Gru(Kind):
+class Gru(Op):
     """One layer over time, state starts at 0; gates in the order reset, update, candidate. a = x · weight_inputᵀ +
     bias, b = h · weight_hiddenᵀ; r = σ(a_r + b_r); z = σ(a_z + b_z); n = tanh(a_n + r (b_n + bias_hidden));
     h' = (1 − z) n + z h."""
@@ -200,7 +200,7 @@ class Gru(Kind):
 
 
 @dataclass(frozen=True)
-class Rnn(Kind):
+class Rnn(Op):
     """One layer over time, state starts at 0: h' = act(x · weight_inputᵀ + h · weight_hiddenᵀ + bias), act is tanh
     or, with `relu`, max(·, 0)."""
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from steptime.graph.op import DoesNotFit, Flops, Initial, Kind, Shape, Weight, fan_in_uniform
+from steptime.graph.op import DoesNotFit, Flops, Initial, Op, Shape, Weight, fan_in_uniform
 
 
 @dataclass(frozen=True)
-class Input(Kind):
+class Input(Op):
     """The batch. `vocabulary` > 0: whole numbers below it (tokens); else floats."""
 
     dims: Shape
@@ -25,7 +25,7 @@ class Input(Kind):
 
 
 @dataclass(frozen=True)
-class Dense(Kind):
+class Dense(Op):
     """y = x · weightᵀ + bias over the last axis; weight is (units, features)."""
 
     not_structure = ("initial", "initial_bias")
@@ -53,29 +53,29 @@ class Dense(Kind):
 
 
 @dataclass(frozen=True)
-class Relu(Kind):
-    """max(x, 0); the slope at 0 is 0."""
+class Relu(Op):
+    """max(x, 0); the gradient at 0 is 0."""
 
 
 @dataclass(frozen=True)
-class Tanh(Kind):
+class Tanh(Op):
     """(eˣ − e⁻ˣ) / (eˣ + e⁻ˣ)."""
 
 
 @dataclass(frozen=True)
-class Sigmoid(Kind):
+class Sigmoid(Op):
     """1 / (1 + e⁻ˣ)."""
 
 
 @dataclass(frozen=True)
-class Gelu(Kind):
+class Gelu(Op):
     """x Φ(x), Φ the normal distribution. `tanh`: Φ(x) ≈ ½ (1 + tanh(√(2/π) (x + 0.044715 x³))), as GPT-2 has it."""
 
     tanh: bool = False
 
 
 @dataclass(frozen=True)
-class LayerNorm(Kind):
+class LayerNorm(Op):
     """Over the last axis: (x − mean) / √(variance + epsilon) · weight + bias, with the biased variance."""
 
     epsilon: float = 1e-5
@@ -89,7 +89,7 @@ class LayerNorm(Kind):
 
 
 @dataclass(frozen=True)
-class Dropout(Kind):
+class Dropout(Op):
     """Training: each value is 0 with probability `rate`, else divided by 1 − rate. Inference: nothing."""
 
     rate: float = 0.5
@@ -101,7 +101,7 @@ class Dropout(Kind):
 
 
 @dataclass(frozen=True)
-class Add(Kind):
+class Add(Op):
     """Sum of two equal shapes; nothing is broadcast."""
 
     commutes: ClassVar[bool] = True
@@ -117,14 +117,14 @@ class Add(Kind):
 
 
 @dataclass(frozen=True)
-class Scale(Kind):
+class Scale(Op):
     """x · factor."""
 
     factor: float
 
 
 @dataclass(frozen=True)
-class Concat(Kind):
+class Concat(Op):
     """Joined along `axis` of a sample's shape: 0 is channels of images, −1 features of sequences."""
 
     parts: int
@@ -150,7 +150,7 @@ class Concat(Kind):
 
 
 @dataclass(frozen=True)
-class Slice(Kind):
+class Slice(Op):
     """x[..., start:stop] along the last axis. Of tokens: they stay tokens."""
 
     start: int
@@ -161,12 +161,12 @@ class Slice(Kind):
 
     def shape(self, *inputs: Shape) -> Shape:
         if not 0 <= self.start < self.stop <= inputs[0][-1]:
-            raise DoesNotFit(f"can not cut {self.start} to {self.stop} out of {inputs[0][-1]}")
+            raise DoesNotFit(f"cannot cut {self.start} to {self.stop} out of {inputs[0][-1]}")
         return (*inputs[0][:-1], self.stop - self.start)
 
 
 @dataclass(frozen=True)
-class Flatten(Kind):
+class Flatten(Op):
     """All axes into one, channels slowest, whatever the memory layout."""
 
     def shape(self, *inputs: Shape) -> Shape:

@@ -62,7 +62,7 @@ class Executor:
         return replace(job, options={**job.options, "tier": tier}) if tier else job
 
     def _hindrance(self, job: Job, launch: Launch | ContainerLaunch) -> Failure | None:
-        """An interpreter or a tier that is absent makes a case that can not run here, not a crash."""
+        """An interpreter or a tier that is absent makes a case that cannot run here, not a crash."""
         if launch.absence:
             return Failure(cause="not_installed", reason=launch.absence)
         lacking = self.machine.lacks(job.case)
@@ -103,6 +103,6 @@ class Resident:
         return self.worker.attempt()
 
     def cancel(self, reason: str) -> Attempt:
-        """Nobody wants the rest any more; what it was before that, it stays."""
+        """NullWatch wants the rest any more; what it was before that, it stays."""
         self.worker.end("cancelled", reason)
         return self.worker.attempt()

@@ -61,17 +61,17 @@ def for_job(
     """The variables to start with, and what is written down of them. The job's id seeds the randomised ones.
 
     `cache` is an empty folder, for a case whose compilers start cold."""
-    dice, case = random.Random(job.id), job.case
+    rng, case = random.Random(job.id), job.case
     cpus = sorted(os.sched_getaffinity(0))  # of this process, and so of its workers
     threads = str(case.threads_of(len(cpus)))
     variables = {name: value for name, value in inherited.items() if not _is_the_case_s(name, case)}
     told = {name: variables[name] for name in sorted(variables) if name.startswith(TOLD)}
     own = {
-        "PYTHONHASHSEED": str(dice.randrange(1 << 32)),
+        "PYTHONHASHSEED": str(rng.randrange(1 << 32)),
         **dict.fromkeys(THREADS, threads),
         **_chosen(case),
     }
-    padding = dice.randrange(4096)
+    padding = rng.randrange(4096)
     hidden = {
         PADDING: "x" * padding,
         PARENT: str(os.getpid()),

@@ -37,7 +37,7 @@ class Launch:
         """Why nothing can be started with it; empty: it is there."""
         if not self.source or shutil.which(self.words[0]):
             return ""
-        return f"The machine file {self.source} names {self.command[0]}, which is not there or can not be run."
+        return f"The machine file {self.source} names {self.command[0]}, which is not there or cannot be run."
 
     def variables(self, own: dict[str, str]) -> dict[str, str]:
         """Another interpreter has its own packages, and of ours only steptime. A wrapper between us and the worker is
@@ -67,7 +67,7 @@ def machine_file(named: str = "") -> MachineFile:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
-        raise SteptimeError(f"The machine file {path} can not be read: {problem}.") from None
+        raise SteptimeError(f"The machine file {path} cannot be read: {problem}.") from None
     return parse(text, str(path), plugins.names("frameworks"))
 
 

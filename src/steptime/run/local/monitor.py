@@ -12,7 +12,7 @@ from steptime.store import monitor_log
 
 
 def start(job: Job, worker: int, journal: Path) -> subprocess.Popen[bytes] | None:
-    """None: nobody asked for it. One that can not start costs its series and no measurement."""
+    """None: nobody asked for it. One that cannot start costs its series and no measurement."""
     if not job.protocol.monitor_seconds:
         return None
     device = "cuda" if job.case.ranks > 1 and job.case.device != "cpu" else job.case.device

@@ -64,7 +64,7 @@ class WorkerProcess:
                 )
         except OSError as problem:
             full, lost = (
-                f"{store.path} can not be written",
+                f"{store.path} cannot be written",
                 f"A worker could not be started with {words[0]}",
             )
             why = full if problem.errno in UNWRITABLE else lost
@@ -154,7 +154,7 @@ class WorkerProcess:
         self.closed = reader.read(self.path)
         if self.closed is None:
             raise SteptimeError(
-                f"The journal {self.path} can not be read back. Is another version of steptime running?"
+                f"The journal {self.path} cannot be read back. Is another version of steptime running?"
             )
         self._tidy(failed=self.closed.failure is not None)
         return self.closed

@@ -36,8 +36,8 @@ def arrays(jobs: Sequence[Job], machine: MachineFile, most_tasks: int) -> list[A
     found = []
     for (section, request), group in groups.items():
         # An order of its own: in one for all arrays, what changes in time would pass for a difference of cases.
-        dice = random.Random(" ".join((group[0].session, section.name, *request)))
-        ordered = sorted(dice.sample(group, len(group)), key=lambda job: job.process)
+        rng = random.Random(" ".join((group[0].session, section.name, *request)))
+        ordered = sorted(rng.sample(group, len(group)), key=lambda job: job.process)
         tasks = [
             tuple(ordered[first : first + section.bundle])
             for first in range(0, len(ordered), section.bundle)

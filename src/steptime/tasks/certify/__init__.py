@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 from steptime import plugins, workloads
 from steptime.core.errors import SteptimeError, Unsupported
 from steptime.graph import Work
-from steptime.tasks import Setting
+from steptime.tasks import TaskContext
 from steptime.tasks.certify.evidence import RULE, Lowering, dropout_losses, gather, widened
 from steptime.tasks.certify.judge import judge, judge_dropout
 from steptime.tasks.certify.reference import Effort, Shelved, rate_of, write_deviations, write_exact
@@ -20,24 +20,24 @@ from steptime.tasks.certify.reference import Effort, Shelved, rate_of, write_dev
 INT8 = "int8 is another network; its price is its accuracy part."
 
 
-def perform(setting: Setting) -> None:
+def perform(context: TaskContext) -> None:
     """Options: `references`, a folder; `reference`, the framework that is right; `precision` of the bounds; the numbers
     of an Effort; `write`: to compute the reference instead of comparing with it."""
-    job, options = setting.job, setting.job.options
+    job, options = context.job, context.job.options
     if options["precision"] == "int8":
         raise Unsupported(INT8)
     work = workloads.load(job.case.workload).build(job.case)
     if not work.graph.stored_parameters:
         raise Unsupported(f"{job.case.workload} has no weights, so there is no training to prove.")
     shelved = Shelved(Path(options["references"]), work, options["reference"], Effort.of(options))
-    lower = Lowering(setting.framework, job.case)
+    lower = Lowering(context.framework, job.case)
     if options.get("write"):
         write(lower, work, shelved, options["precision"])
-        setting.journal.found({"reference": shelved.name})
+        context.journal.found({"reference": shelved.name})
     else:
         items = examine(lower, work, shelved, options)
-        facts = certified(setting, items)
-        setting.journal.found(
+        facts = certified(context, items)
+        context.journal.found(
             {"certificate": {**facts, "reference": shelved.name, **asdict(shelved.effort)}}
         )
 
@@ -76,12 +76,12 @@ def examine(
     return items
 
 
-def certified(setting: Setting, items: list[dict[str, Any]]) -> dict[str, Any]:
-    case = setting.job.case
+def certified(context: TaskContext, items: list[dict[str, Any]]) -> dict[str, Any]:
+    case = context.job.case
     return {
         "passed": all(item["passed"] for item in items),
         "covers": "inference" if case.phase == "inference" else "training",
-        "version": setting.framework.versions()[case.framework],
+        "version": context.framework.versions()[case.framework],
         "batch_size": case.batch_size,
         "items": items,
     }

@@ -69,11 +69,11 @@ def gentle_rate(lower: Lowering, work: Work) -> float:
     """The network's own, unless it is too fast for so small a batch: a training that explodes depends on its rounding
     so much that 20 losses prove nothing. Adam's steps do not grow with the gradient; smaller ones would drown in the
     rounding of the weights."""
-    if work.optimizer.kind == "adam":
+    if work.optimizer.algorithm == "adam":
         return work.optimizer.rate
     still = replace(work, graph=without_dropout(work.graph))
     loss, gradients = lower(still, "training").gradients(work.batch)
-    fall = sum(float(np.square(slope).sum()) for slope in gradients.values())
+    fall = sum(float(np.square(gradient).sum()) for gradient in gradients.values())
     return min(work.optimizer.rate, GENTLE * loss / fall) if fall else work.optimizer.rate
 
 

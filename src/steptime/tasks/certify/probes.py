@@ -24,11 +24,11 @@ def without_dropout(graph: Graph) -> Graph:
 def _without_rate(layer: Layer) -> Layer:
     if not _drops(layer):
         return layer
-    return replace(layer, kind=replace(layer.kind, rate=0.0))  # type: ignore[call-arg]
+    return replace(layer, op=replace(layer.op, rate=0.0))  # type: ignore[call-arg]
 
 
 def dropout_rates(graph: Graph) -> list[float]:
-    return sorted({layer.kind.settings()["rate"] for layer in graph if _drops(layer)})
+    return sorted({layer.op.settings()["rate"] for layer in graph if _drops(layer)})
 
 
 def dropout_probe(rate: float) -> Work:
@@ -63,4 +63,4 @@ def rule_probe(rule: Optimizer) -> Work:
 
 
 def _drops(layer: Layer) -> bool:
-    return layer.kind.name == "dropout"
+    return layer.op.name == "dropout"

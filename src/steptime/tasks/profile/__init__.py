@@ -11,7 +11,7 @@ from steptime import workloads
 from steptime.core.errors import Unsupported
 from steptime.engine.meter import Meter
 from steptime.store.blobs import Blobs
-from steptime.tasks import Setting
+from steptime.tasks import TaskContext
 from steptime.tasks.profile import operators, phases, trace
 from steptime.tasks.profile.traffic import least_bytes
 
@@ -19,20 +19,20 @@ STEPS = 10  # under the framework's profiler
 NOT_TOLD = "This framework's programs do not tell their {}."
 
 
-def perform(setting: Setting) -> None:
+def perform(context: TaskContext) -> None:
     """`options`: `store`, the folder whose blobs take the trace."""
-    case = setting.job.case
+    case = context.job.case
     if case.data == "real":
         raise Unsupported(
             "A look inside takes one batch again and again; ask for it with data=host."
         )
     work = workloads.load(case.workload).build(case)
-    program = setting.framework.lower(work, case)
-    steady(program, setting)
-    blobs = Blobs(Path(setting.job.options["store"]))
+    program = context.framework.lower(work, case)
+    steady(program, context)
+    blobs = Blobs(Path(context.job.options["store"]))
     wanted: dict[str, Callable[[], dict[str, Any]]] = {
         "phases": lambda: phases.phases(
-            program, case, lambda other: setting.framework.lower(work, other)
+            program, case, lambda other: context.framework.lower(work, other)
         ),
         "operators": lambda: watched(program, blobs),
         "memory": lambda: memory(program),
@@ -45,14 +45,14 @@ def perform(setting: Setting) -> None:
             absent[name] = str(reason)
     if not found:
         raise Unsupported(" ".join(absent.values()))
-    setting.journal.found(
+    context.journal.found(
         {"profile": {**found, "absent": absent, "least_bytes": least_bytes(work, case)}}
     )
 
 
-def steady(program: Any, setting: Setting) -> None:
+def steady(program: Any, context: TaskContext) -> None:
     """Compiled, and past what the first steps do alone."""
-    meter = Meter(program, setting.job.case, setting.job.protocol)
+    meter = Meter(program, context.job.case, context.job.protocol)
     meter.prepare()
     meter.measurement({})  # lets go of what it watches
 

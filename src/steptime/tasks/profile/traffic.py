@@ -22,5 +22,5 @@ def least_bytes(work: Work, case: Case) -> int:
     outputs = sum(
         case.batch_size * item * prod(layer.shape) for layer in graph.layers if layer.inputs
     )
-    update = 4 * UPDATE_MOVES[work.optimizer.kind] * graph.trainable_parameters
+    update = 4 * UPDATE_MOVES[work.optimizer.algorithm] * graph.trainable_parameters
     return forward + 2 * forward - outputs + update

@@ -255,7 +255,7 @@ def columns(query: Query) -> list[str]:
 
 
 def table(query: Query, points: list[Point]) -> list[dict[str, Any]]:
-    """The chart's data, for people who read numbers and for those who can not see charts."""
+    """The chart's data, for people who read numbers and for those who cannot see charts."""
     names = columns(query)
     return [
         {

@@ -1,4 +1,4 @@
-"""Machines with their measured roofs, and certificates: what the numbers stand on."""
+"""Machines with their measured peaks, and certificates: what the numbers stand on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steptime.web.context import Desk
 def add(server: FastAPI, desk: Desk) -> None:
     @server.get("/machines", response_class=HTMLResponse)
     def machines() -> Response:
-        """Machines with their measured roofs."""
+        """Machines with their measured peaks."""
         return desk.page("machines.html", here="/machines", machines=desk.source.machines())
 
     @server.get("/certificates", response_class=HTMLResponse)

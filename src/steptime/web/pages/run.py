@@ -23,7 +23,7 @@ from steptime.index.query import Query
 from steptime.index.rows import dimensions, quarantine
 from steptime.web.context import Desk
 from steptime.web.pages.trace import perfetto_folder
-from steptime.web.rank_section import exchanged, headline, roofs_of
+from steptime.web.rank_section import exchanged, headline, peaks_of
 
 NO_SENSOR = "only boards with NVML tell them, and this run was on the CPU"
 NO_READING = "this board told nothing, or nvidia-ml-py is not installed where the run was"
@@ -32,16 +32,16 @@ NO_READING = "this board told nothing, or nvidia-ml-py is not installed where th
 def own_page(desk: Desk, record: Record) -> HTMLResponse:
     numbers = result(record) if record.measurements else None
     found = covering(record.last, desk.source.certificates())
-    roofs = desk.source.roofs(record.last.machine, record.case.device)
-    roof = roofs.get(record.case.precision)
+    peaks = desk.source.peaks(record.last.machine, record.case.device)
+    peak = peaks.get(record.case.precision)
     flops = (
         numbers.model_flops_per_second if numbers else None
-    )  # of all ranks, and a roof is one device's
-    share = flops / roof / roofs_of(record.case) if flops and roof else None
+    )  # of all ranks, and a peak is one device's
+    share = flops / peak / peaks_of(record.case) if flops and peak else None
     profile = look_inside(desk.source, record)
-    line = roofline(record, numbers, profile, roofs)
+    line = roofline(record, numbers, profile, peaks)
     return desk.page(
-        "run.html", here="/runs", record=record, numbers=numbers, command=command(record), roof=roof, share=share,
+        "run.html", here="/runs", record=record, numbers=numbers, command=command(record), peak=peak, share=share,
         profile=profile, roofline=line, power=power(record), watched=watched(record),
         perfetto=perfetto_folder() is not None,
         headline=headline(record.case, numbers) if numbers else f"{record.status}: {record.failures[-1].reason}",
@@ -49,7 +49,7 @@ def own_page(desk: Desk, record: Record) -> HTMLResponse:
         strip=strip(record) if numbers else None, histogram=histogram(record) if numbers else None, proof=found,
         doubt=quarantine(record, numbers) if numbers else "",
         details=_details(record, numbers), history=history(record),
-        missing=missing(record, numbers, {"certificate": found, "roof": roof, "inside": profile, "roofline": line}),
+        missing=missing(record, numbers, {"certificate": found, "peak": peak, "inside": profile, "roofline": line}),
     )  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def command(record: Record) -> str:
         f"--set {shlex.quote(f'protocol.{name}={value}')}"
         for name, value in record.last.protocol.changed().items()
     ]
-    return " ".join([*found, f"--profile {record.last.protocol.profile}", "--again"])
+    return " ".join([*found, f"--preset {record.last.protocol.preset}", "--again"])
 
 
 def history(record: Record) -> str:
@@ -96,13 +96,13 @@ def missing(record: Record, numbers: Result | None, here: dict[str, Any]) -> dic
         found["Phases, operators, memory and timeline"] = (
             f"steptime profile {words(replace(case, trial=0))}"
         )
-    if not here["roof"]:
+    if not here["peak"]:
         found["Share of what the machine can do"] = "steptime machine"
     elif not here["roofline"] and here["inside"]:
-        found["Its place under the roofs"] = "steptime machine"
+        found["Its place under the peaks"] = "steptime machine"
     if numbers.typical_time_seconds.low is None:
         found["An interval across processes"] = command(record).replace(
-            "--profile quick", "--profile standard"
+            "--preset quick", "--preset standard"
         )
     if not any("monitor" in attempt.findings for attempt in record.attempts):
         found["What the whole process used, over time"] = (

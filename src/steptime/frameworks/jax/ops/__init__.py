@@ -1,4 +1,4 @@
-"""One function per kind of layer: what it computes, in JAX. A new kind is one entry in its family's `KINDS`."""
+"""One function per op of layer: what it computes, in JAX. A new op is one entry in its family's `OPS`."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from collections.abc import Callable
 from steptime.frameworks.jax.context import Array
 from steptime.frameworks.jax.ops import images, sequences, simple
 
-KINDS: dict[str, Callable[..., Array]] = {**simple.KINDS, **images.KINDS, **sequences.KINDS}
+OPS: dict[str, Callable[..., Array]] = {**simple.OPS, **images.OPS, **sequences.OPS}

@@ -11,39 +11,43 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from steptime.frameworks.jax.context import Array, Walk, Weights
+from steptime.frameworks.jax.context import Array, LoweringContext, Weights
 from steptime.graph import Layer
 
 
-def attention(layer: Layer, weights: Weights, walk: Walk, *inputs: Array) -> Array:
-    kind: Any = layer.kind
-    query, keys, values = (x.reshape(*x.shape[:2], kind.heads, -1) for x in inputs)
+def attention(layer: Layer, weights: Weights, context: LoweringContext, *inputs: Array) -> Array:
+    op: Any = layer.op
+    query, keys, values = (x.reshape(*x.shape[:2], op.heads, -1) for x in inputs)
     exact = jnp.promote_types(query.dtype, jnp.float32)
-    scores = kind.scale_for(layer.shape[-1]) * jnp.einsum(
+    scores = op.scale_for(layer.shape[-1]) * jnp.einsum(
         "bqhf,bkhf->bhqk", query, keys, preferred_element_type=exact
     )
-    if kind.causal:
+    if op.causal:
         seen = jnp.tri(scores.shape[-1], dtype=bool)
         scores = jnp.where(seen, scores, -jnp.inf)
     shares = jax.nn.softmax(scores).astype(values.dtype)
     return jnp.einsum("bhqk,bkhf->bqhf", shares, values).reshape(inputs[0].shape)
 
 
-def embedding(layer: Layer, weights: Weights, walk: Walk, x: Array, lender: Array = None) -> Array:
+def embedding(
+    layer: Layer, weights: Weights, context: LoweringContext, x: Array, lender: Array = None
+) -> Array:
     return jnp.take(
         weights["weight"], x, axis=0, mode="clip"
     )  # tokens are in range; the default looks after each
 
 
-def tied_dense(layer: Layer, weights: Weights, walk: Walk, x: Array, lender: Array) -> Array:
+def tied_dense(
+    layer: Layer, weights: Weights, context: LoweringContext, x: Array, lender: Array
+) -> Array:
     return x @ weights["weight"].T
 
 
-def positions(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
+def positions(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
     return x + weights["weight"]
 
 
-def lstm(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
+def lstm(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
     of_hidden = weights["weight_hidden"]
 
     def move(state: tuple[Array, Array], arrived: Array) -> tuple[tuple[Array, Array], Array]:
@@ -54,10 +58,10 @@ def lstm(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
         return (hidden, cell), hidden
 
     zero = _zero(layer, x)
-    return _over_time(move, (zero, zero), weights, walk, x)
+    return _over_time(move, (zero, zero), weights, context, x)
 
 
-def gru(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
+def gru(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
     of_hidden, bias = weights["weight_hidden"], weights["bias_hidden"]
 
     def move(hidden: Array, arrived: Array) -> tuple[Array, Array]:
@@ -69,24 +73,24 @@ def gru(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
         hidden = (1 - update) * candidate + update * hidden
         return hidden, hidden
 
-    return _over_time(move, _zero(layer, x), weights, walk, x)
+    return _over_time(move, _zero(layer, x), weights, context, x)
 
 
-def rnn(layer: Layer, weights: Weights, walk: Walk, x: Array) -> Array:
-    kind: Any = layer.kind
-    of_hidden, activation = weights["weight_hidden"], jax.nn.relu if kind.relu else jnp.tanh
+def rnn(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
+    op: Any = layer.op
+    of_hidden, activation = weights["weight_hidden"], jax.nn.relu if op.relu else jnp.tanh
 
     def move(hidden: Array, arrived: Array) -> tuple[Array, Array]:
         hidden = activation(arrived + hidden @ of_hidden)
         return hidden, hidden
 
-    return _over_time(move, _zero(layer, x), weights, walk, x)
+    return _over_time(move, _zero(layer, x), weights, context, x)
 
 
 def _over_time(
-    move: Callable[..., Any], start: Any, weights: Weights, walk: Walk, x: Array
+    move: Callable[..., Any], start: Any, weights: Weights, context: LoweringContext, x: Array
 ) -> Array:
-    arriving = walk.shifted(x.swapaxes(0, 1) @ weights["weight_input"], weights["bias"])
+    arriving = context.shifted(x.swapaxes(0, 1) @ weights["weight_input"], weights["bias"])
     return lax.scan(move, start, arriving)[1].swapaxes(0, 1)
 
 
@@ -94,7 +98,7 @@ def _zero(layer: Layer, x: Array) -> Array:
     return jnp.zeros((len(x), layer.shape[-1]), x.dtype)
 
 
-KINDS: dict[str, Callable[..., Array]] = {
+OPS: dict[str, Callable[..., Array]] = {
     **{
         compute.__name__: compute
         for compute in (attention, embedding, gru, lstm, positions, rnn, tied_dense)

@@ -1,4 +1,4 @@
-"""One function per kind of layer: the line of PyTorch code that computes it. A new kind is one entry in `KINDS`.
+"""One function per op of layer: the line of PyTorch code that computes it. A new op is one entry in `OPS`.
 
 Only PyTorch's own builtins are called: their Python wrappers in `nn.functional` cost the host time on every call."""
 
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from steptime.frameworks.pytorch.ops import images, sequences, simple
-from steptime.frameworks.pytorch.ops.call_site import Site, own_name
+from steptime.frameworks.pytorch.ops.call_site import CallSite, own_name
 
 NAMES: dict[str, Any] = {
     "attend": torch._C._nn.scaled_dot_product_attention,
@@ -40,7 +40,7 @@ NAMES: dict[str, Any] = {
 """What generated code may call."""
 
 RECURRENT = ("gru", "lstm", "rnn_relu", "rnn_tanh")
-"""Those that a compiler can not see through."""
+"""Those that a compiler cannot see through."""
 
 _SIMPLE = (
     "add",
@@ -75,11 +75,11 @@ _SEQUENCES = (
     "tied_embedding",
 )
 
-KINDS: dict[str, Callable[[Site], str]] = {
+OPS: dict[str, Callable[[CallSite], str]] = {
     "slice": simple.slice_,
     **{name: getattr(simple, name) for name in _SIMPLE},
     **{name: getattr(images, name) for name in _IMAGES},
     **{name: getattr(sequences, name) for name in _SEQUENCES},
 }
 
-__all__ = ["KINDS", "NAMES", "RECURRENT", "Site", "own_name"]
+__all__ = ["OPS", "NAMES", "RECURRENT", "CallSite", "own_name"]

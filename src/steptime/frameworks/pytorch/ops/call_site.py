@@ -9,7 +9,7 @@ from steptime.graph import Layer
 
 
 @dataclass
-class Site:
+class CallSite:
     """Where a layer's line is written: what it may refer to."""
 
     layer: Layer
@@ -23,8 +23,8 @@ class Site:
     )  # arrays that the line needs besides weights, by own name
 
     @property
-    def kind(self) -> Any:
-        return self.layer.kind
+    def op(self) -> Any:
+        return self.layer.op
 
     def constant(self, part: str, value: Any) -> str:
         own = own_name(f"{self.layer.name}.{part}")
@@ -33,5 +33,5 @@ class Site:
 
 
 def own_name(canonical: str) -> str:
-    """A module's weights can not have dots in their names."""
+    """A module's weights cannot have dots in their names."""
     return canonical.replace(".", "__")

@@ -1,59 +1,59 @@
-"""Lines for kinds that know no place and no time."""
+"""Lines for ops that know no place and no time."""
 
 from __future__ import annotations
 
-from steptime.frameworks.pytorch.ops.call_site import Site
+from steptime.frameworks.pytorch.ops.call_site import CallSite
 
 
-def add(site: Site) -> str:
+def add(site: CallSite) -> str:
     if site.overwrites is None:
         return f"{site.inputs[0]} + {site.inputs[1]}"
     return f"{site.inputs[site.overwrites]}.add_({site.inputs[1 - site.overwrites]})"
 
 
-def concat(site: Site) -> str:
-    axis = site.kind.axis % len(site.layer.shape) + 1  # the batch comes first
+def concat(site: CallSite) -> str:
+    axis = site.op.axis % len(site.layer.shape) + 1  # the batch comes first
     return f"cat(({', '.join(site.inputs)}), {axis})"
 
 
-def dense(site: Site) -> str:
+def dense(site: CallSite) -> str:
     return f"linear({site.inputs[0]}, {site.weights['weight']}, {site.weights.get('bias')})"
 
 
-def dropout(site: Site) -> str:
-    return f"dropout({site.inputs[0]}, {site.kind.rate}, dropping)"
+def dropout(site: CallSite) -> str:
+    return f"dropout({site.inputs[0]}, {site.op.rate}, dropping)"
 
 
-def flatten(site: Site) -> str:
+def flatten(site: CallSite) -> str:
     return f"{site.inputs[0]}.flatten(1)"
 
 
-def gelu(site: Site) -> str:
-    return f'gelu({site.inputs[0]}, approximate="{"tanh" if site.kind.tanh else "none"}")'
+def gelu(site: CallSite) -> str:
+    return f'gelu({site.inputs[0]}, approximate="{"tanh" if site.op.tanh else "none"}")'
 
 
-def layer_norm(site: Site) -> str:
+def layer_norm(site: CallSite) -> str:
     parts = f"{site.weights['weight']}, {site.weights['bias']}"
-    return f"layer_norm({site.inputs[0]}, ({site.layer.shape[-1]},), {parts}, {site.kind.epsilon})"
+    return f"layer_norm({site.inputs[0]}, ({site.layer.shape[-1]},), {parts}, {site.op.epsilon})"
 
 
-def relu(site: Site) -> str:
+def relu(site: CallSite) -> str:
     return f"{'relu' if site.overwrites is None else 'relu_'}({site.inputs[0]})"
 
 
-def scale(site: Site) -> str:
-    return f"{site.inputs[0]} * {site.kind.factor!r}"
+def scale(site: CallSite) -> str:
+    return f"{site.inputs[0]} * {site.op.factor!r}"
 
 
-def sigmoid(site: Site) -> str:
+def sigmoid(site: CallSite) -> str:
     return f"sigmoid({site.inputs[0]})"
 
 
-def slice_(site: Site) -> str:
+def slice_(site: CallSite) -> str:
     if site.sizes:
         return f"split({site.inputs[0]}, {site.sizes}, -1)"
-    return f"narrow({site.inputs[0]}, -1, {site.kind.start}, {site.kind.stop - site.kind.start})"
+    return f"narrow({site.inputs[0]}, -1, {site.op.start}, {site.op.stop - site.op.start})"
 
 
-def tanh(site: Site) -> str:
+def tanh(site: CallSite) -> str:
     return f"tanh({site.inputs[0]})"
