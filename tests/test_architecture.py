@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workloads": {"core", "data", "graph", "networks", "numpy", "plugins", "workloads"},
     "frameworks": {"core", "frameworks", "graph", "numpy", "safetensors"},
     "engine": {"core", "engine", "numpy", "psutil", "pynvml"},
-    "ranks": {"core", "engine", "numpy", "ranks"},
+    "ranks": {"core", "engine", "machine", "numpy", "ranks"},
     "machine": {"core", "engine", "machine", "plugins"},
     "store": {"core", "duckdb", "psycopg", "store"},
     "tasks": {
@@ -47,7 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "worker": {"core", "machine", "plugins", "ranks", "store", "tasks", "worker", "workloads"},
     "analysis": {"analysis", "core", "graph", "numpy", "scipy"},
-    "run": {"analysis", "core", "plan", "plugins", "run", "store", "workloads"},
+    "run": {"analysis", "core", "machine", "plan", "plugins", "run", "store", "workloads"},
     "index": {"analysis", "core", "duckdb", "index", "store"},
     "charts": {"analysis", "charts", "core", "index", "vl_convert"},
     "report": {"analysis", "charts", "core", "index", "markupsafe", "report", "web"},

@@ -9,7 +9,6 @@ from steptime.engine.channels import (
     Channels,
     cpu_ticks,
     difference,
-    memory_kills,
     steal_share,
     swap_ins,
 )
@@ -116,10 +115,3 @@ def test_a_reading_opens_no_file_again(root):
             (root / path).unlink()
         reading = channels.read()
     assert (reading.queue_ns, reading.pressure_ns) == (7000, 122_000)
-
-
-def test_kills_for_want_of_memory_are_counted_where_the_kernel_tells(tmp_path):
-    assert memory_kills(tmp_path) == 0
-    (tmp_path / "proc").mkdir()
-    (tmp_path / "proc/vmstat").write_text("pswpin 3\noom_kill 5\n")
-    assert memory_kills(tmp_path) == 5

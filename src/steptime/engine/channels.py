@@ -105,18 +105,9 @@ def difference(first: int | None, last: int | None) -> int | None:
 
 def swap_ins(root: Path = Path("/")) -> int | None:
     """Pages that the machine has read back from swap since it started."""
-    return _counted(root, b"pswpin")
-
-
-def memory_kills(root: Path = Path("/")) -> int:
-    """How often the kernel killed something for want of memory since it started; control groups included."""
-    return _counted(root, b"oom_kill") or 0
-
-
-def _counted(root: Path, name: bytes) -> int | None:
     with suppress(OSError):
         for line in (root / "proc/vmstat").read_bytes().splitlines():
-            if line.startswith(name + b" "):
+            if line.startswith(b"pswpin "):
                 return int(line.split()[1])
     return None
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
 from steptime.core.record import Failure
-from steptime.engine.channels import memory_kills
+from steptime.machine.oom import count_oom_kills
 from steptime.ranks.rendezvous import BEHIND
 
 LED = "STEPTIME_LED"  # set for ranks that are waited for here, where it is written down why they failed
@@ -35,7 +35,7 @@ Processes = dict[str, subprocess.Popen[bytes]]
 
 def start(command: Sequence[str], case: Case, journal: Path) -> Failure | None:
     """Returns when every rank is gone, and sleeps until then. None: all of them ended well."""
-    killed = memory_kills()
+    killed = count_oom_kills()
     processes = _by_srun(command, case) if case.nodes > 1 else _here(command, case.ranks)
     try:
         _wait(processes)
@@ -49,7 +49,7 @@ def start(command: Sequence[str], case: Case, journal: Path) -> Failure | None:
     told = notes(journal, case.ranks)
     if told and case.nodes > 1:
         ended = {}  # srun fails because a rank did
-    by_memory = memory_kills() > killed
+    by_memory = count_oom_kills() > killed
     return chosen(
         told,
         {name: death(name, code, by_memory) for name, code in ended.items() if name not in told},

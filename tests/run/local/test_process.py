@@ -199,7 +199,7 @@ def test_a_kill_by_the_kernel_for_memory_is_told_from_any_other(
     store: FolderStore, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts = iter([3, 4])
-    monkeypatch.setattr("steptime.run.local.process._memory_kills", lambda: next(counts))
+    monkeypatch.setattr("steptime.run.local.process.count_oom_kills", lambda: next(counts))
     failure = Executor().run(make_job("killed"), store).failure
     assert failure is not None and failure.cause == "out_of_memory"
 

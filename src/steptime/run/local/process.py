@@ -19,6 +19,7 @@ from pathlib import Path
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.record import Attempt, Failure
+from steptime.machine.oom import count_oom_kills
 from steptime.run.local.container import ContainerLaunch
 from steptime.run.local.environment import for_job
 from steptime.run.local.launch import Launch
@@ -47,7 +48,7 @@ class WorkerProcess:
         self.orders, self.log = self.path.with_suffix(".case.json"), self.path.with_suffix(".log")
         self.failure: Failure | None = None
         self.closed: Attempt | None = None
-        self.memory_kills = _memory_kills()
+        self.oom_kills = count_oom_kills()
         variables = launch.variables(variables)
         words = launch.line(self.job, variables, store.path)
         try:
@@ -168,7 +169,7 @@ class WorkerProcess:
                 cause="crashed",
                 reason=f"The worker ended with exit code {code} and no result.{said}",
             )
-        if code == -signal.SIGKILL and _memory_kills() > self.memory_kills:
+        if code == -signal.SIGKILL and count_oom_kills() > self.oom_kills:
             return Failure(
                 cause="out_of_memory", reason="The kernel killed the worker for want of memory."
             )
@@ -214,10 +215,3 @@ def _copies(job: Job) -> list[Path]:
         if tier
         else []
     )
-
-
-def _memory_kills() -> int:
-    """How often the kernel killed something for want of memory since it started; control groups included."""
-    with contextlib.suppress(OSError), open("/proc/vmstat") as file:
-        return next((int(line.split()[1]) for line in file if line.startswith("oom_kill ")), 0)
-    return 0
