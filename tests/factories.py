@@ -117,11 +117,13 @@ def write_journal(store: FolderStore, attempt: Attempt) -> str:
     job = Job(id=uuid7(), **{name: getattr(attempt, name) for name in names})
     with Journal(store.journal(job.id)) as journal:
         journal.begin(job)
-        journal.context(machine=attempt.machine, software=attempt.software, network=attempt.network)
+        journal.write_context(
+            machine=attempt.machine, software=attempt.software, network=attempt.network
+        )
         if attempt.failure is not None:
-            journal.failed(attempt.failure)
+            journal.write_failure(attempt.failure)
         elif attempt.measurement is not None and attempt.task == "measure":
-            journal.measured(attempt.measurement, attempt.findings)
+            journal.write_measurement(attempt.measurement, attempt.findings)
         else:
-            journal.found(attempt.findings)
+            journal.write_findings(attempt.findings)
     return job.id

@@ -219,7 +219,8 @@ def test_functions_take_few_parameters() -> None:
         return len([name for name in names if name not in ("self", "cls")]) > MOST_PARAMETERS
 
     commands = {
-        f"cli/commands/{path.name}:{path.stem}_command" for path in (SOURCE / "cli" / "commands").glob("*.py")
+        f"cli/commands/{path.name}:{path.stem}_command"
+        for path in (SOURCE / "cli" / "commands").glob("*.py")
     }  # flags, at most 8
     assert {name for name, node in functions() if many(node)} - MANY_PARAMETERS - commands == set()
 

@@ -69,12 +69,12 @@ import resource, sys
 from steptime import worker
 from steptime.store.journal import Journal
 
-context = Journal.context
+context = Journal.write_context
 def full_from_here(self, **values):
     context(self, **values)
     size = self.path.stat().st_size + 400
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-Journal.context = full_from_here
+Journal.write_context = full_from_here
 sys.argv = ["worker", {str(orders)!r}, {str(tmp_path / "a.jsonl")!r}]
 sys.exit(worker.main())
 """

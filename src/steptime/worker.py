@@ -22,7 +22,8 @@ from steptime.core.ranks import Ranks, here
 from steptime.core.record import OUTPUT_LINES, Failure
 from steptime.ranks import launcher
 from steptime.ranks.rendezvous import Rendezvous
-from steptime.store.journal import Journal, NotWritten, close_failed
+from steptime.store.atomic import NotWritten
+from steptime.store.journal import Journal, close_failed
 from steptime.store.reader import has_ended, last_output
 
 
@@ -42,7 +43,7 @@ def main() -> int:
             if failure and ranks.size > 1:
                 leave(job, path, ranks, failure)
             if failure:
-                journal.failed(failure)
+                journal.write_failure(failure)
     except NotWritten as problem:
         print(problem, file=sys.stderr)
         return 1
@@ -128,7 +129,7 @@ def perform(job: Job, journal: Journal, answers: IO[str] | None, ranks: Ranks) -
     if reason is not None:
         raise Unsupported(reason)
     network = workloads.load(case.workload).describe(case)
-    journal.context(machine=inventory.inventory(), software=software, network=network)
+    journal.write_context(machine=inventory.inventory(), software=software, network=network)
     context = tasks.TaskContext(
         replace(job, case=own), journal, framework, imported, answers, rendezvous
     )

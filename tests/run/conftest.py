@@ -33,9 +33,9 @@ class FakeExecutor:
         with Journal(path := store.journal(job.id)) as journal:
             journal.begin(job)
             if word:
-                journal.failed(Failure(cause=word, reason="As the script says."))
+                journal.write_failure(Failure(cause=word, reason="As the script says."))
             else:
-                journal.measured(self.measurement(len(self.jobs)))
+                journal.write_measurement(self.measurement(len(self.jobs)))
         attempt = reader.read(path)
         assert attempt is not None
         return attempt

@@ -41,15 +41,15 @@ class Examiner:
         with Journal(path := store.journal(job.id)) as journal:
             journal.begin(job)
             network = workloads.load(job.case.workload).describe(job.case)
-            journal.context(machine={}, software={}, network=network)
+            journal.write_context(machine={}, software={}, network=network)
             if job.case.phase in phases:
-                journal.failed(Failure(cause=cause, reason=f"no {job.case.phase}"))
+                journal.write_failure(Failure(cause=cause, reason=f"no {job.case.phase}"))
             elif job.options.get("write"):
-                journal.found({"reference": "r"})
+                journal.write_findings({"reference": "r"})
             else:
                 covers = "inference" if job.case.phase == "inference" else "training"
                 found = {"version": "1", "covers": covers, "passed": True, "items": [ITEM]}
-                journal.found({"certificate": found})
+                journal.write_findings({"certificate": found})
         attempt = reader.read(path)
         assert attempt is not None
         return attempt

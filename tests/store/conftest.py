@@ -97,10 +97,10 @@ def keep(store: FolderStore, measurement: Measurement) -> Callable[[Job], Path]:
         path = store.journal(job.id)
         with Journal(path) as journal:
             journal.begin(job)
-            journal.context(
+            journal.write_context(
                 machine={"cpu": "x"}, software={"python": "3"}, network={"fingerprint": "f"}
             )
-            journal.measured(measurement)
+            journal.write_measurement(measurement)
         return path
 
     return write
@@ -115,11 +115,13 @@ def outcomes(
     job = make_job(task="certify")
     with Journal(store.journal(job.id)) as journal:
         journal.begin(job)
-        journal.found({"items": [1, 2]})
+        journal.write_findings({"items": [1, 2]})
     job = make_job()
     with Journal(store.journal(job.id)) as journal:
         journal.begin(job)
-        journal.failed(Failure(cause="crashed", reason="It was killed.", output="last words"))
+        journal.write_failure(
+            Failure(cause="crashed", reason="It was killed.", output="last words")
+        )
     return store
 
 

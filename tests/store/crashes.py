@@ -57,7 +57,7 @@ def write(store: FolderStore, acks: int) -> None:
         )
         with Journal(store.journal(job.id)) as journal:
             journal.begin(job)
-            journal.measured(measurement())
+            journal.write_measurement(measurement())
         os.write(acks, f"{job.id}\n".encode())
 
 

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steptime.core.errors import SteptimeError
+from steptime.store.atomic import NotWritten
 from steptime.store.blobs import Blobs
-from steptime.store.journal import NotWritten
 
 
 @pytest.fixture

@@ -10,9 +10,10 @@ import pytest
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.store import compaction
+from steptime.store.atomic import NotWritten
 from steptime.store.compaction import DEAD_DRAFT_SECONDS, ORDERS_SECONDS, compact
 from steptime.store.folder import FolderStore
-from steptime.store.journal import Journal, NotWritten, uuid7
+from steptime.store.journal import Journal, uuid7
 
 Keep = Callable[[Job], Path]
 MakeJob = Callable[..., Job]
@@ -73,7 +74,7 @@ def test_one_that_ended_is_left_while_its_writer_lives(
     job = make_job()
     with Journal(store.journal(job.id)) as journal:
         journal.begin(job)
-        journal.found({})
+        journal.write_findings({})
         assert compact(store).left == {"running": 1}
     assert compact(store).moved == 1
 

@@ -14,7 +14,8 @@ from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.measurement import Measurement
 from steptime.core.record import Failure
-from steptime.store.journal import Journal, NotWritten, close_failed, is_running, uuid7
+from steptime.store.atomic import NotWritten
+from steptime.store.journal import Journal, close_failed, is_running, uuid7
 from steptime.store.reader import read
 
 CRASH = Failure(cause="crashed", reason="It was killed.", output="last words")
@@ -122,9 +123,9 @@ def test_a_full_disk_is_a_sentence_and_takes_nothing_back(
         begun = path.read_bytes()
         disk_of(len(begun) + 300)
         with pytest.raises(NotWritten, match="make room"):
-            journal.measured(measurement)
+            journal.write_measurement(measurement)
         assert path.read_bytes() == begun
-        journal.failed(Failure(cause="crashed", reason="The disk is full."))
+        journal.write_failure(Failure(cause="crashed", reason="The disk is full."))
     attempt = read(path)
     assert (
         attempt is not None
@@ -149,7 +150,7 @@ def test_a_low_precision_without_its_price_can_not_be_written(
         journal.begin(make_job(case=Case(workload="mnist-mlp", precision="bf16")))
         begun = path.read_bytes()
         with pytest.raises(NoAccuracy, match="needs its accuracy part"):
-            journal.measured(measurement, {"accuracy": {"samples": 8}})
+            journal.write_measurement(measurement, {"accuracy": {"samples": 8}})
         assert path.read_bytes() == begun
 
 
@@ -159,7 +160,7 @@ def test_a_low_precision_is_kept_with_its_price(
     path = tmp_path / "a.jsonl"
     with Journal(path) as journal:
         journal.begin(make_job(case=Case(workload="mnist-mlp", precision="bf16")))
-        journal.measured(measurement, {"accuracy": price})
+        journal.write_measurement(measurement, {"accuracy": price})
     attempt = read(path)
     assert (
         attempt is not None

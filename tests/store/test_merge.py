@@ -75,7 +75,7 @@ def test_one_that_was_copied_while_it_ran_is_continued(
         journal.begin(job)
         copy.write_bytes(path.read_bytes())
         assert merge(target, store).left == {"running": 1}
-        journal.found({"x": 1})
+        journal.write_findings({"x": 1})
     assert merge(target, store).copied == {"journals": 1} and copy.read_bytes() == path.read_bytes()
     assert merge(store, target).copied == {}
 

@@ -20,7 +20,7 @@ HEAD = {"interval_seconds": 0.5, "first_ns": 7, "absent": []}
 
 def written(journal: Path, rows: list[dict[str, Any]], rest: str = "") -> Path:
     text = "".join(json.dumps(line) + "\n" for line in (HEAD, *rows))
-    monitor_log.beside(journal).write_text(text + rest)
+    monitor_log.log_path(journal).write_text(text + rest)
     return journal
 
 
@@ -29,11 +29,13 @@ def row(seconds: float, **values: float) -> dict[str, float]:
 
 
 def test_nobody_watched_and_nothing_is_told(tmp_path: Path) -> None:
-    assert monitor_log.series(tmp_path / "a.jsonl") is None
+    assert monitor_log.read_series(tmp_path / "a.jsonl") is None
 
 
 def test_lines_become_columns_with_the_monitor_s_own_cost(tmp_path: Path) -> None:
-    found = monitor_log.series(written(tmp_path / "a.jsonl", [row(0.0, cpu_seconds=1), row(2.0)]))
+    found = monitor_log.read_series(
+        written(tmp_path / "a.jsonl", [row(0.0, cpu_seconds=1), row(2.0)])
+    )
     assert (
         found is not None
         and found["columns"]["cpu_seconds"] == [1, None]
@@ -45,25 +47,27 @@ def test_lines_become_columns_with_the_monitor_s_own_cost(tmp_path: Path) -> Non
 
 
 def test_a_torn_last_line_is_passed_over(tmp_path: Path) -> None:
-    found = monitor_log.series(
+    found = monitor_log.read_series(
         written(tmp_path / "a.jsonl", [row(0.0), row(1.0)], rest='{"seconds": 1.5, "cpu')
     )
     assert found is not None and found["columns"]["seconds"] == [0.0, 1.0]
 
 
 def test_a_monitor_that_could_not_start_says_why(tmp_path: Path) -> None:
-    monitor_log.beside(tmp_path / "a.jsonl").write_text(
+    monitor_log.log_path(tmp_path / "a.jsonl").write_text(
         "Traceback\nModuleNotFoundError: no steptime"
     )
-    found = monitor_log.series(tmp_path / "a.jsonl")
+    found = monitor_log.read_series(tmp_path / "a.jsonl")
     assert found is not None and found["problem"].endswith("ModuleNotFoundError: no steptime")
-    monitor_log.beside(tmp_path / "a.jsonl").write_bytes(b"\xff")
-    assert monitor_log.series(tmp_path / "a.jsonl") is not None
+    monitor_log.log_path(tmp_path / "a.jsonl").write_bytes(b"\xff")
+    assert monitor_log.read_series(tmp_path / "a.jsonl") is not None
 
 
 def test_a_long_series_is_thinned_and_keeps_its_ends(tmp_path: Path) -> None:
     count = 5 * monitor_log.MOST_ROWS + 3
-    found = monitor_log.series(written(tmp_path / "a.jsonl", [row(float(n)) for n in range(count)]))
+    found = monitor_log.read_series(
+        written(tmp_path / "a.jsonl", [row(float(n)) for n in range(count)])
+    )
     assert found is not None
     times = found["columns"]["seconds"]
     assert len(times) <= monitor_log.MOST_ROWS + 1 and (times[0], times[-1]) == (0.0, count - 1)
@@ -80,8 +84,10 @@ def test_the_series_ends_up_in_the_end_line_and_survives_compaction(
     path = written(store.journal(job.id), [row(0.0, memory_bytes=5)])
     with Journal(path) as journal:
         journal.begin(job)
-        journal.failed(failure) if failure else journal.measured(measurement, {"more": 1})
-    monitor_log.beside(path).unlink()
+        journal.write_failure(failure) if failure else journal.write_measurement(
+            measurement, {"more": 1}
+        )
+    monitor_log.log_path(path).unlink()
     before = store.attempts()
     compact(store)
     (attempt,) = store.attempts()

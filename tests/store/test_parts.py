@@ -55,13 +55,13 @@ def measurements(draw: st.DrawFn) -> Measurement:
 def write(store: FolderStore, job: Job, outcome: Measurement | Failure | dict[str, Any]) -> None:
     with Journal(store.journal(job.id)) as journal:
         journal.begin(job)
-        journal.context(machine={"fingerprint": "m"}, software={}, network={})
+        journal.write_context(machine={"fingerprint": "m"}, software={}, network={})
         if isinstance(outcome, Measurement):
-            journal.measured(outcome)
+            journal.write_measurement(outcome)
         elif isinstance(outcome, Failure):
-            journal.failed(outcome)
+            journal.write_failure(outcome)
         else:
-            journal.found(outcome)
+            journal.write_findings(outcome)
 
 
 @settings(

@@ -147,5 +147,5 @@ def test_what_still_runs_is_not_sent(store: FolderStore, database: str, make_job
     with Journal(store.journal(job.id)) as journal:
         journal.begin(job)
         assert push(store, database).left == {"running": 1}
-        journal.found({})
+        journal.write_findings({})
     assert push(store, database).runs == 1

@@ -142,7 +142,7 @@ def test_attempts_come_back_to_the_last_digit(
         job = make_job(task=task)
         with Journal(store.journal(job.id)) as journal:
             journal.begin(job)
-            journal.found(findings)
+            journal.write_findings(findings)
     assert push(store, database).runs == len(found)
     kept = PostgresStore(database).attempts(task)
     assert repr(kept) == repr(store.attempts(task))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from steptime.core.errors import SteptimeError
-from steptime.store.atomic import draft_of
+from steptime.store.atomic import atomic_write
 
 PIPED_WIDTH = 10_000  # a pipe has no width: wide enough that nothing is cut
 PLAIN = "steptime-plain"  # how a stream treats letters that it does not have
@@ -67,7 +67,7 @@ def write_file(path: Path, data: bytes) -> None:
     """What lay there before stays until the new one is whole; a device or a pipe is written to as it is."""
     try:
         if path.is_file() or (path.parent.is_dir() and not path.exists()):
-            with draft_of(path.resolve(), sync=False) as draft:  # a link stays one
+            with atomic_write(path.resolve(), sync=False) as draft:  # a link stays one
                 draft.write_bytes(data)
         else:
             path.write_bytes(data)

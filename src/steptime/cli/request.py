@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from steptime.plan.expand import Plan, Request
     from steptime.store.folder import FolderStore
     from steptime.store.postgres import PostgresStore
-    from steptime.store.readable import ReadingStore
+    from steptime.store.readable import ReadableStore
     from steptime.web.context import Desk
 
 NOTHING_LEFT = "every case is excluded, nothing is left to run."
@@ -76,7 +76,7 @@ def _store_word() -> str:
     return os.environ.get("STEPTIME_STORE") or "results"
 
 
-def warn_of_problems(store: ReadingStore) -> None:
+def warn_of_problems(store: ReadableStore) -> None:
     """Journals that the latest reading had to pass over."""
     for problem in store.problems:
         output.warn(f"note: {problem}")

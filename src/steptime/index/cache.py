@@ -15,7 +15,7 @@ from pathlib import Path
 
 from steptime.index.index import Index
 from steptime.index.table import duckdb
-from steptime.store.atomic import draft_of
+from steptime.store.atomic import atomic_write
 from steptime.store.blobs import sha256_of
 
 WORTH_SECONDS = 1.0  # of work: what was made faster is made again
@@ -75,7 +75,7 @@ class Cache:
 
     def _put(self, path: Path) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with draft_of(path, sync=False) as draft:
+        with atomic_write(path, sync=False) as draft:
             shutil.copyfile(self._copy, draft)
 
 

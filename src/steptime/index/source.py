@@ -18,7 +18,7 @@ from steptime.index.cache import Cache
 from steptime.index.index import Index
 from steptime.index.table import duckdb
 from steptime.index.update import Intake
-from steptime.store.readable import ReadingStore
+from steptime.store.readable import ReadableStore
 
 FRESH_SECONDS = 1.0  # looking for news is cheap, but not for every click
 MOST_KEPT = 200  # runs that somebody looked at
@@ -27,7 +27,7 @@ MOST_KEPT = 200  # runs that somebody looked at
 class Source:
     """Looks for news when somebody asks, and only then."""
 
-    def __init__(self, store: ReadingStore, cache: Cache | None = None) -> None:
+    def __init__(self, store: ReadableStore, cache: Cache | None = None) -> None:
         self.store, self.cache = store, cache
         with _room():
             self.index = cache.opened() if cache else Index()

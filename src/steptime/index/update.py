@@ -12,7 +12,7 @@ from steptime.index.provenance import Key, Ledger
 from steptime.index.rows import Row, row
 from steptime.store.changes import Piece
 from steptime.store.imported_rows import read_line
-from steptime.store.readable import ReadingStore
+from steptime.store.readable import ReadableStore
 
 MOST_PIECES, MOST_ATTEMPTS, MOST_ROWS = (
     5_000,
@@ -22,7 +22,7 @@ MOST_PIECES, MOST_ATTEMPTS, MOST_ROWS = (
 
 
 class Intake:
-    def __init__(self, store: ReadingStore, index: Index) -> None:
+    def __init__(self, store: ReadableStore, index: Index) -> None:
         self.store, self.index, self.ledger = store, index, Ledger(index.database)
 
     def take(self, pieces: Iterable[Piece]) -> bool:

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all. Knows nothing of what is in them."""
+"""Write files atomically: a reader sees the complete file or none. Nothing here knows contents."""
 
 from __future__ import annotations
 
@@ -7,28 +7,58 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from steptime.core.errors import SteptimeError
+
+SAFE = (
+    "Finished results are safe; make room or choose another folder with --store, "
+    "and run again to continue."
+)
+
+
+class NotWritten(SteptimeError):
+    """The disk is full, read-only or gone."""
+
 
 @contextlib.contextmanager
-def draft_of(path: Path, *, sync: bool = True) -> Iterator[Path]:
-    """Write the draft inside. Afterwards the file is there and survives a crash, unless it is left to the caller to
-    synchronise many at once. A killed writer leaves a draft, whose name begins with a dot and no reader looks for."""
-    folders = {path.parent, *(folder.parent for folder in path.parents if not folder.exists())}
+def explain_write_errors(target: str, advice: str = SAFE) -> Iterator[None]:
+    """Turn an OSError into one sentence that names the target and says what to do."""
+    try:
+        yield
+    except OSError as problem:
+        raise NotWritten(f"{target} cannot be written: {problem.strerror}. {advice}") from problem
+
+
+@contextlib.contextmanager
+def atomic_write(path: Path, *, sync: bool = True) -> Iterator[Path]:
+    """Yield a draft to write; it replaces `path` at the end of the block.
+
+    With `sync` the file then survives a crash of the machine. Without it the caller may
+    synchronise many files at once. A killed writer leaves a draft, which no reader opens
+    because its name begins with a dot.
+    """
+    # A new folder must survive too, so the folder that holds its name is synchronised.
+    folders = {path.parent}
+    for folder in path.parents:
+        if not folder.exists():
+            folders.add(folder.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:
         yield draft
         if sync:
-            synchronise(draft)
+            fsync(draft)
         draft.replace(path)
-        for folder in folders if sync else ():
-            synchronise(folder)  # the name, too, must survive
+        if sync:
+            for folder in folders:
+                fsync(folder)
     finally:
         draft.unlink(missing_ok=True)
 
 
-def synchronise(path: Path) -> None:
-    file = os.open(path, os.O_RDONLY)
+def fsync(path: Path) -> None:
+    """Force a file, or the names in a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(file)
+        os.fsync(descriptor)
     finally:
-        os.close(file)
+        os.close(descriptor)

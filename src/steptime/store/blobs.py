@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from steptime.core.errors import SteptimeError
-from steptime.store.atomic import draft_of
-from steptime.store.journal import written
+from steptime.store.atomic import atomic_write, explain_write_errors
 
 
 class Blobs:
@@ -23,10 +22,12 @@ class Blobs:
 
     def put(self, content: bytes | Path, *, sync: bool = True) -> str:
         """The content's name. Safe on the disk when this returns, unless the caller synchronises many at once."""
-        with written(f"The store {self.folder.parent}", "Choose another folder with --store."):
+        with explain_write_errors(
+            f"The store {self.folder.parent}", "Choose another folder with --store."
+        ):
             sha256 = sha256_of(content)
             if not self.is_whole(sha256):
-                with draft_of(self.path(sha256), sync=sync) as draft:
+                with atomic_write(self.path(sha256), sync=sync) as draft:
                     _copy(content, draft, sha256)
         return sha256
 

@@ -14,7 +14,7 @@ from steptime.store import journals, parts
 from steptime.store.blobs import Blobs
 from steptime.store.folder import FolderStore
 from steptime.store.imports import foreign_runs
-from steptime.store.journals import Found
+from steptime.store.journals import StoredJournal
 
 
 @dataclass
@@ -55,8 +55,8 @@ def _attempts(store: FolderStore, report: Report) -> None:
     report.attempts = len(seen)
 
 
-def _journals(store: FolderStore, report: Report) -> Iterator[Found]:
-    for found in journals.found(journals.paths(store.path)):
+def _journals(store: FolderStore, report: Report) -> Iterator[StoredJournal]:
+    for found in journals.scan(journals.paths(store.path)):
         report.journals[found.state] += 1
         if found.problem:
             report.wrong.append(found.problem)
@@ -64,12 +64,12 @@ def _journals(store: FolderStore, report: Report) -> Iterator[Found]:
             yield found
 
 
-def _parts(store: FolderStore, report: Report) -> Iterator[Found]:
+def _parts(store: FolderStore, report: Report) -> Iterator[StoredJournal]:
     report.parts.update(files=0, attempts=0, damaged=0)
     for path in store.parts.paths():
         report.parts["files"] += 1
         try:
-            for found in parts.found(path, parts.texts(path), report.wrong):
+            for found in parts.stored_journals(path, parts.texts(path), report.wrong):
                 report.parts["attempts"] += 1
                 yield found
         except parts.DamagedPart as problem:

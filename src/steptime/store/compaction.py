@@ -11,9 +11,9 @@ from pathlib import Path
 
 from steptime.core.errors import SteptimeError
 from steptime.store import journals, parts
+from steptime.store.atomic import explain_write_errors
 from steptime.store.folder import FolderStore
-from steptime.store.journal import written
-from steptime.store.journals import Found
+from steptime.store.journals import StoredJournal
 
 MOST_CHARACTERS = 100_000_000  # of journals in one part: they are all in memory when it is written
 DEAD_DRAFT_SECONDS = 3600.0
@@ -40,7 +40,7 @@ def compact(store: FolderStore) -> Compaction:
     advice = "The journals are kept; make room and compact again."
     with (
         store.hold("compact", "Journals are being compacted in"),
-        written(f"A part of {store.path}", advice),
+        explain_write_errors(f"A part of {store.path}", advice),
     ):
         _drop_drafts(store.parts.folder)
         known = _known(store, done.problems)
@@ -50,7 +50,7 @@ def compact(store: FolderStore) -> Compaction:
     return done
 
 
-def _batches(store: FolderStore, done: Compaction) -> Iterator[list[Found]]:
+def _batches(store: FolderStore, done: Compaction) -> Iterator[list[StoredJournal]]:
     """Each of one day."""
     for day in sorted(store.path.glob("journal/*/*/*")):
         yield from journals.batches(_movable(day, done), MOST_CHARACTERS)
@@ -74,8 +74,8 @@ def _known(store: FolderStore, problems: list[str]) -> dict[str, Path]:
     return known
 
 
-def _movable(day: Path, done: Compaction) -> Iterator[Found]:
-    for found in journals.found(sorted(day.glob("*.jsonl"))):
+def _movable(day: Path, done: Compaction) -> Iterator[StoredJournal]:
+    for found in journals.scan(sorted(day.glob("*.jsonl"))):
         state = (
             "awaited" if found.state == journals.ENDED and _is_awaited(found.path) else found.state
         )
@@ -93,7 +93,9 @@ def _is_awaited(path: Path) -> bool:
     return orders.exists() and time.time() - path.stat().st_mtime < ORDERS_SECONDS
 
 
-def _unknown(batch: list[Found], known: dict[str, Path], done: Compaction) -> list[Found]:
+def _unknown(
+    batch: list[StoredJournal], known: dict[str, Path], done: Compaction
+) -> list[StoredJournal]:
     """Those that no part holds yet. The others go if a part has the very same text, and are told if not."""
     held, unknown = _held(batch, known, done.problems), []
     for found in batch:
@@ -109,7 +111,9 @@ def _unknown(batch: list[Found], known: dict[str, Path], done: Compaction) -> li
     return unknown
 
 
-def _held(batch: list[Found], known: dict[str, Path], problems: list[str]) -> dict[str, str]:
+def _held(
+    batch: list[StoredJournal], known: dict[str, Path], problems: list[str]
+) -> dict[str, str]:
     """What the parts say of these ids. Of a damaged part it is not relied on."""
     wanted: dict[Path, list[str]] = {}
     for found in batch:
@@ -124,9 +128,11 @@ def _held(batch: list[Found], known: dict[str, Path], problems: list[str]) -> di
     return held
 
 
-def _move(store: FolderStore, batch: list[Found], known: dict[str, Path], done: Compaction) -> None:
+def _move(
+    store: FolderStore, batch: list[StoredJournal], known: dict[str, Path], done: Compaction
+) -> None:
     """One part for these, all of one day. Of two journals with one id the first counts."""
-    kept: dict[str, Found] = {}
+    kept: dict[str, StoredJournal] = {}
     for found in batch:
         kept.setdefault(found.id, found)
     path = parts.write(

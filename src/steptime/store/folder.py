@@ -16,13 +16,14 @@ from steptime.core.errors import SteptimeError
 from steptime.core.foreign import ForeignRun
 from steptime.core.record import Attempt
 from steptime.store import folder_changes, journals, parts, reader
+from steptime.store.atomic import explain_write_errors
 from steptime.store.blobs import Blobs
 from steptime.store.changes import Piece, Seen
 from steptime.store.imported_rows import runs_of
-from steptime.store.journal import is_running, written
-from steptime.store.listing import Survey
+from steptime.store.journal import is_running
+from steptime.store.listing import FolderListing
 from steptime.store.parts import Parts
-from steptime.store.readable import ReadingStore
+from steptime.store.readable import ReadableStore
 
 FORMAT, MARK = 1, "STORE.json"
 
@@ -31,7 +32,7 @@ class StoreGone(SteptimeError):
     """A folder that was there while this process looked at it."""
 
 
-class FolderStore(ReadingStore):
+class FolderStore(ReadableStore):
     """Reading never writes: the folder is made with the first result."""
 
     path: Path
@@ -40,7 +41,7 @@ class FolderStore(ReadingStore):
         self.path = Path(path)
         self.problems = []
         self.parts = Parts(self.path / "parts")
-        self._survey = Survey(self.path)
+        self._listing = FolderListing(self.path)
         self._ended: dict[Path, Attempt] = {}  # read once: a journal with its end never changes
         self._was_there = self._check_format()
 
@@ -75,7 +76,7 @@ class FolderStore(ReadingStore):
     def news(self, seen: Seen) -> Iterator[Piece]:
         """Of a store that is gone as a whole there are none: it may come back."""
         self.check_there()
-        for piece in folder_changes.news(self._survey, seen):
+        for piece in folder_changes.news(self._listing, seen):
             if piece.gone:
                 self.check_there()
             yield piece
@@ -101,7 +102,8 @@ class FolderStore(ReadingStore):
                 with contextlib.suppress(parts.DamagedPart):
                     texts = parts.texts(self.path / place, only=ids)
                     found += [
-                        row.attempt for row in parts.found(self.path / place, texts, self.problems)
+                        row.attempt
+                        for row in parts.stored_journals(self.path / place, texts, self.problems)
                     ]
         return [attempt for attempt in found if attempt is not None]
 
@@ -188,7 +190,7 @@ class FolderStore(ReadingStore):
         draft.replace(mark)  # a reader sees a whole file or none
 
     def _writing(self) -> contextlib.AbstractContextManager[None]:
-        return written(f"The store {self.path}", "Choose another folder with --store.")
+        return explain_write_errors(f"The store {self.path}", "Choose another folder with --store.")
 
 
 def _gathered(places: Mapping[str, str]) -> dict[str, set[str]]:

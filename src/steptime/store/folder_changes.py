@@ -8,16 +8,16 @@ from pathlib import Path, PurePosixPath
 from steptime.store import parts, reader
 from steptime.store.changes import Piece, Seen
 from steptime.store.journal import is_running
-from steptime.store.listing import FINAL, Survey
+from steptime.store.listing import FINAL, FolderListing
 
 
-def news(survey: Survey, seen: Seen) -> Iterator[Piece]:
+def news(listing: FolderListing, seen: Seen) -> Iterator[Piece]:
     """New things first: an attempt whose journal is gone lies in a part that is new."""
-    now = survey.marks(seen.marks)
+    now = listing.marks(seen.marks)
     new = {place: mark for place, mark in now.items() if seen.marks.get(place) != mark}
     known = seen.known(PurePosixPath(place).stem for place in new if place.startswith("journal/"))
     for place, mark in new.items():
-        path = survey.path / place
+        path = listing.path / place
         if place.startswith("journal/"):
             yield from (
                 [Piece(place=place, mark=FINAL)]
@@ -57,7 +57,9 @@ def _part(path: Path, place: str, mark: str, seen: Seen) -> Piece:
         ids = parts.ids(path)
         known = seen.known(ids)
         texts = parts.texts(path, only=ids - known) if known < ids else {}
-        attempts = tuple(row.attempt for row in parts.found(path, texts, problems) if row.attempt)
+        attempts = tuple(
+            row.attempt for row in parts.stored_journals(path, texts, problems) if row.attempt
+        )
     except parts.DamagedPart as problem:
         return Piece(place=place, mark=mark, problems=(str(problem),))
     present = frozenset(known)

@@ -11,11 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from steptime.core.foreign import ForeignRun
-from steptime.store.atomic import draft_of
+from steptime.store.atomic import atomic_write, explain_write_errors
 from steptime.store.blobs import Blobs
 from steptime.store.folder import FolderStore
 from steptime.store.imported_rows import read_line, runs_of
-from steptime.store.journal import written
 
 
 class Imports:
@@ -44,7 +43,7 @@ class Imports:
             and _holds(blob(self.path, sha256), data)
         ):
             return False  # the same file under another name is no news
-        with written(f"The store {self.path}", "Choose another folder with --store."):
+        with explain_write_errors(f"The store {self.path}", "Choose another folder with --store."):
             self._store.make()
             kept = self._write(blob(self.path, sha256), data)
             return self._write(rows(self.path, sha256), _text(found)) or kept
@@ -58,7 +57,7 @@ class Imports:
     def _write(self, path: Path, data: bytes) -> bool:
         if _holds(path, data):
             return False
-        with draft_of(path, sync=False) as draft:
+        with atomic_write(path, sync=False) as draft:
             draft.write_bytes(data)
         self._changed = True
         return True

@@ -1,5 +1,6 @@
-"""One attempt, one file, append only: what is written here survives any crash. Of other files it knows one: what a
-monitor saw meanwhile goes into the end line."""
+"""Write one attempt as one append-only file that survives any crash.
+
+The end line also takes in what a monitor wrote beside the journal (`monitor_log`)."""
 
 from __future__ import annotations
 
@@ -13,51 +14,84 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from steptime.core import accuracy
-from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.measurement import Measurement
 from steptime.core.record import Failure
 from steptime.store import monitor_log
+from steptime.store.atomic import explain_write_errors, fsync
 
 SCHEMA = "steptime/1"
 
 
-class NotWritten(SteptimeError):
-    """The disk is full, read-only or gone."""
-
-
 def uuid7() -> str:
-    """Sorts by time: 48 bits of milliseconds, 12 of their fraction, 62 random (RFC 9562, method 3)."""
+    """An id that sorts by time (RFC 9562, method 3).
+
+    It has 48 bits of milliseconds, 12 of their fraction and 62 random ones."""
     milliseconds, rest = divmod(time.time_ns(), 1_000_000)
     fraction = rest * 4096 // 1_000_000
-    return str(
-        UUID(int=milliseconds << 80 | 7 << 76 | fraction << 64 | 2 << 62 | secrets.randbits(62))
-    )
+    high = milliseconds << 80 | 7 << 76 | fraction << 64
+    low = 2 << 62 | secrets.randbits(62)
+    return str(UUID(int=high | low))
 
 
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
+class Sink(Protocol):
+    """What a task writes to. Each task ends its attempt by calling one of the two."""
+
+    def write_measurement(
+        self, measurement: Measurement, findings: dict[str, Any] | None = None
+    ) -> None: ...
+
+    def write_findings(self, findings: dict[str, Any]) -> None: ...
+
+
+class NullJournal:
+    """Writes nothing. Used by every rank but the first, because rank 0 writes for all."""
+
+    def __enter__(self) -> NullJournal:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def begin(self, job: Job) -> None: ...
+
+    def write_context(
+        self, *, machine: dict[str, Any], software: dict[str, Any], network: dict[str, Any]
+    ) -> None: ...
+
+    def write_measurement(
+        self, measurement: Measurement, findings: dict[str, Any] | None = None
+    ) -> None: ...
+
+    def write_findings(self, findings: dict[str, Any]) -> None: ...
+
+    def write_failure(self, failure: Failure) -> None: ...
+
+
 class Journal:
-    """The writer. Holds a lock on its file while it lives: that tells a running attempt from a dead one."""
+    """The writer of one attempt.
+
+    It holds a lock on its file while it lives, which tells a running attempt from a dead one."""
 
     def __init__(self, path: Path, *, exists: bool = False) -> None:
-        with written(f"The journal {path}"):
-            self._file = os.open(
-                path, os.O_WRONLY | os.O_APPEND | (0 if exists else os.O_CREAT | os.O_EXCL), 0o644
-            )
+        flags = os.O_WRONLY | os.O_APPEND
+        if not exists:
+            flags |= os.O_CREAT | os.O_EXCL
+        with explain_write_errors(f"The journal {path}"):
+            self._file = os.open(path, flags, 0o644)
         self.path = path
         self._precision = "fp32"
         os.lseek(self._file, 0, os.SEEK_END)
         if not exists:
-            with contextlib.suppress(
-                OSError
-            ):  # a file system without locks: a running attempt looks dead for a while
+            # On a file system without locks a running attempt looks dead for a while.
+            with contextlib.suppress(OSError):
                 fcntl.flock(self._file, fcntl.LOCK_EX)
 
     def __enter__(self) -> Journal:
@@ -68,92 +102,101 @@ class Journal:
 
     def begin(self, job: Job) -> None:
         self._precision = job.case.precision
-        values = {name: value for name, value in job.to_dict().items() if name != "turns"}
-        self._append(
-            [{"line": "begin", "schema": SCHEMA, **values, "started": now(), "pid": os.getpid()}]
-        )
-        with written(f"The journal {self.path}"):
-            folder = os.open(self.path.parent, os.O_RDONLY)
-            os.fsync(folder)  # the name of the file, too, must survive
-            os.close(folder)
+        line = {"line": "begin", "schema": SCHEMA, **job.to_dict()}
+        del line["turns"]
+        line["started"] = now()
+        line["pid"] = os.getpid()
+        self._append([line])
+        with explain_write_errors(f"The journal {self.path}"):
+            # The name of the file must survive a crash, too.
+            fsync(self.path.parent)
 
-    def context(
+    def write_context(
         self, *, machine: dict[str, Any], software: dict[str, Any], network: dict[str, Any]
     ) -> None:
-        self._append(
-            [{"line": "context", "machine": machine, "software": software, "network": network}],
-            sync=False,
-        )
+        line = {"line": "context", "machine": machine, "software": software, "network": network}
+        self._append([line], sync=False)
 
-    def measured(self, measurement: Measurement, findings: dict[str, Any] | None = None) -> None:
-        """When this returns the result is safe on the disk. A low precision is only written down with its price."""
-        if lacking := accuracy.lacking(self._precision, findings or {}):
+    def write_measurement(
+        self, measurement: Measurement, findings: dict[str, Any] | None = None
+    ) -> None:
+        """End a task that timed steps. The result is safe on the disk when this returns.
+
+        A low precision is refused without its accuracy loss."""
+        findings = findings or {}
+        if lacking := accuracy.lacking(self._precision, findings):
             raise accuracy.NoAccuracy(lacking)
-        rest = {
-            k: v
-            for k, v in measurement.to_dict().items()
-            if k not in ("stamps", "device_ns", "blocks")
-        }
-        rest |= {"first": measurement.stamps[0], "samples": len(measurement.stamps) - 1}
-        self._append([*_samples(measurement), self._end(findings or {}, measurement=rest)])
+        facts = measurement.to_dict()
+        # These go into the sample lines.
+        for name in ("stamps", "device_ns", "blocks"):
+            facts.pop(name, None)
+        facts["first"] = measurement.stamps[0]
+        facts["samples"] = len(measurement.stamps) - 1
+        end = self._end_line(findings, measurement=facts)
+        self._append([*_sample_lines(measurement), end])
 
-    def found(self, findings: dict[str, Any]) -> None:
-        """The end of a task that times nothing."""
-        self._append([self._end(findings)])
+    def write_findings(self, findings: dict[str, Any]) -> None:
+        """End a task that times nothing."""
+        self._append([self._end_line(findings)])
 
-    def failed(self, failure: Failure) -> None:
-        values = {"cause": failure.cause, "reason": failure.reason, "output": failure.output}
-        self._append([self._end({}, failure=values)])
+    def write_failure(self, failure: Failure) -> None:
+        facts = {"cause": failure.cause, "reason": failure.reason, "output": failure.output}
+        self._append([self._end_line({}, failure=facts)])
 
-    def _end(self, findings: dict[str, Any], **values: Any) -> dict[str, Any]:
-        beside = monitor_log.series(self.path)
-        found = {**findings, **({"monitor": beside} if beside else {})}
+    def _end_line(
+        self,
+        findings: dict[str, Any],
+        measurement: dict[str, Any] | None = None,
+        failure: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        series = monitor_log.read_series(self.path)
+        if series:
+            findings = findings | {"monitor": series}
         return {
             "line": "end",
             "ended": now(),
-            "measurement": None,
-            "findings": found,
-            "failure": None,
-            **values,
+            "measurement": measurement,
+            "findings": findings,
+            "failure": failure,
         }
 
-    def new_line(self) -> None:
-        """Ends a line that its writer could not finish."""
-        with written(f"The journal {self.path}"):
+    def end_torn_line(self) -> None:
+        """Terminate a line that its writer could not finish."""
+        with explain_write_errors(f"The journal {self.path}"):
             os.write(self._file, b"\n")
 
     def _append(self, lines: list[dict[str, Any]], *, sync: bool = True) -> None:
-        text = "".join(
-            json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n" for line in lines
-        )
-        rest, size = text.encode(errors="replace"), os.fstat(self._file).st_size
-        with written(f"The journal {self.path}"):
+        texts = [json.dumps(line, separators=(",", ":"), ensure_ascii=False) for line in lines]
+        data = "".join(f"{text}\n" for text in texts).encode(errors="replace")
+        size = os.fstat(self._file).st_size
+        with explain_write_errors(f"The journal {self.path}"):
             try:
-                while rest:
-                    rest = rest[os.write(self._file, rest) :]
+                while data:
+                    written = os.write(self._file, data)
+                    data = data[written:]
                 if sync:
                     os.fsync(self._file)
             except OSError:
-                # A full disk leaves half a line: taking it back also makes room to say so.
+                # A full disk leaves half a line. Removing it makes room to write the failure.
                 os.ftruncate(self._file, size)
                 os.lseek(self._file, size, os.SEEK_SET)
                 raise
 
 
 def close_failed(path: Path, job: Job, failure: Failure) -> None:
-    """For a worker that left no end line, after it is gone."""
+    """End the journal of a worker that is gone and wrote no end line."""
     exists = path.exists()
     with Journal(path, exists=exists) as journal:
         text = path.read_bytes() if exists else b""
         if text and not text.endswith(b"\n"):
-            journal.new_line()
+            journal.end_torn_line()
         if b"\n" not in text:
             journal.begin(job)
-        journal.failed(failure)
+        journal.write_failure(failure)
 
 
 def is_running(path: Path) -> bool:
-    """Whether its writer still lives, seen by the lock; only asked for a journal without an end."""
+    """Whether the writer still lives, judged by its lock. Ask only for a journal without an end."""
     with path.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -164,25 +207,15 @@ def is_running(path: Path) -> bool:
     return False
 
 
-def _samples(measurement: Measurement) -> Iterator[dict[str, Any]]:
-    """One line per block; its stamps as differences, which is what compresses and what people read."""
-    deltas = [b - a for a, b in pairwise(measurement.stamps)]
+def _sample_lines(measurement: Measurement) -> Iterator[dict[str, Any]]:
+    """One line per block. Stamps become differences, which compress and are readable."""
+    deltas = [end - begin for begin, end in pairwise(measurement.stamps)]
     first = 0
     for block in measurement.to_dict()["blocks"]:
         last = first + block["samples"]
-        device = None if measurement.device_ns is None else list(measurement.device_ns[first:last])
+        device = None
+        if measurement.device_ns is not None:
+            device = list(measurement.device_ns[first:last])
         yield {"line": "sample", **block, "deltas": deltas[first:last], "device_ns": device}
         first = last
     assert first == len(deltas), "blocks must tile the samples"
-
-
-SAFE = "Finished results are safe; make room or choose another folder with --store, and run again to continue."
-
-
-@contextlib.contextmanager
-def written(what: str, advice: str = SAFE) -> Iterator[None]:
-    """A disk that refuses is told as a sentence."""
-    try:
-        yield
-    except OSError as problem:
-        raise NotWritten(f"{what} cannot be written: {problem.strerror}. {advice}") from problem

@@ -15,7 +15,7 @@ OTHER = (RUNNING, WITHOUT_END, DAMAGED)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class StoredJournal:
     path: Path
     state: str
     text: str = ""  # of one that ended: the whole file
@@ -32,17 +32,17 @@ def paths(folder: Path) -> list[Path]:
     return sorted(folder.glob("journal/*/*/*/*.jsonl"), key=lambda path: path.name)
 
 
-def found(files: Iterable[Path]) -> Iterator[Found]:
+def scan(files: Iterable[Path]) -> Iterator[StoredJournal]:
     for path in files:
         try:
-            yield look(path)
+            yield inspect(path)
         except FileNotFoundError:
             continue  # meanwhile a compactor moved it into a part
 
 
-def batches(files: Iterable[Found], most_characters: int) -> Iterator[list[Found]]:
+def batches(files: Iterable[StoredJournal], most_characters: int) -> Iterator[list[StoredJournal]]:
     """As many at once as fit into memory."""
-    batch: list[Found] = []
+    batch: list[StoredJournal] = []
     characters = 0
     for file in files:
         batch.append(file)
@@ -54,7 +54,7 @@ def batches(files: Iterable[Found], most_characters: int) -> Iterator[list[Found
         yield batch
 
 
-def look(path: Path) -> Found:
+def inspect(path: Path) -> StoredJournal:
     """A journal without an end may belong to a writer on a machine whose locks are not seen here: it is never final."""
     problems: list[str] = []
     try:
@@ -64,15 +64,15 @@ def look(path: Path) -> Found:
     except FileNotFoundError:
         raise
     except (OSError, UnicodeDecodeError) as problem:
-        return Found(
+        return StoredJournal(
             path=path,
             state=DAMAGED,
             problem=f"{path}: not readable ({problem}); it is left as it is.",
         )
     if running:
-        return Found(path=path, state=RUNNING)
+        return StoredJournal(path=path, state=RUNNING)
     if problems:
-        return Found(path=path, state=DAMAGED, problem=" ".join(problems))
+        return StoredJournal(path=path, state=DAMAGED, problem=" ".join(problems))
     if attempt is None or not attempt.ended:
-        return Found(path=path, state=WITHOUT_END, attempt=attempt)
-    return Found(path=path, state=ENDED, text=text, attempt=attempt)
+        return StoredJournal(path=path, state=WITHOUT_END, attempt=attempt)
+    return StoredJournal(path=path, state=ENDED, text=text, attempt=attempt)

@@ -23,7 +23,7 @@ class _Listing:
         return self.changed_ns < self.listed_ns - SETTLED_NS
 
 
-class Survey:
+class FolderListing:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._listings: dict[str, _Listing] = {}

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from steptime.core.errors import SteptimeError
 from steptime.store import journals, parts
-from steptime.store.atomic import draft_of
+from steptime.store.atomic import atomic_write, explain_write_errors
 from steptime.store.blobs import Blobs
 from steptime.store.folder import FolderStore
-from steptime.store.journal import is_running, written
-from steptime.store.journals import Found
+from steptime.store.journal import is_running
+from steptime.store.journals import StoredJournal
 
 NAMED_BY_CONTENT = ("imports/*.jsonl", "machines/*.json")
 
@@ -39,7 +39,9 @@ def merge(store: FolderStore, other: FolderStore) -> Merged:
         raise SteptimeError(f"{other.path} is the store itself. Name another one.")
     store.make()
     done = Merged()
-    with written(f"The store {store.path}", "What was copied is kept; make room and merge again."):
+    with explain_write_errors(
+        f"The store {store.path}", "What was copied is kept; make room and merge again."
+    ):
         known = set(_known(store, done.problems))
         _journals(store, other, known, done)  # before parts: a compactor moves from there to here
         _parts(store, other, known, done)
@@ -59,7 +61,7 @@ def _known(store: FolderStore, problems: list[str]) -> Iterator[str]:
 
 def _journals(store: FolderStore, other: FolderStore, known: set[str], done: Merged) -> None:
     """A journal without an end is taken, too: it may be all that is left of a machine."""
-    for found in journals.found(journals.paths(other.path)):
+    for found in journals.scan(journals.paths(other.path)):
         if found.state in (journals.ENDED, journals.WITHOUT_END):
             copied = found.id not in known and _journal(
                 found, store.path / found.path.relative_to(other.path), done
@@ -71,7 +73,7 @@ def _journals(store: FolderStore, other: FolderStore, known: set[str], done: Mer
             done.problems += [found.problem] if found.problem else []
 
 
-def _journal(found: Found, target: Path, done: Merged) -> bool:
+def _journal(found: StoredJournal, target: Path, done: Merged) -> bool:
     """Journals only grow: where one continues the other, the longer one counts."""
     theirs, ours = found.path.read_bytes(), target.read_bytes() if target.exists() else b""
     if target.exists() and (ours.startswith(theirs) or is_running(target)):
@@ -123,5 +125,5 @@ def _files(store: FolderStore, other: FolderStore, pattern: str, done: Merged) -
 
 
 def _copy(source: Path, target: Path) -> None:
-    with draft_of(target) as draft:
+    with atomic_write(target) as draft:
         shutil.copyfile(source, draft)

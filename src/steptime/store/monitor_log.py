@@ -11,14 +11,14 @@ MOST_ROWS = 2000
 """Counters only grow, so a long series is thinned out without losing what was used in all."""
 
 
-def beside(journal: Path) -> Path:
+def log_path(journal: Path) -> Path:
     return journal.with_suffix(".monitor")
 
 
-def series(journal: Path) -> dict[str, Any] | None:
+def read_series(journal: Path) -> dict[str, Any] | None:
     """None: nobody watched."""
     try:
-        lines = beside(journal).read_text(errors="replace").splitlines()
+        lines = log_path(journal).read_text(errors="replace").splitlines()
     except OSError:
         return None
     objects = [value for line in lines if (value := _object(line)) is not None]

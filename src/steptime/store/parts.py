@@ -12,10 +12,10 @@ from typing import Any
 from steptime.core.errors import NotInstalled, SteptimeError
 from steptime.core.record import Attempt
 from steptime.store import reader
-from steptime.store.atomic import draft_of
+from steptime.store.atomic import NotWritten, atomic_write
 from steptime.store.blobs import sha256_of
-from steptime.store.journal import NotWritten, uuid7
-from steptime.store.journals import ENDED, Found
+from steptime.store.journal import uuid7
+from steptime.store.journals import ENDED, StoredJournal
 
 SCHEMA = "steptime-part/1"
 COLUMNS: dict[str, Callable[[Attempt], Any]] = {
@@ -42,7 +42,7 @@ class DamagedPart(SteptimeError):
     """It cannot be used; it is never deleted, either."""
 
 
-def write(folder: Path, day: str, journals: Sequence[Found]) -> Path:
+def write(folder: Path, day: str, journals: Sequence[StoredJournal]) -> Path:
     """When this returns the file is whole, was read back equal, and is safe on the disk."""
     folder.mkdir(parents=True, exist_ok=True)
     scratch = folder / f".{uuid7()}.draft"
@@ -55,7 +55,7 @@ def write(folder: Path, day: str, journals: Sequence[Found]) -> Path:
                 "A part did not read back as it was written; the journals are kept. Is the disk sound?"
             )
         path = folder / f"{day}.{sha256_of(scratch)}.parquet"
-        with draft_of(path) as draft:
+        with atomic_write(path) as draft:
             scratch.replace(draft)
         return path
     finally:
@@ -100,7 +100,9 @@ class Parts:
         told: list[str] = []
         try:
             attempts = [
-                row.attempt for row in found(path, texts(path, task=task), told) if row.attempt
+                row.attempt
+                for row in stored_journals(path, texts(path, task=task), told)
+                if row.attempt
             ]
         except DamagedPart as problem:
             attempts, told = [], [str(problem)]
@@ -110,15 +112,17 @@ class Parts:
         return attempts
 
 
-def found(path: Path, kept: dict[str, str], problems: list[str]) -> Iterator[Found]:
+def stored_journals(
+    path: Path, kept: dict[str, str], problems: list[str]
+) -> Iterator[StoredJournal]:
     """These texts of a part as if each were still a journal of its own."""
     for identifier, text in kept.items():
         attempt = reader.parse(text.encode(), path / identifier, problems)
         if attempt is not None:
-            yield Found(path=path, state=ENDED, text=text, attempt=attempt)
+            yield StoredJournal(path=path, state=ENDED, text=text, attempt=attempt)
 
 
-def _copy(path: Path, journals: Sequence[Found]) -> None:
+def _copy(path: Path, journals: Sequence[StoredJournal]) -> None:
     attempts, written = (
         [one.attempt for one in journals if one.attempt],
         [one.text for one in journals],

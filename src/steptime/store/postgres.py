@@ -15,7 +15,7 @@ from steptime.store import reader
 from steptime.store.blobs import sha256_of
 from steptime.store.changes import Piece, Seen
 from steptime.store.postgres_tables import check_format, has, has_column
-from steptime.store.readable import ReadingStore
+from steptime.store.readable import ReadableStore
 
 if TYPE_CHECKING:
     import psycopg
@@ -29,7 +29,7 @@ def is_database(word: str) -> bool:
     return word.startswith(SCHEMES)
 
 
-class PostgresStore(ReadingStore):
+class PostgresStore(ReadableStore):
     """Reading never writes: a database without tables is an empty store."""
 
     def __init__(self, address: str) -> None:

@@ -18,7 +18,7 @@ from steptime.store import journals, parts
 from steptime.store.blobs import Blobs
 from steptime.store.folder import FolderStore
 from steptime.store.imports import foreign_runs
-from steptime.store.journals import Found
+from steptime.store.journals import StoredJournal
 from steptime.store.postgres import connected, named
 from steptime.store.postgres_tables import prepare
 
@@ -89,9 +89,9 @@ def _known(connection: psycopg.Connection[Any], question: str) -> set[str]:
     return {row[0] for row in connection.execute(question.encode())}
 
 
-def _unsent(store: FolderStore, known: set[str], done: Pushed) -> Iterator[Found]:
+def _unsent(store: FolderStore, known: set[str], done: Pushed) -> Iterator[StoredJournal]:
     """Journals before parts: a compactor moves them from there to here."""
-    for found in journals.found(journals.paths(store.path)):
+    for found in journals.scan(journals.paths(store.path)):
         if found.state != journals.ENDED:
             done.left[found.state] += 1
             done.problems += [found.problem] if found.problem else []
@@ -102,7 +102,7 @@ def _unsent(store: FolderStore, known: set[str], done: Pushed) -> Iterator[Found
             wanted = [
                 identifier for identifier in parts.ids(path) if _is_new(identifier, known, done)
             ]
-            yield from parts.found(path, parts.texts(path, only=wanted), done.problems)
+            yield from parts.stored_journals(path, parts.texts(path, only=wanted), done.problems)
         except parts.DamagedPart as problem:
             done.problems.append(str(problem))
 
@@ -112,7 +112,7 @@ def _is_new(identifier: str, known: set[str], done: Pushed) -> bool:
     return identifier not in known
 
 
-def _rows(found: Found, problems: list[str]) -> Iterator[dict[str, Any]]:
+def _rows(found: StoredJournal, problems: list[str]) -> Iterator[dict[str, Any]]:
     assert found.attempt is not None
     try:
         (

@@ -12,7 +12,7 @@ from steptime.core.record import Attempt, Record
 from steptime.store.changes import Piece, Seen
 
 
-class ReadingStore(ABC):
+class ReadableStore(ABC):
     path: Path | str  # for people: where it is
     problems: list[str]  # of the latest reading: what could not be used, and why
 

@@ -76,7 +76,7 @@ def measure(
         low = compared.outputs(program, None if case.phase == "inference" else work)
         del program  # two of them may be more than a device holds
         findings = {**findings, "accuracy": compared.price(context, work, low)}
-    context.journal.measured(measurement, findings)
+    context.journal.write_measurement(measurement, findings)
 
 
 @contextlib.contextmanager

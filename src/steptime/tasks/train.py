@@ -57,7 +57,7 @@ def perform(context: TaskContext) -> None:
         "seconds": sum(epoch["seconds"] for epoch in epochs),
         "weights": {"path": options["save"], "sha256": workload.digest(options["save"])},
     }
-    context.journal.found({"training": told})
+    context.journal.write_findings({"training": told})
 
 
 class Course:

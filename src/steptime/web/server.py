@@ -15,8 +15,8 @@ from steptime.core.errors import SteptimeError, UnknownWord
 from steptime.index.catalogue import DIMENSIONS, METRICS
 from steptime.index.source import Source
 from steptime.report.report import SEAL
+from steptime.store.atomic import NotWritten
 from steptime.store.folder import StoreGone
-from steptime.store.journal import NotWritten
 from steptime.web.access import COOKIE, Access, without_token
 from steptime.web.context import Desk
 from steptime.web.pages import (

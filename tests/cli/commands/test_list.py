@@ -81,7 +81,7 @@ def test_results_are_listed_with_the_ids_that_compare_takes(
     job = Job(id=uuid7(), session=uuid7(), plan="p", process=0, case=case, protocol=Protocol())
     with Journal(store.journal(job.id)) as journal:
         journal.begin(job)
-        journal.failed(Failure(cause="out_of_memory", reason="64 GiB wanted."))
+        journal.write_failure(Failure(cause="out_of_memory", reason="64 GiB wanted."))
     list_command("results", json=True)
     (found,) = json.loads(capsys.readouterr().out)["results"]
     assert (found["id"], found["session"]) == (job.id[-8:], job.session[-8:])

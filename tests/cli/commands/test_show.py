@@ -139,7 +139,7 @@ def test_a_stored_result_is_shown_as_run_shows_it(
     )
     with Journal(FolderStore(tmp_path).journal(job.id)) as journal:
         journal.begin(job)
-        journal.failed(Failure(cause="out_of_memory", reason="64 GiB wanted."))
+        journal.write_failure(Failure(cause="out_of_memory", reason="64 GiB wanted."))
     lines = shown(capsys, job.id[-8:])
     assert lines[0] == "Nothing was measured: the case failed." and lines[1].endswith(
         "64 GiB wanted."

@@ -28,7 +28,7 @@ def store(tmp_path: Path) -> FolderStore:
         )
         with Journal(store.journal(job.id)) as journal:
             journal.begin(job)
-            journal.found({})
+            journal.write_findings({})
     return store
 
 

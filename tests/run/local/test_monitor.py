@@ -86,7 +86,7 @@ def test_a_monitor_that_is_killed_costs_no_measurement(
 def test_a_monitor_ends_with_its_worker_by_itself(store: FolderStore, make_job: MakeJob) -> None:
     worker = WorkerProcess(Launch((Executor().python,)), make_job("hangs"), store)
     assert worker.monitor is not None
-    while not monitor_log.beside(worker.path).stat().st_size:
+    while not monitor_log.log_path(worker.path).stat().st_size:
         time.sleep(0.05)
     os.kill(worker.process.pid, signal.SIGKILL)
     assert worker.monitor.wait(30) == 0

@@ -42,11 +42,11 @@ def write(folder: CampaignFolder, attempt_of: Callable[..., Attempt]) -> Measure
         with Journal(path) as journal:
             journal.begin(job)
             if failed:
-                journal.failed(Failure(cause="crashed", reason="It did."))
+                journal.write_failure(Failure(cause="crashed", reason="It did."))
             else:
                 measurement = attempt_of([1000] * 20).measurement
                 assert measurement
-                journal.measured(measurement)
+                journal.write_measurement(measurement)
         return path
 
     return run

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from steptime.analysis.compare import Comparison, Verdict
     from steptime.core.record import Attempt, Record
     from steptime.plan.expand import Plan
-    from steptime.store.readable import ReadingStore
+    from steptime.store.readable import ReadableStore
 
 REFUSED = 5
 WORDS = {
@@ -101,7 +101,7 @@ def _live(a: Plan, b: Plan, force: str) -> Answer:
     return (compared.comparison, *compared.pairs[-1])
 
 
-def _stored(first: Record, second: Record, store: ReadingStore, force: str) -> Answer:
+def _stored(first: Record, second: Record, store: ReadableStore, force: str) -> Answer:
     from steptime.analysis.certificates import TASK, certificates
     from steptime.analysis.compare import different_work, noted, stored
     from steptime.run.compare import Refused
@@ -119,14 +119,14 @@ def _stored(first: Record, second: Record, store: ReadingStore, force: str) -> A
     return comparison, one, other
 
 
-def _named(a: str, b: str, store: ReadingStore) -> tuple[list[Record], list[Record]]:
+def _named(a: str, b: str, store: ReadableStore) -> tuple[list[Record], list[Record]]:
     try:
         return _records(a, store), _records(b, store)
     finally:
         warn_of_problems(store)  # the result that was not found may be one of them
 
 
-def _records(word: str, store: ReadingStore) -> list[Record]:
+def _records(word: str, store: ReadableStore) -> list[Record]:
     from steptime.cli.render.stored import named
 
     found = named(word, store)

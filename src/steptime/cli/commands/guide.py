@@ -17,7 +17,7 @@ from steptime.core.errors import NotInstalled, SteptimeError
 if TYPE_CHECKING:
     from socket import socket
 
-    from steptime.store.readable import ReadingStore
+    from steptime.store.readable import ReadableStore
 
 TERMINATED = 128 + signal.SIGTERM
 
@@ -64,7 +64,7 @@ def guide_command(
         source.close()
 
 
-def _campaigns(store: ReadingStore) -> Callable[[], list[dict[str, Any]]]:
+def _campaigns(store: ReadableStore) -> Callable[[], list[dict[str, Any]]]:
     """Only a folder has some."""
     from steptime.run.slurm.overview import Overview
     from steptime.store.folder import FolderStore

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from steptime.analysis.compare import Verdict
     from steptime.analysis.suite import RecordPair, Suite
     from steptime.core.record import Attempt, Record
-    from steptime.store.readable import ReadingStore
+    from steptime.store.readable import ReadableStore
 
 FEW = "too few processes to decide anything; run both again with --preset standard, which has six of each or more"
 
@@ -22,7 +22,7 @@ FEW = "too few processes to decide anything; run both again with --preset standa
 def compare_sessions(
     first: Sequence[Record],
     second: Sequence[Record],
-    store: ReadingStore,
+    store: ReadableStore,
     *,
     force: str,
     json: bool,
@@ -62,7 +62,7 @@ def latest(record: Record) -> Attempt:
     return next(attempt for attempt in reversed(record.attempts) if attempt.measurement)
 
 
-def _different(pairs: Sequence[RecordPair], store: ReadingStore, force: str) -> list[str]:
+def _different(pairs: Sequence[RecordPair], store: ReadableStore, force: str) -> list[str]:
     from steptime.analysis.certificates import TASK, certificates
     from steptime.analysis.compare import different_work
     from steptime.run.compare import Refused

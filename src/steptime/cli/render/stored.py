@@ -9,7 +9,7 @@ from steptime.analysis.result import typical_time
 from steptime.cli.request import reading_store, warn_of_problems
 from steptime.core.errors import SteptimeError
 from steptime.core.record import Record
-from steptime.store.readable import ReadingStore
+from steptime.store.readable import ReadableStore
 
 LISTED = "`steptime list results` shows what is there."
 
@@ -22,7 +22,7 @@ def entries() -> list[dict[str, Any]]:
     return found
 
 
-def named(word: str, store: ReadingStore) -> list[Record]:
+def named(word: str, store: ReadableStore) -> list[Record]:
     """One result, or all of one session."""
     found = store.find(word)
     if not found:

@@ -135,7 +135,9 @@ def _not_on_cuda(case: Case, torch: Any) -> str | None:
     if case.mode == "compiled" and not find_spec("triton"):
         return "torch.compile on CUDA needs triton, which is not installed."
     if (case.mode, case.phase, case.precision) == ("cudagraph", "training", "fp16"):
-        return "Loss scaling decides on the host whether to step, which a CUDA graph cannot; use bf16."
+        return (
+            "Loss scaling decides on the host whether to step, which a CUDA graph cannot; use bf16."
+        )
     return None
 
 

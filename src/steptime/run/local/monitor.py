@@ -23,7 +23,7 @@ def start(job: Job, worker: int, journal: Path) -> subprocess.Popen[bytes] | Non
         *([str(journal)] if _apart(job) else []),
     ]
     try:
-        with monitor_log.beside(journal).open("wb") as file:
+        with monitor_log.log_path(journal).open("wb") as file:
             return subprocess.Popen(
                 [sys.executable, "-P", "-m", "steptime.machine.monitor", *words],
                 stdin=subprocess.DEVNULL,

@@ -201,7 +201,7 @@ class WorkerProcess:
             self.cache.cleanup()
         for copy in _copies(self.job):
             shutil.rmtree(copy, ignore_errors=True)
-        monitor_log.beside(self.path).unlink(missing_ok=True)
+        monitor_log.log_path(self.path).unlink(missing_ok=True)
         self.orders.unlink(missing_ok=True)
         if not failed or not self.log.stat().st_size:
             self.log.unlink()

@@ -21,6 +21,7 @@ from steptime.run.slurm.progress import Progress, progress
 from steptime.run.slurm.script import Array, arrays, script
 from steptime.run.smaller_batch import with_smaller
 from steptime.store import journal
+from steptime.store.atomic import explain_write_errors
 from steptime.store.folder import FolderStore
 from steptime.store.journal import now, uuid7
 
@@ -67,7 +68,9 @@ def submit(
     lock = store.hold(f"campaign-{identity}", "This plan is being submitted from")
     with (
         lock,
-        journal.written(f"The store {store.path}", "Make room there: the same command goes on."),
+        explain_write_errors(
+            f"The store {store.path}", "Make room there: the same command goes on."
+        ),
     ):
         session = (None if again else _newest(store, identity)) or uuid7()
         folder = CampaignFolder(store, session)

@@ -17,7 +17,7 @@ from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.record import Attempt
 from steptime.store import reader
-from steptime.store.atomic import draft_of, synchronise
+from steptime.store.atomic import atomic_write, fsync
 from steptime.store.folder import FolderStore
 
 CAMPAIGNS = "campaigns"
@@ -58,7 +58,7 @@ class CampaignFolder:
         self.store.make()
         for name in ("arrays", "running", "outcomes", "results", "ghosts"):
             (self.path / name).mkdir(parents=True, exist_ok=True)
-        with draft_of(self.path / "campaign.json") as draft:
+        with atomic_write(self.path / "campaign.json") as draft:
             draft.write_text(json.dumps({"session": self.session, **facts}, indent=1))
 
     def facts(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class CampaignFolder:
         folder = self.path / "arrays" / f"{number:04d}"
         (folder / "log").mkdir(parents=True, exist_ok=True)
         (folder / "machine.toml").write_text(machine)
-        with draft_of(folder / "index.json") as draft:
+        with atomic_write(folder / "index.json") as draft:
             draft.write_text(json.dumps([[job.to_dict() for job in jobs] for jobs in tasks]))
         return folder
 
@@ -155,14 +155,14 @@ class CampaignFolder:
         if not _move(path, target):
             self._set_aside(path)
             return None
-        synchronise(target.parent)
+        fsync(target.parent)
         return attempt
 
     def _claim(self, kind: str, name: str, identifier: str) -> bool:
         link = self.path / kind / name
         try:
             os.symlink(identifier, link)
-            synchronise(link.parent)
+            fsync(link.parent)
             return True
         except FileExistsError:
             return os.readlink(link) == identifier

@@ -33,11 +33,11 @@ def perform(context: TaskContext) -> None:
     lower = Lowering(context.framework, job.case)
     if options.get("write"):
         write(lower, work, shelved, options["precision"])
-        context.journal.found({"reference": shelved.name})
+        context.journal.write_findings({"reference": shelved.name})
     else:
         items = examine(lower, work, shelved, options)
         facts = certified(context, items)
-        context.journal.found(
+        context.journal.write_findings(
             {"certificate": {**facts, "reference": shelved.name, **asdict(shelved.effort)}}
         )
 

@@ -45,7 +45,7 @@ def perform(context: TaskContext) -> None:
             absent[name] = str(reason)
     if not found:
         raise Unsupported(" ".join(absent.values()))
-    context.journal.found(
+    context.journal.write_findings(
         {"profile": {**found, "absent": absent, "least_bytes": least_bytes(work, case)}}
     )
 

@@ -18,11 +18,11 @@ from steptime.core.errors import SteptimeError
 from steptime.core.record import Attempt, Record
 from steptime.index.rows import row
 from steptime.store import reader
+from steptime.store.atomic import explain_write_errors
 from steptime.store.folder import FolderStore
-from steptime.store.journal import written
 from steptime.store.postgres import PostgresStore
 from steptime.store.push import push
-from steptime.store.readable import ReadingStore
+from steptime.store.readable import ReadableStore
 from steptime.web.access import Access
 from steptime.web.context import Desk
 
@@ -102,7 +102,7 @@ def _check_id(identifier: Any) -> None:
         )
 
 
-def kept(store: ReadingStore, attempt: Attempt, text: bytes) -> bool:
+def kept(store: ReadableStore, attempt: Attempt, text: bytes) -> bool:
     """Appears whole or not at all. False: it was here already."""
     if isinstance(store, FolderStore):
         return _written(store, attempt.id, text)
@@ -122,7 +122,7 @@ def _written(store: FolderStore, identifier: str, text: bytes) -> bool:
     except (ValueError, OverflowError, OSError) as problem:
         raise SteptimeError(f"The id {identifier} names no day: {problem}.") from None
     draft = path.with_name(f"{identifier}.{secrets.token_hex(4)}.draft")
-    with written(f"The store {store.path}", "Nothing was kept: send it again."):
+    with explain_write_errors(f"The store {store.path}", "Nothing was kept: send it again."):
         try:
             with draft.open("xb") as file:
                 file.write(text)
