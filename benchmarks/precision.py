@@ -26,8 +26,10 @@ def way(case: Case) -> Way:
 
 
 def milliseconds(found: Result) -> str:
-    each = ", ".join(digits(1e3 * part["typical_time_seconds"]) for part in found.each_process)
-    return f"{digits(1e3 * found.typical_time_seconds.value)} ({each})"
+    each = ", ".join(
+        digits(1e3 * part["typical_time_seconds"]) for part in found.spread.each_process
+    )
+    return f"{digits(1e3 * found.times.typical_time_seconds.value)} ({each})"
 
 
 def table(records: Sequence[Record]) -> Iterable[str]:

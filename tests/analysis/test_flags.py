@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from steptime.analysis.flags import LEVELS, RULES, Flag, flags, grade
-from steptime.analysis.process import processes
+from steptime.analysis.process import measured_processes
 from steptime.core.protocol import preset
 from steptime.core.record import Record
 
@@ -24,7 +24,7 @@ CALM = {
 
 
 def names(record: Record) -> set[str]:
-    return {flag.name for flag in flags(processes(record.attempts))}
+    return {flag.name for flag in flags(measured_processes(record.attempts))}
 
 
 def test_clean_runs_raise_nothing(record_of: Make) -> None:
@@ -87,7 +87,7 @@ def test_one_block_that_was_disturbed_is_no_sign_of_work_that_is_not_waited_for(
     attempt = attempt_of(
         times_of(1, steps=40), blocks=blocks, checks={"drain_share_violations": share}
     )
-    found = {flag.name for flag in flags(processes([attempt]))}
+    found = {flag.name for flag in flags(measured_processes([attempt]))}
     assert ("unsynchronised" in found) == raised
 
 
@@ -125,7 +125,9 @@ def test_a_level_shift_is_given_with_its_place(record_of: Make, attempt_of: Make
         lambda process: np.where(np.arange(200) < 120, 1, 1.1), 1, record_of, attempt_of
     )
     evidence = next(
-        flag.evidence for flag in flags(processes(record.attempts)) if flag.name == "level_shift"
+        flag.evidence
+        for flag in flags(measured_processes(record.attempts))
+        if flag.name == "level_shift"
     )
     assert evidence.startswith("8 of 8 processes") and "at sample 120, 0.1" in evidence
 
@@ -150,14 +152,17 @@ def test_one_unsteady_process_of_eight_is_noise_and_half_of_them_invalid(
 ) -> None:
     unsteady = tuple(record_of(3, steady=False).attempts)
     steady = tuple(record_of(4).attempts)
-    one = flags(processes((*steady[:7], unsteady[0])))
-    half = flags(processes((*steady[:4], *unsteady[:4])))
+    one = flags(measured_processes((*steady[:7], unsteady[0])))
+    half = flags(measured_processes((*steady[:4], *unsteady[:4])))
     assert [flag.level for flag in one if flag.name == "no_steady_state"] == ["noisy"]
     assert [flag.level for flag in half if flag.name == "no_steady_state"] == ["invalid"]
 
 
 def test_missing_percentiles_are_named_and_grouped_samples_have_none(record_of: Make) -> None:
-    found = {flag.name: flag.evidence for flag in flags(processes(record_of(processes=1).attempts))}
+    found = {
+        flag.name: flag.evidence
+        for flag in flags(measured_processes(record_of(processes=1).attempts))
+    }
     assert found["too_few_samples"] == "200 steps: p99 needs 299, p99.9 needs 2,995"
     assert "too_few_samples" not in names(record_of(processes=1, group=4))
 
@@ -175,7 +180,7 @@ def test_side_channels_that_a_system_lacks_raise_nothing(record_of: Make) -> Non
 
 
 def test_every_rule_has_a_known_level() -> None:
-    assert {level for _, level, _ in RULES} <= set(LEVELS)
+    assert {rule.level for rule in RULES} <= set(LEVELS)
 
 
 @pytest.mark.parametrize(

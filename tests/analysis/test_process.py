@@ -6,33 +6,33 @@ from typing import Any
 
 import numpy as np
 
-from steptime.analysis.process import MOST_POINTS, processes
+from steptime.analysis.process import MOST_POINTS, measured_processes
 from steptime.core.record import Failure
 
 Make = Callable[..., Any]
 
 
 def test_a_block_that_the_cut_divides_is_not_kept(attempt_of: Make) -> None:
-    part = processes([attempt_of(range(1, 101), cut=15)])[0]
+    part = measured_processes([attempt_of(range(1, 101), cut=15)])[0]
     assert [(span.first, span.last) for span in part.kept_spans][:2] == [(20, 30), (30, 40)]
     assert part.blocks == part.measurement.kept_blocks
     assert part.block_steps == 80
 
 
 def test_the_last_block_stays_when_the_cut_lies_in_it(attempt_of: Make) -> None:
-    part = processes([attempt_of(range(1, 101), cut=95)])[0]
+    part = measured_processes([attempt_of(range(1, 101), cut=95)])[0]
     assert [(span.first, span.last) for span in part.kept_spans] == [(90, 100)]
     assert part.points[0].seconds == np.median(range(96, 101)) / 1e9
 
 
 def test_points_are_the_medians_of_the_blocks(attempt_of: Make) -> None:
-    part = processes([attempt_of(range(1, 101))])[0]
+    part = measured_processes([attempt_of(range(1, 101))])[0]
     assert [point.first for point in part.points] == list(range(0, 100, 10))
     assert part.points[3].seconds == 35.5e-9
 
 
 def test_many_blocks_are_taken_together(attempt_of: Make) -> None:
-    part = processes([attempt_of(range(1, 1001), blocks=200)])[0]
+    part = measured_processes([attempt_of(range(1, 1001), blocks=200)])[0]
     assert len(part.points) == MOST_POINTS
     assert part.points[0].first == 0
 
@@ -40,4 +40,4 @@ def test_many_blocks_are_taken_together(attempt_of: Make) -> None:
 def test_attempts_that_failed_are_left_out(attempt_of: Make) -> None:
     good = attempt_of(range(1, 101))
     failed = replace(good, measurement=None, failure=Failure(cause="crashed", reason=""))
-    assert [part.attempt for part in processes([failed, good])] == [good]
+    assert [part.attempt for part in measured_processes([failed, good])] == [good]

@@ -143,18 +143,20 @@ def test_every_statistic_can_be_recomputed_from_the_raw_samples(record: Record) 
 
 def test_speed_intervals_are_the_times_intervals_turned_over(record: Record) -> None:
     found = result(record)
-    assert found.typical_time_seconds.low is not None
-    speed = found.throughput.aggregate["images"]
-    assert speed.high == 32 / found.typical_time_seconds.low
-    assert speed.value == 32 / found.typical_time_seconds.value == found.throughput.value
+    assert found.times.typical_time_seconds.low is not None
+    speed = found.times.throughput.aggregate["images"]
+    assert speed.high == 32 / found.times.typical_time_seconds.low
+    assert (
+        speed.value == 32 / found.times.typical_time_seconds.value == found.times.throughput.value
+    )
 
 
 def test_the_uncertainty_ratio_says_how_far_independent_steps_mislead(record: Record) -> None:
     found = result(record)
-    speed = found.mean_throughput.per_device["images"]
+    speed = found.times.mean_throughput.per_device["images"]
     half = (speed.high - speed.low) / 2  # type: ignore[operator]
-    assert found.uncertainty_ratio == pytest.approx(
-        half / 1.96 / found.speed_numbers.speed_uncertainty
+    assert found.times.uncertainty_ratio == pytest.approx(
+        half / 1.96 / found.times.speed_numbers.speed_uncertainty
     )
 
 
@@ -165,12 +167,12 @@ def test_the_headline_says_value_width_and_grade(record_of: Make) -> None:
 
 def test_one_process_claims_no_more_than_its_own_run(record_of: Make) -> None:
     found = result(record_of(processes=1, protocol=preset("single")))
-    assert found.typical_time_seconds.low is None
+    assert found.times.typical_time_seconds.low is None
     assert (
-        found.mean_time_seconds.claim == "within this run"
-        and found.mean_time_seconds.low is not None
+        found.times.mean_time_seconds.claim == "within this run"
+        and found.times.mean_time_seconds.low is not None
     )
-    assert found.uncertainty_ratio is None
+    assert found.times.uncertainty_ratio is None
     assert "ms (no interval: too few processes, 1 process), grade C: one_process" in found.headline
 
 
@@ -179,8 +181,8 @@ def test_a_wild_process_makes_the_mean_doubtful(
 ) -> None:
     wild = attempt_of(times_of(9, centre_ns=2e6), process=8, id="wild")
     found = result(Record(attempts=(*record_of(1).attempts, wild)))
-    assert found.mean_time_seconds.claim.endswith("disturbed: may be optimistic")
-    assert result(record_of(1)).mean_time_seconds.claim == "95 % across processes"
+    assert found.times.mean_time_seconds.claim.endswith("disturbed: may be optimistic")
+    assert result(record_of(1)).times.mean_time_seconds.claim == "95 % across processes"
 
 
 def test_both_numbers_are_shown_where_a_process_is_set_aside(
@@ -188,35 +190,42 @@ def test_both_numbers_are_shown_where_a_process_is_set_aside(
 ) -> None:
     swapped = attempt_of(times_of(9, centre_ns=2e6), process=8, id="swapped", swap_ins=9)
     found = result(Record(attempts=(*record_of(1).attempts, swapped)))
-    assert found.set_aside == {"swapped": "90 pages were read back from swap"}
-    assert found.typical_time_seconds == result(record_of(1)).typical_time_seconds
-    assert found.typical_time_seconds_all_processes is not None
-    assert found.typical_time_seconds_all_processes.value > found.typical_time_seconds.value
-    assert (found.processes, len(found.each_process)) == (8, 9)
+    assert found.spread.set_aside == {"swapped": "90 pages were read back from swap"}
+    assert found.times.typical_time_seconds == result(record_of(1)).times.typical_time_seconds
+    assert found.times.typical_time_seconds_all_processes is not None
+    assert (
+        found.times.typical_time_seconds_all_processes.value
+        > found.times.typical_time_seconds.value
+    )
+    assert (found.spread.processes, len(found.spread.each_process)) == (8, 9)
 
 
 def test_grouped_samples_are_divided_and_have_no_percentiles(record_of: Make) -> None:
     single, grouped = result(record_of(1)), result(record_of(1, group=4))
-    assert grouped.typical_time_seconds.value == pytest.approx(
-        single.typical_time_seconds.value / 4
+    assert grouped.times.typical_time_seconds.value == pytest.approx(
+        single.times.typical_time_seconds.value / 4
     )
-    assert (grouped.steps, grouped.samples, grouped.percentiles_seconds) == (6400, 1600, ())
+    assert (grouped.spread.steps, grouped.spread.samples, grouped.times.percentiles_seconds) == (
+        6400,
+        1600,
+        (),
+    )
 
 
 def test_the_devices_clock_is_used_where_there_is_one(record_of: Make) -> None:
     found = result(record_of(1, device="cuda:0", device_ns=[500_000] * 200))
-    assert found.typical_time_seconds.value == 0.0005
+    assert found.times.typical_time_seconds.value == 0.0005
 
 
 def test_a_changed_number_of_the_protocol_is_told(record_of: Make) -> None:
     changed = replace(preset("standard"), target=0.05, warmup_start=7)
-    assert result(record_of(1, protocol=changed)).protocol_changes == {"target": 0.05}
+    assert result(record_of(1, protocol=changed)).identity.protocol_changes == {"target": 0.05}
 
 
 def test_start_up_and_memory_are_told(record_of: Make) -> None:
     found = result(record_of(1))
-    assert found.start_seconds == {"build": 0.25, "first_step": 0.5, "import": 1.0}
-    assert (found.memory_bytes, found.elapsed_seconds) == ({"peak_bytes": 1000}, 40.0)
+    assert found.costs.start_seconds == {"build": 0.25, "first_step": 0.5, "import": 1.0}
+    assert (found.costs.memory_bytes, found.costs.elapsed_seconds) == ({"peak_bytes": 1000}, 40.0)
 
 
 def test_a_failure_has_no_result(record_of: Make) -> None:
@@ -249,7 +258,8 @@ def test_ranks_have_rates_per_device_and_together(record_of: Make) -> None:
         record_of(**shared, network={"unit": "images", "units_per_step": {"images": 128}})
     )
     alone, together = (
-        getattr(found.throughput, word)["images"].value for word in ("per_device", "aggregate")
+        getattr(found.times.throughput, word)["images"].value
+        for word in ("per_device", "aggregate")
     )
-    assert found.throughput.devices == 4 and together == pytest.approx(4 * alone)
-    assert together == pytest.approx(128 / found.typical_time_seconds.value)
+    assert found.times.throughput.devices == 4 and together == pytest.approx(4 * alone)
+    assert together == pytest.approx(128 / found.times.typical_time_seconds.value)

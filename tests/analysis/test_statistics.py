@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steptime.analysis import statistics
-from steptime.analysis.process import processes
+from steptime.analysis.process import measured_processes
 
 Make = Callable[..., Any]
 TIMES = st.lists(st.integers(1, 10**10), min_size=1, max_size=60).map(lambda ns: np.array(ns) / 1e9)
@@ -82,12 +82,12 @@ def test_uncertainty_shrinks_with_the_root_of_repetition(times_of: Make) -> None
 
 
 def test_percentiles_of_groups_are_not_given(attempt_of: Make, times_of: Make) -> None:
-    grouped = processes([attempt_of(times_of(1), group=4)])
+    grouped = measured_processes([attempt_of(times_of(1), group=4)])
     assert statistics.percentiles(grouped, np.sort(grouped[0].step_seconds)) == ()
 
 
 def test_a_percentile_without_enough_steps_has_no_value(attempt_of: Make, times_of: Make) -> None:
-    parts = processes([attempt_of(times_of(1, steps=200))])
+    parts = measured_processes([attempt_of(times_of(1, steps=200))])
     found = {p.percent: p for p in statistics.percentiles(parts, np.sort(parts[0].step_seconds))}
     assert found[95.0].seconds is not None and found[95.0].steps_beyond == 10
     assert found[99.0].seconds is None and found[99.0].steps_needed == 299
@@ -96,7 +96,10 @@ def test_a_percentile_without_enough_steps_has_no_value(attempt_of: Make, times_
 def test_outliers_are_counted_against_their_own_process(attempt_of: Make, times_of: Make) -> None:
     quick, slow = times_of(1, steps=100), times_of(2, steps=100, centre_ns=1e7)
     slow[7] *= 3
-    assert statistics.outlier_share(processes([attempt_of(quick), attempt_of(slow)])) == 1 / 200
+    assert (
+        statistics.outlier_share(measured_processes([attempt_of(quick), attempt_of(slow)]))
+        == 1 / 200
+    )
 
 
 def test_the_slowest_steps_come_with_their_blocks_evidence(
@@ -104,14 +107,16 @@ def test_the_slowest_steps_come_with_their_blocks_evidence(
 ) -> None:
     times = times_of(1, steps=100)
     times[42] *= 9
-    found = statistics.slowest(processes([attempt_of(times, cut=10, gc_ns=5_000_000)]))
+    found = statistics.slowest_samples(
+        measured_processes([attempt_of(times, cut=10, gc_ns=5_000_000)])
+    )
     assert len(found) == 5
     assert (found[0]["sample"], found[0]["step_seconds"]) == (42, times[42] / 1e9)
     assert found[0]["block"]["gc_seconds"] == 0.005
 
 
 def test_warm_up_is_in_no_statistic(attempt_of: Make) -> None:
-    part = processes([attempt_of([10**9] * 20 + [1000] * 80, cut=20, faults=5)])[0]
+    part = measured_processes([attempt_of([10**9] * 20 + [1000] * 80, cut=20, faults=5)])[0]
     assert (part.typical, part.mean) == (1e-6, pytest.approx(1e-6))
     assert statistics.per_step([part], "faults") == 5 / 10
 
@@ -126,5 +131,5 @@ def test_batch_means_need_forty_steps_and_then_use_all(times_of: Make) -> None:
 def test_the_queue_share_counts_only_blocks_that_tell(attempt_of: Make) -> None:
     told = attempt_of([1000] * 100, queue_ns=1000)
     silent = attempt_of([1000] * 100, queue_ns=None)
-    assert statistics.queue_share(processes([told, silent])) == 0.1
-    assert statistics.queue_share(processes([silent])) is None
+    assert statistics.queue_share(measured_processes([told, silent])) == 0.1
+    assert statistics.queue_share(measured_processes([silent])) is None

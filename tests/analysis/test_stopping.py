@@ -9,7 +9,7 @@ import pytest
 from scipy.signal import lfilter
 
 from steptime.analysis import intervals
-from steptime.analysis.process import processes
+from steptime.analysis.process import measured_processes
 from steptime.analysis.stopping import (
     looks,
     next_protocol,
@@ -199,13 +199,13 @@ def test_the_pilot_decides_once_how_long_a_process_measures(record_of: Make) -> 
 
 def test_where_only_steps_vary_a_process_measures_three_times_its_start(attempt_of: Make) -> None:
     times = np.tile([900_000, 1_100_000], 100)
-    pilot = processes([attempt_of(times, process=p) for p in range(3)])
+    pilot = measured_processes([attempt_of(times, process=p) for p in range(3)])
     # Five seconds each, 0.2 of them measuring: 4.8 s of start-up at 1 ms a step.
     assert steps_per_process(pilot, STANDARD) == pytest.approx(3 * 4800, rel=0.01)
 
 
 def test_where_only_processes_vary_the_least_is_enough(attempt_of: Make) -> None:
-    pilot = processes(
+    pilot = measured_processes(
         [
             attempt_of([1_000_000 + 100_000 * p + i % 2 for i in range(200)], process=p)
             for p in range(3)
@@ -224,7 +224,7 @@ def test_repetitions_go_where_the_variance_is(attempt_of: Make) -> None:
         )
         for p in range(3)
     ]
-    assert 150 <= steps_per_process(processes(pilot), protocol) <= 700
+    assert 150 <= steps_per_process(measured_processes(pilot), protocol) <= 700
 
 
 def test_a_process_is_set_aside_only_on_evidence_other_than_its_time(
@@ -235,14 +235,14 @@ def test_a_process_is_set_aside_only_on_evidence_other_than_its_time(
     swapped = attempt_of(times_of(8), process=7, id="swapped", swap_ins=3)
     hot = attempt_of(times_of(9), process=8, id="hot", gpu={"reasons": float(0x40)})
     jumped = attempt_of(times_of(9), process=9, id="jumped", clock={"drift": 0.5})
-    assert list(set_aside(processes([*calm, slow, swapped]))) == ["swapped"]
-    assert list(set_aside(processes([*calm, hot]))) == ["hot"]
-    assert list(set_aside(processes([*calm, jumped]))) == ["jumped"]
+    assert list(set_aside(measured_processes([*calm, slow, swapped]))) == ["swapped"]
+    assert list(set_aside(measured_processes([*calm, hot]))) == ["hot"]
+    assert list(set_aside(measured_processes([*calm, jumped]))) == ["jumped"]
 
 
 def test_at_most_a_quarter_is_set_aside(record_of: Make) -> None:
-    assert len(set_aside(processes(record_of(processes=9, swap_ins=1).attempts))) == 2
-    assert len(set_aside(processes(record_of(processes=3, swap_ins=1).attempts))) == 0
+    assert len(set_aside(measured_processes(record_of(processes=9, swap_ins=1).attempts))) == 2
+    assert len(set_aside(measured_processes(record_of(processes=3, swap_ins=1).attempts))) == 0
 
 
 def test_who_is_set_aside_is_replaced(record_of: Make, attempt_of: Make, times_of: Make) -> None:

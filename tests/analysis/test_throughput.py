@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from steptime.analysis.throughput import Estimate, throughput, units_per_step
+from steptime.analysis.estimates import Estimate
+from steptime.analysis.throughput import throughput, units_per_step
 
 STEP = Estimate(0.5, 0.4, 0.625, "95 %")
 Make = Callable[..., Any]

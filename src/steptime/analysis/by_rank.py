@@ -9,10 +9,9 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from steptime.analysis.process import Process, processes
-from steptime.analysis.result import typical_time
+from steptime.analysis.estimates import Estimate, typical_time
+from steptime.analysis.process import Process, measured_processes
 from steptime.analysis.stopping import set_aside
-from steptime.analysis.throughput import Estimate
 from steptime.core.measurement import Measurement, RankSamples
 from steptime.core.record import Record
 
@@ -38,7 +37,7 @@ class ByRank:
 
 def by_rank(record: Record) -> ByRank | None:
     """Of the processes that the result counts. None: the steps were one rank's."""
-    everyone = processes(record.attempts)
+    everyone = measured_processes(record.attempts)
     aside = set_aside(everyone)
     parts = [
         part
@@ -98,7 +97,7 @@ def _rank(
 def _own(part: Process, rank: RankSamples) -> Process:
     """As if this rank had been alone."""
     own = replace(part.measurement, stamps=rank.stamps, device_ns=rank.device_ns, ranks=())
-    return processes([replace(part.attempt, measurement=own)])[0]
+    return measured_processes([replace(part.attempt, measurement=own)])[0]
 
 
 def _exchange(parts: Sequence[Process]) -> dict[int, float]:

@@ -11,10 +11,10 @@ import numpy as np
 
 from steptime.analysis import intervals
 from steptime.analysis.certificates import Certificate, remark, uncertified
-from steptime.analysis.flags import invalid
+from steptime.analysis.flags import invalid_flags
 from steptime.analysis.flags.machine import contended
 from steptime.analysis.intervals import NORMAL_95, Interval
-from steptime.analysis.process import Process, processes
+from steptime.analysis.process import Process, measured_processes
 from steptime.analysis.quantiles import Numbers
 from steptime.analysis.stopping import PILOT, elapsed_seconds, set_aside
 from steptime.core.protocol import Protocol
@@ -63,7 +63,7 @@ def different_work(a: Attempt, b: Attempt, known: Sequence[Certificate] = ()) ->
     if a.case.framework != b.case.framework and (why := uncertified(a, b, known)):
         reasons.append(why)
     for attempt in (a, b):
-        found = invalid(processes([attempt]))
+        found = invalid_flags(measured_processes([attempt]))
         reasons += [
             f"{attempt.case.label} is invalid: {flag.name}, {flag.evidence}" for flag in found
         ]
@@ -103,14 +103,14 @@ def live(pairs: Sequence[Pair]) -> Comparison:
         else None
     )
     remarks = [f"contended: {busy}"] if (busy := contended(together)) else []
-    if found := [flag for side in zip(*parts, strict=True) for flag in invalid(side)]:
+    if found := [flag for side in zip(*parts, strict=True) for flag in invalid_flags(side)]:
         verdict, by_cpu = replace(verdict, word="inconclusive"), None
         remarks += [f"invalid: {flag.name}, {flag.evidence}" for flag in found]
     return Comparison(verdict=verdict, units=len(pairs), cpu_time=by_cpu, remarks=tuple(remarks))
 
 
 def _processes(pairs: Sequence[Pair]) -> list[tuple[Process, Process]]:
-    return [(processes([a])[0], processes([b])[0]) for a, b in pairs]
+    return [(measured_processes([a])[0], measured_processes([b])[0]) for a, b in pairs]
 
 
 def _single(parts: Sequence[Process]) -> bool:
@@ -137,7 +137,7 @@ def block_pairs(pairs: Sequence[Pair], protocol: Protocol) -> int:
     more blocks are cheaper than more pairs."""
     if len(pairs) < PILOT:
         return protocol.pair_blocks
-    parts = [(processes([a])[0], processes([b])[0]) for a, b in pairs]
+    parts = [(measured_processes([a])[0], measured_processes([b])[0]) for a, b in pairs]
     inside = [_block_log_ratios(a, b) for a, b in parts]
     within = float(np.mean([np.var(ratios, ddof=1) for ratios in inside if len(ratios) > 1]))
     between = float(np.var([ratios.mean() for ratios in inside], ddof=1)) - within / float(
@@ -240,7 +240,7 @@ def between_sessions(
 
 def process_logs(record: Record) -> Numbers:
     """Each process's typical time, in the order in which they ran."""
-    parts = processes(record.attempts)
+    parts = measured_processes(record.attempts)
     aside = set_aside(parts)
     return np.log([part.typical for part in parts if part.attempt.id not in aside])
 

@@ -1,4 +1,6 @@
-"""One measured process as arrays: its kept steps and its blocks. The only place that reads a measurement's samples."""
+"""One measured process as arrays: its kept steps and its blocks.
+
+No other module of the analysis reads the samples of a measurement."""
 
 from __future__ import annotations
 
@@ -14,12 +16,13 @@ from steptime.analysis.quantiles import Numbers
 from steptime.core.measurement import Block, Measurement
 from steptime.core.record import Attempt
 
+# More points along a process add no power to the tests for drift, only time.
 MOST_POINTS = 60
 
 
 @dataclass(frozen=True)
 class Span:
-    """A block with its place among the samples of its process, warm-up included."""
+    """A block and the samples of its process that it covers, warm-up included."""
 
     block: Block
     first: int
@@ -36,7 +39,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Order:
-    """What sorting the steps tells, without keeping them sorted."""
+    """What sorting the steps yields, without keeping them sorted."""
 
     median: float
     deviation: float
@@ -63,14 +66,20 @@ class Process:
     def mean(self) -> float:
         return float(np.mean(self.step_seconds))
 
+    @property
+    def steps(self) -> int:
+        return len(self.step_seconds) * self.measurement.group
+
     @cached_property
     def effective_samples(self) -> float:
         return autocorrelation.effective_samples(self.step_seconds)
 
     @cached_property
     def kept_spans(self) -> tuple[Span, ...]:
-        spans, cut = self.spans, self.measurement.cut
-        return tuple(s for s in spans if s.first >= cut) or spans[-1:]
+        """Blocks after warm-up; the last block if warm-up reaches into it."""
+        cut = self.measurement.cut
+        kept = tuple(span for span in self.spans if span.first >= cut)
+        return kept or self.spans[-1:]
 
     @cached_property
     def spans(self) -> tuple[Span, ...]:
@@ -86,36 +95,42 @@ class Process:
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
-        """Medians along the process; many blocks are taken together, which costs no power and saves time."""
+        """Medians along the process, over runs of blocks if there are many blocks."""
         spans = self.kept_spans
-        parts = np.array_split(np.arange(len(spans)), min(MOST_POINTS, len(spans)))
-        ends = [(spans[part[0]].first, spans[part[-1]].last) for part in parts]
-        return tuple(Point(self.median_between(first, last), first) for first, last in ends)
+        points = []
+        for run in np.array_split(np.arange(len(spans)), min(MOST_POINTS, len(spans))):
+            first = spans[run[0]].first
+            last = spans[run[-1]].last
+            points.append(Point(self.median_between(first, last), first))
+        return tuple(points)
 
     @property
     def block_steps(self) -> int:
-        """Steps inside the kept blocks: what the side channels are divided by."""
+        """Steps inside the kept blocks, by which the side channels are divided."""
         return self.measurement.group * sum(block.samples for block in self.blocks)
 
     def median_between(self, first: int, last: int) -> float:
-        """Median step of these samples, counted with warm-up."""
+        """Median step of these samples, counted from the start of warm-up."""
         cut = self.measurement.cut
-        return quantiles.median(np.sort(self.step_seconds[max(first - cut, 0) : last - cut]))
+        samples = self.step_seconds[max(first - cut, 0) : last - cut]
+        return quantiles.median(np.sort(samples))
 
 
-def processes(attempts: Iterable[Attempt]) -> tuple[Process, ...]:
-    """Those that measured, in the order in which they ran."""
-    return tuple(
-        Process(attempt, attempt.measurement, _step_seconds(attempt.measurement))
-        for attempt in attempts
-        if attempt.measurement is not None
-    )
+def measured_processes(attempts: Iterable[Attempt]) -> tuple[Process, ...]:
+    """Attempts that measured, in the order in which they ran."""
+    processes = []
+    for attempt in attempts:
+        measurement = attempt.measurement
+        if measurement is not None:
+            processes.append(Process(attempt, measurement, _step_seconds(measurement)))
+    return tuple(processes)
 
 
 def _step_seconds(measurement: Measurement) -> Numbers:
     if measurement.device_ns is None:
-        kept = np.diff(np.asarray(measurement.stamps, dtype=np.int64)[measurement.cut :])
+        stamps = np.asarray(measurement.stamps, dtype=np.int64)
+        kept_ns = np.diff(stamps[measurement.cut :])
     else:
-        kept = np.asarray(measurement.device_ns, dtype=np.int64)[measurement.cut :]
-    seconds: Numbers = kept / (1e9 * measurement.group)
+        kept_ns = np.asarray(measurement.device_ns, dtype=np.int64)[measurement.cut :]
+    seconds: Numbers = kept_ns / (1e9 * measurement.group)
     return seconds

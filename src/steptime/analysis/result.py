@@ -1,4 +1,4 @@
-"""A record in numbers: one typical time with its interval, everything beside it, and how far it can be trusted."""
+"""A record in numbers: one typical time with its interval, side channels, flags and a grade."""
 
 from __future__ import annotations
 
@@ -10,46 +10,55 @@ import numpy as np
 
 from steptime.analysis import intervals, statistics
 from steptime.analysis.autocorrelation import lag_one
-from steptime.analysis.flags import OWN_METRIC, Flag, flags, grade
-from steptime.analysis.process import Process, processes
-from steptime.analysis.quantiles import Numbers, deviation
+from steptime.analysis.estimates import WITHIN, Estimate, mean_time, typical_time
+from steptime.analysis.flags import Flag, flags, grade, limiting_flags
+from steptime.analysis.process import Process, measured_processes
 from steptime.analysis.statistics import Percentile, SpeedNumbers
 from steptime.analysis.stopping import elapsed_seconds, set_aside
-from steptime.analysis.throughput import Estimate, Throughput, throughput, units_per_step
+from steptime.analysis.throughput import Throughput, throughput, units_per_step
 from steptime.core.errors import SteptimeError
 from steptime.core.format import duration
 from steptime.core.measurement import RankSamples
-from steptime.core.protocol import ROBUST
 from steptime.core.record import Attempt, Record
 
 SCHEMA = "steptime-result/1"
-DISTURBED = 5.0
-OPTIMISTIC = "disturbed: may be optimistic"
-WITHIN = "within this run"
-ACROSS = "95 % across processes"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class Identity:
+    """What was measured, with which software, under which protocol."""
+
     case: dict[str, Any]
     session: str
     network: dict[str, Any]
     software: dict[str, Any]
     protocol: dict[str, Any]
     protocol_changes: dict[str, Any]
+    environment: dict[str, Any]
+    facts: dict[str, Any]  # of the latest process: threads, flags, the kernels of a step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """How long a step takes, and how fast that is."""
+
     typical_time_seconds: Estimate
-    typical_time_seconds_all_processes: (
-        Estimate | None
-    )  # with those set aside, where there are such
+    # With the processes that were set aside; None if there are none.
+    typical_time_seconds_all_processes: Estimate | None
     mean_time_seconds: Estimate
     throughput: Throughput  # at the typical time
     mean_throughput: Throughput
     speed_numbers: SpeedNumbers  # aggregate, in the throughput's unit
-    uncertainty_ratio: (
-        float | None
-    )  # how many times too small the speed uncertainty is as an error of this result
+    # How many times too small the speed uncertainty is as an error of this result.
+    uncertainty_ratio: float | None
     units_per_step: dict[str, float]
     percentiles_seconds: tuple[Percentile, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """How much was measured, and how much it varies within and between processes."""
+
     processes: int
     steps: int
     samples: int
@@ -63,221 +72,225 @@ class Result:
     effective_samples: float
     outlier_share: float
     slowest: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideChannels:
+    """What the operating system and the engine recorded beside the clock."""
+
     cpu_seconds_per_step: float  # of one rank
     run_queue_share: float | None
     faults_per_step: float
     switches_per_step: float
-    start_seconds: dict[str, float]  # import, build, first_step (tracing and compiling are in it)
+    async_gain: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """What the steps cost besides their time, and what it cost to measure them."""
+
+    start_seconds: dict[str, float]  # import, build, first_step (with tracing and compilation)
     elapsed_seconds: float
     memory_bytes: dict[str, int]
-    facts: dict[str, Any]  # of the latest process: threads, flags, the kernels of a step
-    environment: dict[str, Any]
     model_flops_per_second: float | None  # of all devices
     exchange: dict[str, Any] | None  # alone, of the latest process: backend, bytes, seconds
-    async_gain: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    identity: Identity
+    times: Times
+    spread: Spread
+    side_channels: SideChannels
+    costs: Costs
     flags: tuple[Flag, ...]
     grade: str
 
     @property
     def headline(self) -> str:
         """One line for people: `12.3 ms ±1.1 % (95 %, 8 processes), grade A`."""
-        width = self.typical_time_seconds.half_width
-        sure, claim = (
-            (f" ±{100 * width:.2g} %", "95 %")
-            if width is not None
-            else ("", self.typical_time_seconds.claim)
-        )
-        count = "1 process" if self.processes == 1 else f"{self.processes} processes"
-        names = ", ".join(
-            flag.name for flag in self.flags if flag.level != "note" and flag.name not in OWN_METRIC
-        )
-        value = duration(self.typical_time_seconds.value)
-        return f"{value}{sure} ({claim}, {count}), grade {self.grade}{names and ': ' + names}"
+        typical = self.times.typical_time_seconds
+        width = typical.half_width
+        claim = typical.claim if width is None else "95 %"
+        spread = "" if width is None else f" ±{100 * width:.2g} %"
+        count = self.spread.processes
+        processes = "1 process" if count == 1 else f"{count} processes"
+        names = ", ".join(flag.name for flag in limiting_flags(self.flags))
+        reasons = f": {names}" if names else ""
+        value = duration(typical.value)
+        return f"{value}{spread} ({claim}, {processes}), grade {self.grade}{reasons}"
 
     def to_dict(self) -> dict[str, Any]:
-        return {"schema": SCHEMA, "headline": self.headline, **asdict(self)}
+        """Flat: the names of the five groups are for Python only."""
+        flat: dict[str, Any] = {"schema": SCHEMA, "headline": self.headline}
+        for group in (self.identity, self.times, self.spread, self.side_channels, self.costs):
+            flat |= asdict(group)
+        flat["flags"] = tuple(asdict(flag) for flag in self.flags)
+        flat["grade"] = self.grade
+        return flat
 
 
 def result(record: Record) -> Result:
-    everyone = processes(record.attempts)
-    if not everyone:
-        raise SteptimeError(
-            f"{record.case.label} has no measurement ({record.status}); look at its failure instead."
-        )
-    aside = set_aside(everyone)
-    parts = tuple(part for part in everyone if part.attempt.id not in aside)
-    units, devices = units_per_step(parts[-1].attempt), record.case.ranks
-    typical, mean = typical_time(parts), mean_time(parts)
-    mean_speed = throughput(mean, units, devices)
-    pooled = np.concatenate([part.step_seconds for part in parts])
-    numbers = statistics.speed_numbers(pooled, units[mean_speed.unit])
-    doubts = flags(parts)
+    processes = measured_processes(record.attempts)
+    if not processes:
+        label, status = record.case.label, record.status
+        raise SteptimeError(f"{label} has no measurement ({status}); look at its failure instead.")
+    reasons = set_aside(processes)
+    counted = [process for process in processes if process.attempt.id not in reasons]
+    times = _times(record, processes, counted)
+    raised = flags(counted)
     return Result(
-        **_identity(parts[-1].attempt),
-        **_spread(parts),
-        **_side_channels(parts),
-        **_costs(record, parts, numbers.mean_time_seconds),
-        typical_time_seconds=typical,
-        typical_time_seconds_all_processes=typical_time(everyone) if aside else None,
-        mean_time_seconds=mean,
-        throughput=throughput(typical, units, devices),
-        mean_throughput=mean_speed,
-        speed_numbers=numbers,
-        uncertainty_ratio=uncertainty_ratio(mean_speed.aggregate[mean_speed.unit], numbers),
-        units_per_step=units,
-        percentiles_seconds=statistics.percentiles(parts, pooled),
-        each_process=tuple(_process(part) for part in everyone),
-        set_aside=aside,
-        flags=doubts,
-        grade=grade(doubts, len(parts)),
+        identity=_identity(counted[-1].attempt),
+        times=times,
+        spread=_spread(processes, counted, reasons),
+        side_channels=_side_channels(counted),
+        costs=_costs(record, counted, times.speed_numbers.mean_time_seconds),
+        flags=raised,
+        grade=grade(raised, len(counted)),
     )
 
 
-def typical_time(parts: Sequence[Process]) -> Estimate:
-    """Hodges–Lehmann over the processes' medians; below six processes no interval across them is claimed."""
-    medians = np.array([part.typical for part in parts])
-    interval = intervals.signed_rank(medians, parts[-1].attempt.protocol.look_alpha)
-    if interval is None:
-        return Estimate(intervals.typical(medians), None, None, "no interval: too few processes")
-    return Estimate(interval.centre, interval.low, interval.high, ACROSS)
+def _identity(attempt: Attempt) -> Identity:
+    return Identity(
+        case=attempt.case.to_dict(),
+        session=attempt.session,
+        network=attempt.network,
+        software=attempt.software,
+        protocol=attempt.protocol.to_dict(),
+        protocol_changes=attempt.protocol.changed(),
+        environment=attempt.environment,
+        facts=attempt.measurement.facts if attempt.measurement else {},
+    )
 
 
-def mean_time(parts: Sequence[Process]) -> Estimate:
-    means = np.array([part.mean for part in parts])
-    if len(parts) < 6:
-        return _within_run(parts, means)
-    interval = intervals.student(means, parts[-1].attempt.protocol.look_alpha)
-    assert interval is not None
-    claim = f"{ACROSS}, {OPTIMISTIC}" if disturbed(means) else ACROSS
-    return Estimate(interval.centre, interval.low, interval.high, claim)
-
-
-def _within_run(parts: Sequence[Process], means: Numbers) -> Estimate:
-    """Few processes: only the wobble inside them is known. The widest of them speaks."""
-    inside = [interval for part in parts if (interval := statistics.within_run(part.step_seconds))]
-    centre = float(means.mean())
-    if len(inside) < len(parts):
-        return Estimate(centre, None, None, "no interval: too few samples")
-    reach = max(interval.half_width for interval in inside)
-    return Estimate(centre, centre * (1 - reach), centre * (1 + reach), WITHIN)
-
-
-def disturbed(means: Numbers) -> bool:
-    """One process far above the others: Student's interval is then too hopeful."""
-    return bool(means.max() > np.median(means) + DISTURBED * ROBUST * deviation(np.sort(means)))
+def _times(record: Record, processes: Sequence[Process], counted: Sequence[Process]) -> Times:
+    units = units_per_step(counted[-1].attempt)
+    devices = record.case.ranks
+    typical = typical_time(counted)
+    mean = mean_time(counted)
+    mean_throughput = throughput(mean, units, devices)
+    main_unit = mean_throughput.unit
+    pooled = np.concatenate([process.step_seconds for process in counted])
+    # Sorts `pooled` in place, which the percentiles rely on.
+    numbers = statistics.speed_numbers(pooled, units[main_unit])
+    return Times(
+        typical_time_seconds=typical,
+        typical_time_seconds_all_processes=(
+            typical_time(processes) if len(counted) < len(processes) else None
+        ),
+        mean_time_seconds=mean,
+        throughput=throughput(typical, units, devices),
+        mean_throughput=mean_throughput,
+        speed_numbers=numbers,
+        uncertainty_ratio=uncertainty_ratio(mean_throughput.aggregate[main_unit], numbers),
+        units_per_step=units,
+        percentiles_seconds=statistics.percentiles(counted, pooled),
+    )
 
 
 def uncertainty_ratio(speed: Estimate, numbers: SpeedNumbers) -> float | None:
-    if (
-        speed.claim == WITHIN
-        or speed.low is None
-        or speed.high is None
-        or numbers.speed_uncertainty == 0
-    ):
+    """None if the speed has no interval across processes."""
+    if speed.low is None or speed.high is None or speed.claim == WITHIN:
+        return None
+    if numbers.speed_uncertainty == 0:
         return None
     return (speed.high - speed.low) / 2 / intervals.NORMAL_95 / numbers.speed_uncertainty
 
 
-def _identity(attempt: Attempt) -> dict[str, Any]:
+def _spread(
+    processes: Sequence[Process], counted: Sequence[Process], reasons: dict[str, str]
+) -> Spread:
+    medians = np.array([process.typical for process in counted])
+    means = np.array([process.mean for process in counted])
+    memories = [lag_one(process.step_seconds) for process in counted]
+    return Spread(
+        processes=len(counted),
+        steps=sum(process.steps for process in counted),
+        samples=sum(len(process.step_seconds) for process in counted),
+        steps_per_sample=max(process.measurement.group for process in counted),
+        each_process=tuple(_process_summary(process) for process in processes),
+        set_aside=reasons,
+        between_process_cv=statistics.relative_spread(medians),
+        between_process_cv_of_mean=statistics.relative_spread(means),
+        within_process_cv=statistics.within_spread(counted),
+        lag_one_autocorrelation=float(np.mean(memories)),
+        effective_samples=sum(process.effective_samples for process in counted),
+        outlier_share=statistics.outlier_share(counted),
+        slowest=tuple(statistics.slowest_samples(counted)),
+    )
+
+
+def _side_channels(processes: Sequence[Process]) -> SideChannels:
+    ratios = statistics.recorded_checks(processes, "latency_ratio")
+    return SideChannels(
+        cpu_seconds_per_step=statistics.per_step(processes, "cpu_ns") / 1e9,
+        run_queue_share=statistics.queue_share(processes),
+        faults_per_step=statistics.per_step(processes, "faults"),
+        switches_per_step=statistics.per_step(processes, "switches"),
+        async_gain=float(np.median(ratios)) if ratios else None,
+    )
+
+
+def _costs(record: Record, processes: Sequence[Process], mean_seconds: float) -> Costs:
+    latest = processes[-1].attempt
+    flops = latest.network.get("flops_per_step")
+    return Costs(
+        start_seconds=_start_seconds(processes),
+        elapsed_seconds=sum(elapsed_seconds(attempt) for attempt in record.attempts),
+        memory_bytes=_memory_bytes(processes),
+        model_flops_per_second=None if flops is None else flops / mean_seconds,
+        exchange=latest.findings.get("exchange"),
+    )
+
+
+def _start_seconds(processes: Sequence[Process]) -> dict[str, float]:
+    """Median over the processes that recorded this part of the start."""
+    seconds: dict[str, list[float]] = {}
+    for process in processes:
+        for name, value in process.measurement.starts.items():
+            seconds.setdefault(name, []).append(value)
+    return {name: float(np.median(seconds[name])) for name in sorted(seconds)}
+
+
+def _memory_bytes(processes: Sequence[Process]) -> dict[str, int]:
+    """The most that any process used."""
+    names = {name for process in processes for name in process.measurement.memory}
+    most = {}
+    for name in sorted(names):
+        most[name] = max(process.measurement.memory.get(name, 0) for process in processes)
+    return most
+
+
+def _process_summary(process: Process) -> dict[str, Any]:
+    measurement = process.measurement
     return {
-        "case": attempt.case.to_dict(),
-        "session": attempt.session,
-        "network": attempt.network,
-        "software": attempt.software,
-        "protocol": attempt.protocol.to_dict(),
-        "protocol_changes": attempt.protocol.changed(),
-        "environment": attempt.environment,
-        "facts": attempt.measurement.facts if attempt.measurement else {},
-    }
-
-
-def _spread(parts: Sequence[Process]) -> dict[str, Any]:
-    return {
-        "processes": len(parts),
-        "samples": sum(len(part.step_seconds) for part in parts),
-        "steps": sum(len(part.step_seconds) * part.measurement.group for part in parts),
-        "steps_per_sample": max(part.measurement.group for part in parts),
-        "between_process_cv": statistics.relative_spread(
-            np.array([part.typical for part in parts])
-        ),
-        "between_process_cv_of_mean": statistics.relative_spread(
-            np.array([part.mean for part in parts])
-        ),
-        "within_process_cv": statistics.within_spread(parts),
-        "lag_one_autocorrelation": float(np.mean([lag_one(part.step_seconds) for part in parts])),
-        "effective_samples": sum(part.effective_samples for part in parts),
-        "outlier_share": statistics.outlier_share(parts),
-        "slowest": tuple(statistics.slowest(parts)),
-    }
-
-
-def _side_channels(parts: Sequence[Process]) -> dict[str, Any]:
-    ratios = [
-        ratio
-        for part in parts
-        if (ratio := part.measurement.checks.get("latency_ratio")) is not None
-    ]
-    return {
-        "cpu_seconds_per_step": statistics.per_step(parts, "cpu_ns") / 1e9,
-        "run_queue_share": statistics.queue_share(parts),
-        "faults_per_step": statistics.per_step(parts, "faults"),
-        "switches_per_step": statistics.per_step(parts, "switches"),
-        "async_gain": float(np.median(ratios)) if ratios else None,
-    }
-
-
-def _costs(record: Record, parts: Sequence[Process], mean_seconds: float) -> dict[str, Any]:
-    starts = {name for part in parts for name in part.measurement.starts}
-    memory = {name for part in parts for name in part.measurement.memory}
-    flops = parts[-1].attempt.network.get("flops_per_step")
-    return {
-        "start_seconds": {
-            name: float(
-                np.median([s[name] for part in parts if name in (s := part.measurement.starts)])
-            )
-            for name in sorted(starts)
-        },
-        "memory_bytes": {
-            name: max(part.measurement.memory.get(name, 0) for part in parts)
-            for name in sorted(memory)
-        },
-        "elapsed_seconds": sum(elapsed_seconds(attempt) for attempt in record.attempts),
-        "model_flops_per_second": None if flops is None else flops / mean_seconds,
-        "exchange": parts[-1].attempt.findings.get("exchange"),
-    }
-
-
-def _process(part: Process) -> dict[str, Any]:
-    measurement = part.measurement
-    return {
-        "id": part.attempt.id,
-        "process": part.attempt.process,
-        "typical_time_seconds": part.typical,
-        "mean_time_seconds": part.mean,
-        "samples": len(part.step_seconds),
+        "id": process.attempt.id,
+        "process": process.attempt.process,
+        "typical_time_seconds": process.typical,
+        "mean_time_seconds": process.mean,
+        "samples": len(process.step_seconds),
         "cut": measurement.cut,
         "steps_per_sample": measurement.group,
         "steady": measurement.steady,
-        "effective_samples": part.effective_samples,
+        "effective_samples": process.effective_samples,
         "start_seconds": dict(measurement.starts),
         "checks": dict(measurement.checks),
-        "elapsed_seconds": elapsed_seconds(part.attempt),
-        "ranks": [_rank(part, rank) for rank in measurement.ranks],
+        "elapsed_seconds": elapsed_seconds(process.attempt),
+        "ranks": [_rank_summary(rank, measurement.group) for rank in measurement.ranks],
     }
 
 
-def _rank(part: Process, rank: RankSamples) -> dict[str, Any]:
-    """By its own clock, warm-up included: what tells a slow rank from the others."""
-    elapsed, steps = (
-        rank.stamps[-1] - rank.stamps[0],
-        (len(rank.stamps) - 1) * part.measurement.group,
-    )
+def _rank_summary(rank: RankSamples, steps_per_sample: int) -> dict[str, Any]:
+    """By the rank's own clock, warm-up included: this tells a slow rank from the others."""
+    elapsed_ns = rank.stamps[-1] - rank.stamps[0]
+    steps = max(1, (len(rank.stamps) - 1) * steps_per_sample)
+    queue_ns = rank.queue_ns
     return {
         "rank": rank.rank,
         "node": rank.node,
-        "mean_time_seconds": elapsed / 1e9 / max(1, steps),
-        "cpu_seconds_per_step": rank.cpu_ns / 1e9 / max(1, steps),
-        "run_queue_share": None if rank.queue_ns is None else rank.queue_ns / max(1, elapsed),
+        "mean_time_seconds": elapsed_ns / 1e9 / steps,
+        "cpu_seconds_per_step": rank.cpu_ns / 1e9 / steps,
+        "run_queue_share": None if queue_ns is None else queue_ns / max(1, elapsed_ns),
         "threads": rank.threads,
         "offset_error_seconds": rank.offset_error_ns / 1e9,
     }

@@ -1,10 +1,10 @@
-"""What the kept steps of a result say. Arrays in, numbers out; knows no flags and makes no decisions."""
+"""Statistics of the kept steps of a result. Arrays in, numbers out: no flags and no decisions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,13 +14,15 @@ from steptime.analysis.process import Process, Span
 from steptime.analysis.quantiles import PERCENTILES, Numbers, steps_needed
 from steptime.core.protocol import ROBUST
 
+# So many robust standard deviations above the median, a step counts as an outlier.
 OUTLIER = 5.0
+# Batches of consecutive steps for the interval within a run.
 BATCHES = 20
 
 
 @dataclass(frozen=True)
 class SpeedNumbers:
-    """The four numbers of tf_cnn_benchmarks and of DL-Benchmarks-TensorFlow, exactly as their programs define them."""
+    """The four numbers of tf_cnn_benchmarks and DL-Benchmarks-TensorFlow, as they define them."""
 
     mean_time_seconds: float
     mean_speed: float
@@ -29,7 +31,7 @@ class SpeedNumbers:
 
 
 def speed_numbers(step_seconds: Numbers, units_per_step: float) -> SpeedNumbers:
-    """In place, because there may be tens of millions of steps: it leaves them in ascending order."""
+    """Sorts `step_seconds` in place, because there may be tens of millions of steps."""
     mean_time = float(np.mean(step_seconds))
     speeds = units_per_step / step_seconds
     speeds -= np.mean(speeds)
@@ -37,9 +39,8 @@ def speed_numbers(step_seconds: Numbers, units_per_step: float) -> SpeedNumbers:
     uncertainty = float(np.sqrt(np.mean(speeds))) / len(speeds) ** 0.5
     step_seconds.sort()
     np.divide(units_per_step, step_seconds[::-1], out=speeds)
-    return SpeedNumbers(
-        mean_time, units_per_step / mean_time, uncertainty, ROBUST * quantiles.deviation(speeds)
-    )
+    jitter = ROBUST * quantiles.deviation(speeds)
+    return SpeedNumbers(mean_time, units_per_step / mean_time, uncertainty, jitter)
 
 
 @dataclass(frozen=True)
@@ -51,73 +52,87 @@ class Percentile:
     bound_seconds: float | None  # one-sided, 95 %: on the far side of the median
 
 
-def percentiles(parts: Sequence[Process], ascending: Numbers) -> tuple[Percentile, ...]:
-    """Of single steps; empty when samples are groups, whose spread is not that of steps."""
-    if any(part.measurement.group > 1 for part in parts):
+def percentiles(processes: Sequence[Process], ascending: Numbers) -> tuple[Percentile, ...]:
+    """Of single steps; empty if samples are groups, whose spread is not that of steps."""
+    if any(process.measurement.group > 1 for process in processes):
         return ()
-    bounds = {percent: [part.order.bounds[percent] for part in parts] for percent in PERCENTILES}
-    return tuple(_percentile(percent, ascending, bounds[percent]) for percent in PERCENTILES)
+    rows = []
+    for percent in PERCENTILES:
+        bounds = [process.order.bounds[percent] for process in processes]
+        rows.append(_percentile(percent, ascending, bounds))
+    return tuple(rows)
 
 
-def _percentile(percent: float, pooled: Numbers, bounds: Sequence[float | None]) -> Percentile:
-    value, needed = quantiles.percentile(pooled, percent), steps_needed(percent)
+def _percentile(percent: float, ascending: Numbers, bounds: Sequence[float | None]) -> Percentile:
+    value = quantiles.percentile(ascending, percent)
+    needed = steps_needed(percent)
     if percent >= 50:
-        beyond = len(pooled) - int(np.searchsorted(pooled, value, side="right"))
+        beyond = len(ascending) - int(np.searchsorted(ascending, value, side="right"))
     else:
-        beyond = int(np.searchsorted(pooled, value, side="left"))
-    known = [bound for bound in bounds if bound is not None]
-    combined = intervals.typical(np.array(known)) if len(known) == len(bounds) else None
-    return Percentile(percent, value if len(pooled) >= needed else None, beyond, needed, combined)
+        beyond = int(np.searchsorted(ascending, value, side="left"))
+    numbers = [bound for bound in bounds if bound is not None]
+    combined = intervals.typical(np.array(numbers)) if len(numbers) == len(bounds) else None
+    seconds = value if len(ascending) >= needed else None
+    return Percentile(percent, seconds, beyond, needed, combined)
 
 
 def within_run(step_seconds: Numbers) -> Interval | None:
-    """95 % by the means of 20 batches: says nothing about another process."""
+    """95 % interval from the means of 20 batches. It says nothing about another process."""
     if len(step_seconds) < 2 * BATCHES:
         return None
-    return intervals.student(
-        np.array([part.mean() for part in np.array_split(step_seconds, BATCHES)]), 0.05
-    )
+    means = [batch.mean() for batch in np.array_split(step_seconds, BATCHES)]
+    return intervals.student(np.array(means), 0.05)
 
 
 def relative_spread(values: Numbers) -> float | None:
+    """Coefficient of variation; None for a single value."""
     return None if len(values) < 2 else float(np.std(values, ddof=1) / np.mean(values))
 
 
-def within_spread(parts: Sequence[Process]) -> float:
-    variance = np.mean([np.var(part.step_seconds) for part in parts])
-    return float(variance**0.5 / np.mean([part.mean for part in parts]))
+def within_spread(processes: Sequence[Process]) -> float:
+    variance = np.mean([np.var(process.step_seconds) for process in processes])
+    return float(variance**0.5 / np.mean([process.mean for process in processes]))
 
 
-def outlier_share(parts: Sequence[Process]) -> float:
-    """Steps far above the median of their own process. They are counted, and never removed."""
+def outlier_share(processes: Sequence[Process]) -> float:
+    """Steps far above the median of their process. They are counted, never removed."""
     beyond = 0
-    for part in parts:
-        mark = part.typical + OUTLIER * ROBUST * part.order.deviation
-        beyond += int(np.count_nonzero(part.step_seconds > mark))
-    return beyond / sum(len(part.step_seconds) for part in parts)
+    for process in processes:
+        limit = process.typical + OUTLIER * ROBUST * process.order.deviation
+        beyond += int(np.count_nonzero(process.step_seconds > limit))
+    return beyond / sum(len(process.step_seconds) for process in processes)
 
 
-def slowest(parts: Sequence[Process], count: int = 5) -> list[dict[str, Any]]:
-    """The slowest samples with what is known about the block in which they lie."""
-    found = []
-    for part in parts:
-        last = np.argpartition(part.step_seconds, -min(count, len(part.step_seconds)))[-count:]
-        found += [(float(part.step_seconds[i]), part, int(i) + part.measurement.cut) for i in last]
-    found.sort(key=lambda entry: -entry[0])
-    return [
-        {
-            "step_seconds": seconds,
-            "process": part.attempt.process,
-            "sample": sample,
-            **_evidence(part, sample),
-        }
-        for seconds, part, sample in found[:count]
-    ]
+class _Sample(NamedTuple):
+    seconds: float
+    process: Process
+    number: int  # among all samples of the process, warm-up included
 
 
-def _evidence(part: Process, sample: int) -> dict[str, Any]:
-    span = next((s for s in part.spans if s.first <= sample < s.last), None)
-    return {} if span is None else {"block": _block_evidence(span)}
+def slowest_samples(processes: Sequence[Process], count: int = 5) -> list[dict[str, Any]]:
+    """The slowest samples, with the side channels of the blocks in which they lie."""
+    samples: list[_Sample] = []
+    for process in processes:
+        seconds = process.step_seconds
+        slowest = np.argpartition(seconds, -min(count, len(seconds)))[-count:]
+        for i in slowest:
+            number = int(i) + process.measurement.cut
+            samples.append(_Sample(float(seconds[i]), process, number))
+    samples.sort(key=lambda sample: -sample.seconds)
+    return [_sample_evidence(sample) for sample in samples[:count]]
+
+
+def _sample_evidence(sample: _Sample) -> dict[str, Any]:
+    evidence: dict[str, Any] = {
+        "step_seconds": sample.seconds,
+        "process": sample.process.attempt.process,
+        "sample": sample.number,
+    }
+    for span in sample.process.spans:
+        if span.first <= sample.number < span.last:
+            evidence["block"] = _block_evidence(span)
+            break
+    return evidence
 
 
 def _block_evidence(span: Span) -> dict[str, Any]:
@@ -133,14 +148,25 @@ def _block_evidence(span: Span) -> dict[str, Any]:
     }
 
 
-def per_step(parts: Sequence[Process], name: str) -> float:
+def per_step(processes: Sequence[Process], name: str) -> float:
     """A side channel of the kept blocks, divided by their steps."""
-    total = sum(getattr(block, name) for part in parts for block in part.blocks)
-    return float(total / sum(part.block_steps for part in parts))
+    total = sum(getattr(block, name) for process in processes for block in process.blocks)
+    return float(total / sum(process.block_steps for process in processes))
 
 
-def queue_share(parts: Sequence[Process]) -> float | None:
-    """Share of the time in which the process was ready to run and did not."""
-    told = [block for part in parts for block in part.blocks if block.queue_ns is not None]
-    elapsed = sum(block.host_ns for block in told)
-    return sum(block.queue_ns or 0 for block in told) / elapsed if elapsed else None
+def queue_share(processes: Sequence[Process]) -> float | None:
+    """Share of the time in which the process was ready to run but did not run."""
+    elapsed_ns = 0
+    queue_ns = 0
+    for process in processes:
+        for block in process.blocks:
+            if block.queue_ns is not None:
+                elapsed_ns += block.host_ns
+                queue_ns += block.queue_ns
+    return queue_ns / elapsed_ns if elapsed_ns else None
+
+
+def recorded_checks(processes: Sequence[Process], name: str) -> list[float]:
+    """A self-check of the engine, from the processes that recorded it."""
+    values = [process.measurement.checks.get(name) for process in processes]
+    return [value for value in values if value is not None]

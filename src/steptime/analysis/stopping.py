@@ -10,7 +10,7 @@ from datetime import datetime
 import numpy as np
 
 from steptime.analysis import intervals
-from steptime.analysis.process import Process, processes
+from steptime.analysis.process import Process, measured_processes
 from steptime.analysis.quantiles import Numbers
 from steptime.core.format import percent
 from steptime.core.measurement import Measurement
@@ -61,7 +61,7 @@ def wants_more(record: Record) -> bool:
     causes = [failure.cause for failure in record.failures]
     if len(causes) >= CRASHES or any(cause in ONCE for cause in causes):
         return False
-    parts = processes(record.attempts)
+    parts = measured_processes(record.attempts)
     aside = set_aside(parts)
     typical = np.array([part.typical for part in parts if part.attempt.id not in aside])
     spent = sum(elapsed_seconds(attempt) for attempt in record.attempts)
@@ -86,7 +86,7 @@ def _measured_seconds(measurement: Measurement) -> float:
 def next_protocol(record: Record) -> Protocol:
     """Later processes start from the largest cut so far; the first three decide how long each one measures."""
     protocol = record.last.protocol
-    parts = processes(record.attempts)
+    parts = measured_processes(record.attempts)
     if not parts:
         return protocol
     start = max(protocol.warmup_start, *(part.measurement.cut for part in parts))

@@ -78,7 +78,7 @@ def roofline(
     moved = profile.found.get("least_bytes") if profile else None
     flops, reached = (
         record.last.network.get("flops_per_step"),
-        numbers and numbers.model_flops_per_second,
+        numbers and numbers.costs.model_flops_per_second,
     )
     compute, bandwidth = peaks.get(record.case.precision), peaks.get("copy")
     if not (moved and flops and reached and compute and bandwidth):

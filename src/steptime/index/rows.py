@@ -7,9 +7,9 @@ from statistics import fmean
 from typing import Any
 
 from steptime.analysis.data_type import data_type
+from steptime.analysis.estimates import Estimate
 from steptime.analysis.plausibility import device_of, implausible, processor
 from steptime.analysis.result import Result, result
-from steptime.analysis.throughput import Estimate
 from steptime.analysis.usage import usage
 from steptime.core.record import Attempt, Record
 from steptime.index.catalogue import DIMENSIONS, METRICS
@@ -40,7 +40,7 @@ def row(record: Record) -> Row:
     if not record.measurements:
         return found
     numbers = result(record)
-    found |= {"grade": numbers.grade, "unit": numbers.throughput.unit}
+    found |= {"grade": numbers.grade, "unit": numbers.times.throughput.unit}
     found |= {"plausible": "no" if quarantine(record, numbers) else "yes"}
     return {**found, **_speed(numbers), **_beside(record, numbers), **_price(record)}
 
@@ -51,7 +51,7 @@ def quarantine(record: Record, numbers: Result) -> str:
     for flag in numbers.flags:
         if flag.level == "invalid" and flag.name in UNTRUE:
             return flag.evidence
-    case, flops = record.case, numbers.model_flops_per_second
+    case, flops = record.case, numbers.costs.model_flops_per_second
     on_cpu = case.device == "cpu"  # whose ranks share one node's processors
     told = {
         "precision": case.precision,
@@ -110,25 +110,29 @@ def server(last: Attempt) -> str:
 
 
 def _speed(numbers: Result) -> Row:
-    speed = numbers.throughput.aggregate[numbers.throughput.unit]
-    found = {**_told("step_time", numbers.typical_time_seconds), **_told("throughput", speed)}
-    found |= _told("throughput_per_device", numbers.throughput.per_device[numbers.throughput.unit])
-    mean = numbers.mean_throughput.aggregate[numbers.mean_throughput.unit]
-    found |= {**_told("mean_time", numbers.mean_time_seconds), **_told("mean_speed", mean)}
-    spread = numbers.speed_numbers
+    speed = numbers.times.throughput.aggregate[numbers.times.throughput.unit]
+    found = {**_told("step_time", numbers.times.typical_time_seconds), **_told("throughput", speed)}
+    found |= _told(
+        "throughput_per_device", numbers.times.throughput.per_device[numbers.times.throughput.unit]
+    )
+    mean = numbers.times.mean_throughput.aggregate[numbers.times.mean_throughput.unit]
+    found |= {**_told("mean_time", numbers.times.mean_time_seconds), **_told("mean_speed", mean)}
+    spread = numbers.times.speed_numbers
     found |= {"jitter": spread.speed_jitter, "speed_uncertainty": spread.speed_uncertainty}
     return {
         **found,
-        "cpu_time": numbers.cpu_seconds_per_step,
-        "flops": numbers.model_flops_per_second,
+        "cpu_time": numbers.side_channels.cpu_seconds_per_step,
+        "flops": numbers.costs.model_flops_per_second,
     }
 
 
 def _beside(record: Record, numbers: Result) -> Row:
     """What was seen besides time. A board's readings are of one board: of several ranks they would tell a part."""
-    found: Row = {"start_time": sum(numbers.start_seconds.values()) or None}
+    found: Row = {"start_time": sum(numbers.costs.start_seconds.values()) or None}
     if record.case.phase == "inference":
-        told = {LATENCIES.get(one.percent): one.seconds for one in numbers.percentiles_seconds}
+        told = {
+            LATENCIES.get(one.percent): one.seconds for one in numbers.times.percentiles_seconds
+        }
         found |= {name: told.get(name) for name in LATENCIES.values()}
     seen = [watched for attempt in record.attempts if (watched := usage(attempt))]
     if record.case.device == "cpu":
@@ -138,7 +142,7 @@ def _beside(record: Record, numbers: Result) -> Row:
             if "memory_bytes" in one and "partial" not in one
         ]
         return {**found, "memory": max(peaks, default=None)}
-    found["memory"] = numbers.memory_bytes.get("peak_allocated_bytes")
+    found["memory"] = numbers.costs.memory_bytes.get("peak_allocated_bytes")
     if record.case.ranks > 1:
         return found
     readings = [block.gpu for one in record.measurements for block in one.blocks if block.gpu]

@@ -17,7 +17,7 @@ from typing import Any
 from steptime import workloads
 from steptime.analysis import stopping
 from steptime.analysis.flags.timing import session_drift
-from steptime.analysis.process import processes
+from steptime.analysis.process import measured_processes
 from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
@@ -161,7 +161,7 @@ class Session:
         looks = [look for look in stopping.looks(self.protocol) if look <= len(good)]
         if len(self.cases) > 1 or len(looks) <= LOOKS_BEFORE_GAPS:
             return 0.0
-        drifts = session_drift(processes(good)) is not None
+        drifts = session_drift(measured_processes(good)) is not None
         return rng.uniform(0.0, stopping.elapsed_seconds(good[-1])) if drifts else 0.0
 
     @property

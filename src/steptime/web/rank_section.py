@@ -18,7 +18,7 @@ def headline(case: Case, numbers: Result) -> str:
     """A rate says whether it is one rank's or that of all together."""
     if case.ranks == 1:
         return numbers.headline
-    speed = numbers.throughput
+    speed = numbers.times.throughput
     unit = f"{speed.unit.replace('_', ' ')}/s"
     each, together = (
         digits(rates[speed.unit].value) for rates in (speed.per_device, speed.aggregate)

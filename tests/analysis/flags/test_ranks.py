@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from steptime.analysis.flags.ranks import straggler
-from steptime.analysis.process import Process, processes
+from steptime.analysis.process import Process, measured_processes
 from steptime.core.measurement import RankSamples
 
 STEPS = 200
@@ -31,7 +31,7 @@ def part(attempt_of: Callable[..., Any]) -> Callable[..., list[Process]]:
             )
             for rank, (time_ns, queue_ns) in enumerate(zip(times_ns, queues_ns, strict=True))
         )
-        return list(processes([attempt_of([max(times_ns)] * STEPS, ranks=ranks)]))
+        return list(measured_processes([attempt_of([max(times_ns)] * STEPS, ranks=ranks)]))
 
     return make
 
@@ -61,4 +61,4 @@ def test_a_system_that_does_not_tell_the_run_queue_raises_no_doubt(
 
 
 def test_one_rank_has_no_straggler(attempt_of: Callable[..., Any]) -> None:
-    assert straggler(processes([attempt_of([1000] * STEPS)])) is None
+    assert straggler(measured_processes([attempt_of([1000] * STEPS)])) is None

@@ -1,56 +1,66 @@
-"""Which doubts a result carries, how heavy each one is, and the grade that they leave it."""
+"""Flags of a result: which rules there are, how heavy each is, and the grade that follows.
+
+To add a flag, write its rule in `timing`, `machine` or `ranks`, add a line to `RULES`, and add
+its test. A rule takes the processes of a result and returns its evidence as a sentence, or None."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from steptime.analysis.flags import machine, ranks, timing
 from steptime.analysis.process import Process
 
 LEVELS = ("invalid", "noisy", "limits", "note")
 GRADE_A_PROCESSES = 8
-OWN_METRIC = ("too_few_samples",)
-"""These limit the metric that they name, not the result."""
+# These limit the metric that they name, not the result.
+METRIC_ONLY = ("too_few_samples",)
 
-Rule = Callable[[Sequence[Process]], str | None]
 
-RULES: tuple[tuple[str, str, Rule], ...] = (
-    ("unsynchronised", "invalid", timing.unsynchronised),
-    ("no_steady_state", "invalid", timing.no_steady_state),
-    ("no_steady_state", "noisy", timing.seldom_steady),
-    ("recompiled", "invalid", timing.recompiled),
-    ("recompiled", "note", timing.recompiled_before),
-    ("clock_drift", "invalid", timing.clock_wrong),
-    ("clock_drift", "noisy", timing.clock_drift),
-    ("contended", "noisy", machine.contended),
-    ("idle_cpu", "note", machine.idle_cpu),
-    ("stolen", "noisy", machine.stolen),
-    ("throttled", "noisy", machine.throttled),
-    ("power_capped", "note", machine.power_capped),
-    ("straggler", "note", ranks.straggler),
-    ("drift", "noisy", timing.drifts),
-    ("level_shift", "noisy", timing.level_shifts),
-    ("session_drift", "noisy", timing.session_drift),
-    ("unstable", "noisy", timing.unstable),
-    ("bimodal", "note", timing.bimodal),
-    ("few_processes", "limits", timing.few_processes),
-    ("one_process", "limits", timing.one_process),
-    ("too_few_samples", "limits", timing.too_few_samples),
-    ("target_missed", "limits", timing.target_missed),
-    ("clock_coarse", "noisy", timing.clock_coarse),
-    ("slow_clock", "noisy", timing.slow_clock),
-    ("harness_share", "note", timing.harness_share),
-    ("host_bound", "note", timing.host_bound),
-    ("async_gain", "note", timing.async_gain),
-    ("allocator_churn", "note", machine.allocator_churn),
-    ("gc_in_step", "note", machine.gc_in_step),
-    ("swap", "noisy", machine.swap),
-    ("virtualised", "note", machine.virtualised),
-    ("governor", "note", machine.governor),
-    ("turbo", "note", machine.turbo),
-    ("smt_shared", "note", machine.smt_shared),
-    ("other_gpu_process", "note", machine.other_gpu_process),
+class Rule(NamedTuple):
+    flag: str
+    level: str
+    evidence: Callable[[Sequence[Process]], str | None]
+
+
+# Flags are reported in this order.
+RULES: tuple[Rule, ...] = (
+    Rule("unsynchronised", "invalid", timing.unsynchronised),
+    Rule("no_steady_state", "invalid", timing.no_steady_state),
+    Rule("no_steady_state", "noisy", timing.seldom_steady),
+    Rule("recompiled", "invalid", timing.recompiled),
+    Rule("recompiled", "note", timing.recompiled_before),
+    Rule("clock_drift", "invalid", timing.clock_wrong),
+    Rule("clock_drift", "noisy", timing.clock_drift),
+    Rule("contended", "noisy", machine.contended),
+    Rule("idle_cpu", "note", machine.idle_cpu),
+    Rule("stolen", "noisy", machine.stolen),
+    Rule("throttled", "noisy", machine.throttled),
+    Rule("power_capped", "note", machine.power_capped),
+    Rule("straggler", "note", ranks.straggler),
+    Rule("drift", "noisy", timing.drifts),
+    Rule("level_shift", "noisy", timing.level_shifts),
+    Rule("session_drift", "noisy", timing.session_drift),
+    Rule("unstable", "noisy", timing.unstable),
+    Rule("bimodal", "note", timing.bimodal),
+    Rule("few_processes", "limits", timing.few_processes),
+    Rule("one_process", "limits", timing.one_process),
+    Rule("too_few_samples", "limits", timing.too_few_samples),
+    Rule("target_missed", "limits", timing.target_missed),
+    Rule("clock_coarse", "noisy", timing.clock_coarse),
+    Rule("slow_clock", "noisy", timing.slow_clock),
+    Rule("harness_share", "note", timing.harness_share),
+    Rule("host_bound", "note", timing.host_bound),
+    Rule("async_gain", "note", timing.async_gain),
+    Rule("allocator_churn", "note", machine.allocator_churn),
+    Rule("gc_in_step", "note", machine.gc_in_step),
+    Rule("swap", "noisy", machine.swap),
+    Rule("virtualised", "note", machine.virtualised),
+    Rule("governor", "note", machine.governor),
+    Rule("turbo", "note", machine.turbo),
+    Rule("smt_shared", "note", machine.smt_shared),
+    Rule("other_gpu_process", "note", machine.other_gpu_process),
 )
 
 
@@ -61,23 +71,33 @@ class Flag:
     evidence: str
 
 
-def flags(parts: Sequence[Process], levels: Sequence[str] = LEVELS) -> tuple[Flag, ...]:
-    """None where nothing was measured."""
-    asked = [entry for entry in RULES if entry[1] in levels and parts]
-    return tuple(
-        Flag(name, level, evidence) for name, level, rule in asked if (evidence := rule(parts))
-    )
+def flags(processes: Sequence[Process], levels: Sequence[str] = LEVELS) -> tuple[Flag, ...]:
+    """Flags of these levels; none if nothing was measured."""
+    if not processes:
+        return ()
+    raised = []
+    for rule in RULES:
+        evidence = rule.evidence(processes) if rule.level in levels else None
+        if evidence:
+            raised.append(Flag(rule.flag, rule.level, evidence))
+    return tuple(raised)
 
 
-def invalid(parts: Sequence[Process]) -> tuple[Flag, ...]:
-    """Only what forbids a comparison: one process can be asked too."""
-    return flags(parts, ("invalid",))
+def invalid_flags(processes: Sequence[Process]) -> tuple[Flag, ...]:
+    """Flags that forbid a comparison. A single process is enough to ask."""
+    return flags(processes, ("invalid",))
 
 
-def grade(found: Sequence[Flag], processes: int) -> str:
-    levels = {flag.level for flag in found if flag.name not in OWN_METRIC}
+def limiting_flags(raised: Sequence[Flag]) -> list[Flag]:
+    """Flags that lower the grade of a result."""
+    return [flag for flag in raised if flag.level != "note" and flag.name not in METRIC_ONLY]
+
+
+def grade(raised: Sequence[Flag], processes: int) -> str:
+    """X: invalid, C: noisy or limited, B: few processes, A: at least eight processes."""
+    levels = {flag.level for flag in limiting_flags(raised)}
     if "invalid" in levels:
         return "X"
-    if levels & {"noisy", "limits"}:
+    if levels:
         return "C"
     return "A" if processes >= GRADE_A_PROCESSES else "B"

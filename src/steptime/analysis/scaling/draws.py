@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from steptime.analysis.estimates import ACROSS, Estimate
 from steptime.analysis.intervals import typical
-from steptime.analysis.result import ACROSS
-from steptime.analysis.throughput import Estimate
 
 DRAWS = 2_000
 LEAST_PROCESSES = 3  # fewer say next to nothing of their spread

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from steptime.analysis.process import processes
+from steptime.analysis.process import measured_processes
 from steptime.analysis.scaling.draws import Uncertain, measured
 from steptime.analysis.scaling.pause_cost import FREE, Waiting, waiting
 from steptime.analysis.stopping import set_aside
@@ -183,7 +183,7 @@ class _Numbers:
         self.waits: dict[str, Waiting] = {}
 
     def step(self, record: Record) -> Uncertain:
-        everyone = processes(record.attempts)
+        everyone = measured_processes(record.attempts)
         aside = set_aside(everyone)
         parts = [part for part in everyone if part.attempt.id not in aside]
         return self._drawn(("step", record.attempts[0].id), [part.typical for part in parts])

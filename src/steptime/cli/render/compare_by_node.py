@@ -106,11 +106,11 @@ def _readings(desk: Desk, query: Query, compared: Sequence[str]) -> Iterator[Rea
 
 
 def _processes(record: Record) -> Iterator[tuple[str, str, float]]:
-    from steptime.analysis.process import processes
+    from steptime.analysis.process import measured_processes
     from steptime.analysis.stopping import set_aside
     from steptime.index.rows import server
 
-    parts = processes(record.attempts)
+    parts = measured_processes(record.attempts)
     aside = set_aside(parts)
     for part in parts:
         if part.attempt.id not in aside and (node := server(part.attempt)):

@@ -8,9 +8,10 @@ from typing import Any
 
 from steptime.analysis import data_type
 from steptime.analysis.certificates import Certificate, certified
-from steptime.analysis.flags import OWN_METRIC, Flag
+from steptime.analysis.estimates import Estimate
+from steptime.analysis.flags import Flag, limiting_flags
 from steptime.analysis.result import Result, result
-from steptime.analysis.throughput import Estimate, Throughput
+from steptime.analysis.throughput import Throughput
 from steptime.analysis.usage import sentence, usage
 from steptime.cli import output
 from steptime.cli.commands.machine import kept_peak
@@ -123,26 +124,29 @@ def _losses(record: Record, names: Sequence[str]) -> None:
 
 
 def _details(record: Record, found: Result) -> None:
-    numbers, unit = found.speed_numbers, f"{_word(found.throughput.unit)}/s"
+    numbers, unit = found.times.speed_numbers, f"{_word(found.times.throughput.unit)}/s"
     lines = {
-        "typical step": _interval(found.typical_time_seconds),
-        "mean step": _interval(found.mean_time_seconds),
-        "typical speed": _both(found.throughput),
+        "typical step": _interval(found.times.typical_time_seconds),
+        "mean step": _interval(found.times.mean_time_seconds),
+        "typical speed": _both(found.times.throughput),
         "mean speed": f"{digits(numbers.mean_speed)} {unit} aggregate, jitter {digits(numbers.speed_jitter)}, "
         f"uncertainty {digits(numbers.speed_uncertainty)} as if steps were independent",
-        "CPU time per step": duration(found.cpu_seconds_per_step)
+        "CPU time per step": duration(found.side_channels.cpu_seconds_per_step)
         + (" of rank 0" if record.case.ranks > 1 else ""),
-        "exchange alone": _exchange(found.exchange),
-        "ranks": _ranks(found.each_process[-1]["ranks"]),
+        "exchange alone": _exchange(found.costs.exchange),
+        "ranks": _ranks(found.spread.each_process[-1]["ranks"]),
         "start-up": _start(record, found),
-        "network's arithmetic": _arithmetic(record, found.model_flops_per_second),
+        "network's arithmetic": _arithmetic(record, found.costs.model_flops_per_second),
         **accuracy_loss.lines(record),
         "data": data_type.sentence(record),
         "staging": data_type.staging(record),
         "watched": sentence(record),
-        "measured": f"{processes(found.processes)}, {found.steps:,} steps; id {_id(record)}",
+        "measured": f"{processes(found.spread.processes)}, {found.spread.steps:,} steps; id {_id(record)}",
         "protocol": ", ".join(
-            [found.protocol["preset"], *(f"{k} = {v}" for k, v in found.protocol_changes.items())]
+            [
+                found.identity.protocol["preset"],
+                *(f"{k} = {v}" for k, v in found.identity.protocol_changes.items()),
+            ]
         ),
     }
     for name, text in lines.items():
@@ -230,7 +234,7 @@ def _columns(record: Record, found: Result) -> dict[str, str]:
         "speed": _speed(found),
         FIRST: ""
         if record.case.mode == "eager"
-        else duration(found.start_seconds.get("first_step", 0.0)),
+        else duration(found.costs.start_seconds.get("first_step", 0.0)),
         **accuracy_loss.columns(record),
         "grade": found.grade,
         "certified": "",  # said where frameworks differ
@@ -258,15 +262,15 @@ def _id(record: Record) -> str:
 
 
 def _time(found: Result) -> float:
-    return found.typical_time_seconds.value
+    return found.times.typical_time_seconds.value
 
 
 def _sure(found: Result) -> str:
     """The interval, or, where so few processes claim none, how far they lie apart."""
-    width = found.typical_time_seconds.half_width
+    width = found.times.typical_time_seconds.half_width
     if width is not None:
         return f"±{percent(width)}"
-    each = [process["typical_time_seconds"] for process in found.each_process]
+    each = [process["typical_time_seconds"] for process in found.spread.each_process]
     apart = max(each) / min(each)
     within = percent(apart - 1) if apart < 2 else f"×{digits(apart)}"
     return "one process" if len(each) == 1 else f"{len(each)} within {within}"
@@ -274,12 +278,12 @@ def _sure(found: Result) -> str:
 
 def _said(found: Result) -> list[Flag]:
     """Notes, and what limits a percentile alone, are for `--json`."""
-    return [flag for flag in found.flags if flag.level != "note" and flag.name not in OWN_METRIC]
+    return limiting_flags(found.flags)
 
 
 def _speed(found: Result) -> str:
     """Of all devices together."""
-    return _rates(found.throughput.aggregate)
+    return _rates(found.times.throughput.aggregate)
 
 
 def _both(speed: Throughput) -> str:
@@ -300,6 +304,6 @@ def _start(record: Record, found: Result) -> str:
     """What compiling costs is in the first step, unless a compiler kept it from an earlier run."""
     parts = [
         f"{name.replace('_', ' ')} {duration(seconds)}"
-        for name, seconds in found.start_seconds.items()
+        for name, seconds in found.costs.start_seconds.items()
     ]
     return ", ".join([*parts, f"compile cache {record.case.compile_cache}"])

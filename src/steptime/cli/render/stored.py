@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from steptime.analysis.process import processes
-from steptime.analysis.result import typical_time
+from steptime.analysis.estimates import typical_time
+from steptime.analysis.process import measured_processes
 from steptime.cli.request import reading_store, warn_of_problems
 from steptime.core.errors import SteptimeError
 from steptime.core.record import Record
@@ -40,7 +40,7 @@ def named(word: str, store: ReadableStore) -> list[Record]:
 
 
 def _entry(record: Record) -> dict[str, Any]:
-    measured = processes(record.attempts)
+    measured = measured_processes(record.attempts)
     return {
         "id": record.attempts[0].id[-8:],
         "session": record.session[-8:],

@@ -35,7 +35,7 @@ def own_page(desk: Desk, record: Record) -> HTMLResponse:
     peaks = desk.source.peaks(record.last.machine, record.case.device)
     peak = peaks.get(record.case.precision)
     flops = (
-        numbers.model_flops_per_second if numbers else None
+        numbers.costs.model_flops_per_second if numbers else None
     )  # of all ranks, and a peak is one device's
     share = flops / peak / peaks_of(record.case) if flops and peak else None
     profile = look_inside(desk.source, record)
@@ -45,7 +45,7 @@ def own_page(desk: Desk, record: Record) -> HTMLResponse:
         profile=profile, roofline=line, power=power(record), watched=watched(record),
         perfetto=perfetto_folder() is not None,
         headline=headline(record.case, numbers) if numbers else f"{record.status}: {record.failures[-1].reason}",
-        by_rank=by_rank(record), exchanged=exchanged(numbers.exchange) if numbers else "",
+        by_rank=by_rank(record), exchanged=exchanged(numbers.costs.exchange) if numbers else "",
         strip=strip(record) if numbers else None, histogram=histogram(record) if numbers else None, proof=found,
         doubt=quarantine(record, numbers) if numbers else "",
         details=_details(record, numbers), history=history(record),
@@ -100,7 +100,7 @@ def missing(record: Record, numbers: Result | None, here: dict[str, Any]) -> dic
         found["Share of what the machine can do"] = "steptime machine"
     elif not here["roofline"] and here["inside"]:
         found["Its place under the peaks"] = "steptime machine"
-    if numbers.typical_time_seconds.low is None:
+    if numbers.times.typical_time_seconds.low is None:
         found["An interval across processes"] = command(record).replace(
             "--preset quick", "--preset standard"
         )
@@ -133,10 +133,10 @@ def _details(record: Record, numbers: Result | None) -> dict[str, dict[str, Any]
         if word in last.findings
     }
     if numbers is not None:
-        facts = {key: value for key, value in numbers.facts.items() if value is not None}
+        facts = {key: value for key, value in numbers.identity.facts.items() if value is not None}
         found |= {
-            "Memory, bytes": numbers.memory_bytes,
-            "Start-up, seconds": numbers.start_seconds,
+            "Memory, bytes": numbers.costs.memory_bytes,
+            "Start-up, seconds": numbers.costs.start_seconds,
             "Facts": facts,
         }
     found |= {
