@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core": {"core"},
     "plugins": {"core", "plugins"},
     "plan": {"core", "plan"},
-    "graph": {"core", "graph", "numpy", "onnx", "safetensors"},
+    "graph": {"core", "graph", "numpy", "onnx", "safetensors", "store"},
     "networks": {"core", "graph", "networks", "plugins"},
     "data": {"PIL", "core", "data", "graph", "numpy"},
     "workloads": {"core", "data", "graph", "networks", "numpy", "plugins", "workloads"},

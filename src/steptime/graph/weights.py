@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from steptime.core.errors import NotInstalled, SteptimeError, unknown
 from steptime.graph.graph import Graph
 from steptime.graph.op import Weight
+from steptime.store.atomic import atomic_write
 
 
 def initial_weights(graph: Graph, seed: int) -> dict[str, NDArray[np.float32]]:
@@ -48,19 +48,13 @@ def save(path: Path | str, weights: dict[str, Any], facts: dict[str, str] | None
     content = _safetensors().save(
         {name: np.ascontiguousarray(array) for name, array in weights.items()}, facts
     )
-    draft = Path(f"{path}.draft")
     try:
-        with draft.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        with atomic_write(Path(path)) as draft:
+            draft.write_bytes(content)
     except OSError as problem:
         raise SteptimeError(
             f"The weights cannot be written to {path}: {problem.strerror}."
         ) from problem
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def load(path: Path | str, graph: Graph | None = None) -> dict[str, NDArray[Any]]:

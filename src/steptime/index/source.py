@@ -18,6 +18,7 @@ from steptime.index.cache import Cache
 from steptime.index.index import Index
 from steptime.index.table import duckdb
 from steptime.index.update import Intake
+from steptime.store.machines import peak_rates
 from steptime.store.readable import ReadableStore
 
 FRESH_SECONDS = 1.0  # looking for news is cheap, but not for every click
@@ -131,20 +132,11 @@ class Source:
         return self.store.machines()
 
     def peaks(self, machine: dict[str, Any], device: str) -> dict[str, float]:
-        """What this machine was measured to reach: FLOP/s by number format, and the bytes/s of a copy. Empty: nobody
-        measured."""
-        found = next(
-            (one for one in self.machines() if one["fingerprint"] == machine.get("fingerprint")), {}
-        )
-        try:
-            told = found["peaks"][device]["peaks"].items()
-            rates = {
-                name: one.get("flops_per_second") or one.get("bytes_per_second")
-                for name, one in told
-            }
-            return {name: float(rate) for name, rate in rates.items() if rate}
-        except (KeyError, TypeError, ValueError, AttributeError):
-            return {}
+        """What this machine was measured to reach: FLOP/s by precision, and bytes/s of a copy."""
+        for measured in self.machines():
+            if measured["fingerprint"] == machine.get("fingerprint"):
+                return peak_rates(measured, device)
+        return {}
 
 
 @contextlib.contextmanager

@@ -105,10 +105,7 @@ class Session:
 
     def remember(self) -> None:
         """Read while the session is held, so that nothing another process adds is missed."""
-        known: dict[str, list[Attempt]] = {}
-        for attempt in self.store.attempts():
-            if attempt.session == self.id:
-                known.setdefault(attempt.case.key, []).append(attempt)
+        known = self.store.session_attempts(self.id)
         self.planned = list(self.cases)
         self.cases = list(with_smaller(self.planned, known, self.protocol).values())
         self.attempts = {case.key: known.get(case.key, []) for case in self.cases}

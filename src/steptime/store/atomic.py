@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,6 +53,28 @@ def atomic_write(path: Path, *, sync: bool = True) -> Iterator[Path]:
         if sync:
             for folder in folders:
                 fsync(folder)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def remove_drafts(path: Path) -> None:
+    """Remove what killed writers of `path` left. No other writer may be at work."""
+    for draft in path.parent.glob(f".{glob.escape(path.name)}.*.draft"):
+        draft.unlink(missing_ok=True)
+
+
+def create_file(path: Path, content: bytes) -> None:
+    """Write a file that must not exist yet; two writers cannot both succeed.
+
+    Raises FileExistsError. The file is complete and on the disk if this returns."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.draft")
+    try:
+        with draft.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        # Unlike a rename, a link never replaces an existing file.
+        os.link(draft, path)
     finally:
         draft.unlink(missing_ok=True)
 

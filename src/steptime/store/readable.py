@@ -1,4 +1,4 @@
-"""What every store can be asked, whatever keeps its attempts."""
+"""What every store can be asked, whether a folder or a database holds its attempts."""
 
 from __future__ import annotations
 
@@ -13,55 +13,64 @@ from steptime.store.changes import Piece, Seen
 
 
 class ReadableStore(ABC):
-    path: Path | str  # for people: where it is
-    problems: list[str]  # of the latest reading: what could not be used, and why
+    # Shown to people; for a database it is no path.
+    path: Path | str
+    # What the latest reading could not use, and why.
+    problems: list[str]
 
     @abstractmethod
     def attempts(self, task: str = "measure") -> list[Attempt]:
-        """All of this task that ended, oldest first; what still runs is not here yet."""
+        """All ended attempts of this task, oldest first. Running ones are left out."""
 
     @abstractmethod
     def news(self, seen: Seen) -> Iterator[Piece]:
-        """What somebody who follows this store has not seen yet. Cheap where there is nothing."""
+        """What a follower of this store has not seen yet. Cheap if nothing changed."""
 
     @abstractmethod
     def attempts_at(self, places: Mapping[str, str]) -> list[Attempt]:
-        """These, by id, each from the place where `news` found it. One that is gone meanwhile is left out."""
+        """The attempts with these ids, each from the place that `news` named.
+
+        One that is gone in the meantime is left out."""
 
     @abstractmethod
     def foreign_at(self, places: Mapping[str, str]) -> list[ForeignRun]:
-        """These imported rows, by id, each from the place where `news` found it."""
+        """The imported rows with these ids, each from the place that `news` named."""
 
     @abstractmethod
     def machines(self) -> list[dict[str, Any]]:
-        """Those whose peaks were measured, each with its fingerprint."""
+        """The machines whose peaks were measured, each with its fingerprint."""
 
     @abstractmethod
     def blob(self, sha256: str) -> bytes | None:
-        """A file by its content's name; None: it is not here, or not whole."""
+        """A file by the hash of its content. None: it is missing or damaged."""
 
     def records(self) -> list[Record]:
-        """Oldest session first; one record for each of its cases."""
+        """One record for each case of each session, oldest session first."""
         groups: dict[tuple[str, str], list[Attempt]] = {}
         for attempt in self.attempts():
             groups.setdefault((attempt.session, attempt.case.key), []).append(attempt)
-        return [
-            Record(attempts=tuple(sorted(group, key=lambda a: a.process)))
-            for group in groups.values()
-        ]
+        records = []
+        for group in groups.values():
+            group.sort(key=lambda attempt: attempt.process)
+            records.append(Record(attempts=tuple(group)))
+        return records
 
-    def find(self, word: str) -> list[Record]:
-        """Records whose session or any of whose attempts has an id that begins, or ends, with this word."""
-        return [
-            record
-            for record in self.records()
-            if any(
-                _names(word, name)
-                for name in (record.session, *(attempt.id for attempt in record.attempts))
-            )
-        ]
+    def session_attempts(self, session: str) -> dict[str, list[Attempt]]:
+        """The measured attempts of one session by the key of their case, oldest first."""
+        groups: dict[str, list[Attempt]] = {}
+        for attempt in self.attempts():
+            if attempt.session == session:
+                groups.setdefault(attempt.case.key, []).append(attempt)
+        return groups
+
+    def find(self, name: str) -> list[Record]:
+        """Records whose session, or one of whose attempts, has an id with this start or end."""
+        return [record for record in self.records() if _is_named(record, name)]
 
 
-def _names(word: str, identifier: str) -> bool:
-    """The end of an id is its random part: short and still different for neighbours in time."""
-    return bool(word) and (identifier.startswith(word) or identifier.endswith(word))
+def _is_named(record: Record, name: str) -> bool:
+    """An id ends in random digits, so its end is short and still tells neighbours apart."""
+    if not name:
+        return False
+    ids = [record.session, *(attempt.id for attempt in record.attempts)]
+    return any(identifier.startswith(name) or identifier.endswith(name) for identifier in ids)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from steptime.cli.commands.machine import kept_peak, lines, newest_peaks
+from steptime.cli.commands.machine import lines
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -35,24 +34,6 @@ def test_nested_facts_become_lines_with_units() -> None:
     }
 
 
-def test_a_kept_peak_is_found_by_machine_device_and_format(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STEPTIME_STORE", str(tmp_path))
-    (tmp_path / "machines").mkdir()
-    peaks = {
-        "peaks": {
-            "cpu": {
-                "peaks": {"fp32": {"flops_per_second": 4e10}, "copy": {"bytes_per_second": 1e10}}
-            }
-        }
-    }
-    (tmp_path / "machines" / "abc.json").write_text(json.dumps(peaks))
-    assert kept_peak({"fingerprint": "abc"}, "cpu", "fp32") == 4e10
-    assert kept_peak({"fingerprint": "abc"}, "cpu", "bf16") is None
-    assert kept_peak({"fingerprint": "other"}, "cpu", "fp32") is None
-
-
 @pytest.mark.live
 def test_without_peaks_it_tells_and_stores_nothing(steptime: Command, tmp_path: Path) -> None:
     found = json.loads(steptime("machine", "--no-peaks", "--json").stdout)
@@ -75,20 +56,6 @@ def test_peaks_are_shown_and_kept_by_the_machines_fingerprint(
     found = json.loads(kept.read_text())
     assert found["machine"]["fingerprint"] == kept.stem
     assert found["peaks"]["cpu"]["peaks"]["fp32"]["flops_per_second"] > 0
-
-
-def test_the_newest_peaks_are_those_of_the_machine_measured_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STEPTIME_STORE", str(tmp_path))
-    assert newest_peaks() == {}
-    (tmp_path / "machines").mkdir()
-    for age, rate in ((2, 1e12), (1, 3e12)):
-        path = tmp_path / "machines" / f"{age}.json"
-        peaks = {"fp32": {"flops_per_second": rate}, "copy": {"bytes_per_second": 1e9}}
-        path.write_text(json.dumps({"peaks": {"cpu": {"peaks": peaks}}}))
-        os.utime(path, (1000 - age, 1000 - age))
-    assert newest_peaks() == {"cpu": {"fp32": 3e12}}
 
 
 @pytest.mark.live

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json as json_text
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +15,7 @@ from steptime.cli.render.watch import Progress
 from steptime.cli.request import store_folder
 from steptime.core.errors import SteptimeError
 from steptime.core.format import byte_count, digits
+from steptime.store.machines import write_machine
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -40,7 +40,7 @@ def machine_command(
         progress.show("asking the machine …")
         found = _ask(progress, ["--no-peaks"] if no_peaks else [])
     if found["peaks"]:
-        found["stored"] = str(_keep(found))
+        found["stored"] = str(write_machine(store_folder(), found))
     if told.path:
         found["machine_file"] = told.to_dict()
     if json:
@@ -80,52 +80,6 @@ def _listen(process: Popen[str], found: dict[str, Any], progress: Progress) -> N
             found["peaks"][answer.pop("device")] = answer
         else:
             found[part] = answer
-
-
-def kept_peak(machine: dict[str, Any], device: str, precision: str) -> float | None:
-    """FLOP/s that this machine was measured to reach in this number format; None: nobody measured."""
-    try:
-        found = json_text.loads(_place(machine).read_text())
-        return float(found["peaks"][device]["peaks"][precision]["flops_per_second"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def newest_peaks() -> dict[str, dict[str, float]]:
-    """FLOP/s by device and precision, of the machine that was measured last; empty: none was."""
-    kept = sorted(
-        (store_folder() / "machines").glob("*.json"), key=lambda path: path.stat().st_mtime
-    )
-    try:
-        found = json_text.loads(kept[-1].read_text())["peaks"] if kept else {}
-        return {device: _rates(part["peaks"]) for device, part in found.items()}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-
-
-def _rates(peaks: dict[str, Any]) -> dict[str, float]:
-    return {
-        name: peak["flops_per_second"] for name, peak in peaks.items() if "flops_per_second" in peak
-    }
-
-
-def _place(machine: dict[str, Any]) -> Path:
-    return store_folder() / "machines" / f"{machine.get('fingerprint')}.json"
-
-
-def _keep(found: dict[str, Any]) -> Path:
-    """The newest peaks replace older ones of the same machine."""
-    path = _place(found["machine"])
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(".draft")
-        draft.write_text(json_text.dumps(found, indent=2))
-        draft.replace(path)
-    except OSError as problem:
-        raise SteptimeError(
-            f"The peaks cannot be kept in {path}: {problem.strerror}. Choose another --store."
-        ) from None
-    return path
 
 
 def _show(found: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from steptime.cli.render.watch import Progress
 from steptime.cli.request import read_plan, store_folder
 from steptime.core.errors import SteptimeError
 from steptime.core.format import digits, percent
+from steptime.store.atomic import remove_drafts
 
 if TYPE_CHECKING:
     from steptime.core.case import Case
@@ -100,9 +101,8 @@ def _train(case: Case, options: dict[str, Any], *, quiet: bool) -> Attempt:
         try:
             return train(case, options, FolderStore(store_folder()), hear)
         finally:
-            Path(f"{options['save']}.draft").unlink(
-                missing_ok=True
-            )  # of a worker that was ended while it wrote
+            # A worker that was ended while it wrote leaves its draft.
+            remove_drafts(Path(options["save"]))
 
 
 def _underway(told: dict[str, Any]) -> str:

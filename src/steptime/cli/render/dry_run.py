@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from steptime.cli import output
-from steptime.cli.commands.machine import newest_peaks
 from steptime.cli.render.format import clock, differing
 from steptime.cli.request import NOTHING_LEFT, store_folder, warn_of_problems
 from steptime.core.case import SETTINGS, Case
@@ -14,6 +13,7 @@ from steptime.plan.expand import Plan
 from steptime.plan.validate import DEFAULTS
 from steptime.run.estimate import Estimate, Peaks, estimate, history
 from steptime.store.folder import FolderStore
+from steptime.store.machines import newest_peaks
 
 GUESSED = "guessed from the network's arithmetic and the device's usual speed, which is rough"
 SOURCES = {
@@ -64,7 +64,7 @@ def estimated(plan: Plan) -> tuple[list[Estimate], Peaks]:
     store = FolderStore(store_folder())
     past = history(store.attempts())
     warn_of_problems(store)
-    peaks = newest_peaks()
+    peaks = newest_peaks(store.path)
     return [estimate(case, plan.protocol, past, peaks) for case in plan.cases], peaks
 
 

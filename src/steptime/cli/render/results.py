@@ -14,11 +14,12 @@ from steptime.analysis.result import Result, result
 from steptime.analysis.throughput import Throughput
 from steptime.analysis.usage import sentence, usage
 from steptime.cli import output
-from steptime.cli.commands.machine import kept_peak
 from steptime.cli.render import accuracy_loss
 from steptime.cli.render.format import described, differing, processes, scaled
+from steptime.cli.request import store_folder
 from steptime.core.format import between, digits, duration, percent
 from steptime.core.record import Record
+from steptime.store.machines import stored_peak
 
 Measured = tuple[Record, Result]
 Known = Sequence[Certificate]
@@ -157,8 +158,10 @@ def _details(record: Record, found: Result) -> None:
 def _arithmetic(record: Record, flops_per_second: float | None) -> str:
     if flops_per_second is None:
         return ""
-    peak = kept_peak(record.last.machine, record.case.device, record.case.precision)
-    case = record.case  # the ranks of a node's CPU share its peak, those of GPUs have one each
+    case = record.case
+    fingerprint = record.last.machine.get("fingerprint")
+    peak = stored_peak(store_folder(), fingerprint, case.device, case.precision)
+    # The ranks of a node's CPU share its peak; GPU ranks have one each.
     count = case.nodes if case.device == "cpu" else case.ranks
     share = (
         ""

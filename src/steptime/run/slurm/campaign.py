@@ -140,10 +140,7 @@ class _State:
         self.plan, self.machine, self.folder = plan, machine, folder
         self.identity = _identity(plan, machine)
         self.live = ledger.live() if ledger else {}
-        known: dict[str, list[Attempt]] = {}
-        for attempt in folder.store.attempts() if ledger else ():
-            if attempt.session == folder.session:
-                known.setdefault(attempt.case.key, []).append(attempt)
+        known = folder.store.session_attempts(folder.session) if ledger else {}
         self.cases = with_smaller(plan.cases, known, plan.protocol)
         self.tried = {key: known.get(key, []) for key in self.cases}
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,7 @@ import numpy as np
 from steptime import plugins
 from steptime.core.errors import SteptimeError
 from steptime.graph import Work
+from steptime.store.atomic import atomic_write
 from steptime.tasks.certify.evidence import (
     DROPOUT_STEPS,
     STEPS,
@@ -99,7 +97,7 @@ def write_exact(shelved: Shelved, lower: Lowering, work: Work) -> None:
         for item, values in found.items()
         for name, value in values.items()
     }
-    with whole(shelved.exact) as draft, draft.open("wb") as file:
+    with atomic_write(shelved.exact, sync=False) as draft, draft.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
@@ -123,21 +121,9 @@ def write_deviations(shelved: Shelved, lower: Lowering, work: Work, precision: s
         largest[item] = {
             name: [(1 + 3 / draws) * off for off in pair] for name, pair in largest[item].items()
         }
-    with whole(shelved.deviations(precision)) as draft:
+    with atomic_write(shelved.deviations(precision), sync=False) as draft:
         draft.write_text(json.dumps(largest))
 
 
 def rate_of(exact: Evidence) -> float:
     return float(exact["rate"]["rate"])
-
-
-@contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """A reader sees a whole file or none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        yield draft
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)

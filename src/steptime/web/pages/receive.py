@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,7 +16,7 @@ from steptime.core.errors import SteptimeError
 from steptime.core.record import Attempt, Record
 from steptime.index.rows import row
 from steptime.store import reader
-from steptime.store.atomic import explain_write_errors
+from steptime.store.atomic import create_file, explain_write_errors
 from steptime.store.folder import FolderStore
 from steptime.store.postgres import PostgresStore
 from steptime.store.push import push
@@ -121,18 +119,11 @@ def _written(store: FolderStore, identifier: str, text: bytes) -> bool:
         path = store.journal(identifier)
     except (ValueError, OverflowError, OSError) as problem:
         raise SteptimeError(f"The id {identifier} names no day: {problem}.") from None
-    draft = path.with_name(f"{identifier}.{secrets.token_hex(4)}.draft")
     with explain_write_errors(f"The store {store.path}", "Nothing was kept: send it again."):
         try:
-            with draft.open("xb") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(draft, path)  # unlike a rename it never replaces
+            create_file(path, text)
         except FileExistsError:
             if path.read_bytes() != text:
                 raise HTTPException(409, TAKEN.format(identifier)) from None
             return False
-        finally:
-            draft.unlink(missing_ok=True)
     return True

@@ -1,0 +1,85 @@
+"""Measured peaks on disk: one JSON file per machine, named after its fingerprint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from steptime.store.atomic import atomic_write, explain_write_errors
+
+FOLDER = "machines"
+PATTERN = f"{FOLDER}/*.json"
+
+
+def machine_path(store: Path, fingerprint: object) -> Path:
+    return store / FOLDER / f"{fingerprint}.json"
+
+
+def write_machine(store: Path, facts: Mapping[str, Any]) -> Path:
+    """Keep a machine's peaks. They replace older ones of the same machine."""
+    path = machine_path(store, facts["machine"].get("fingerprint"))
+    with explain_write_errors(f"The file of peaks {path}", "Choose another --store."):
+        with atomic_write(path, sync=False) as draft:
+            draft.write_text(json.dumps(facts, indent=2))
+    return path
+
+
+def read_machines(store: Path, problems: list[str]) -> list[dict[str, Any]]:
+    """All machines whose peaks were measured, each with its fingerprint."""
+    machines = []
+    for path in sorted(store.glob(PATTERN)):
+        try:
+            machines.append({"fingerprint": path.stem, **json.loads(path.read_text())})
+        except (OSError, ValueError, TypeError):
+            problems.append(f"{path}: not readable; it is left as it is.")
+    return machines
+
+
+def stored_peak(store: Path, fingerprint: object, device: str, precision: str) -> float | None:
+    """The FLOP/s that this machine reached in this precision. None: not measured."""
+    try:
+        machine = json.loads(machine_path(store, fingerprint).read_text())
+    except (OSError, ValueError):
+        return None
+    return _flop_rates(machine, device).get(precision)
+
+
+def newest_peaks(store: Path) -> dict[str, dict[str, float]]:
+    """FLOP/s by device and precision of the machine that was measured last."""
+    try:
+        path = max(store.glob(PATTERN), key=lambda path: path.stat().st_mtime)
+        machine = json.loads(path.read_text())
+        return {device: _flop_rates(machine, device) for device in machine["peaks"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        # No machine was measured, or its file is not readable.
+        return {}
+
+
+def peak_rates(machine: Mapping[str, Any], device: str) -> dict[str, float]:
+    """FLOP/s by precision, and the bytes/s of a copy. Empty: not measured."""
+    rates = {}
+    for name, peak in _peaks(machine, device).items():
+        rate = peak.get("flops_per_second") or peak.get("bytes_per_second")
+        if isinstance(rate, int | float):
+            rates[name] = float(rate)
+    return rates
+
+
+def _flop_rates(machine: Mapping[str, Any], device: str) -> dict[str, float]:
+    rates = {}
+    for name, peak in _peaks(machine, device).items():
+        rate = peak.get("flops_per_second")
+        if isinstance(rate, int | float):
+            rates[name] = float(rate)
+    return rates
+
+
+def _peaks(machine: Mapping[str, Any], device: str) -> dict[str, dict[str, Any]]:
+    """The measured peaks of one device by name; empty if the file has another shape."""
+    try:
+        peaks = machine["peaks"][device]["peaks"]
+        return {name: peak for name, peak in peaks.items() if isinstance(peak, dict)}
+    except (KeyError, TypeError, AttributeError):
+        return {}
