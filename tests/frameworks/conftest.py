@@ -1,4 +1,6 @@
-"""Small networks that use what is difficult, and a way to lower them. A folder says in `own` how it lowers."""
+"""Small networks with the difficult features, and a fixture that lowers them.
+
+Each folder has a fixture `defaults` with the settings of its cases."""
 
 from __future__ import annotations
 
@@ -95,11 +97,11 @@ def work_of(graph_of: Callable[[str], Graph]) -> Callable[..., Work]:
 
 
 @pytest.fixture
-def lower(own: dict[str, str], work_of: Callable[..., Work]) -> Callable[..., Any]:
-    """`own`: the settings of the folder or file that asks, with the framework's name."""
+def lower(defaults: dict[str, str], work_of: Callable[..., Work]) -> Callable[..., Any]:
+    """`defaults`: the settings of the folder or file that asks, with the framework's name."""
 
     def build(name: str, optimizer: Optimizer | None = None, **settings: Any) -> Any:
-        case = Case(workload=name, batch_size=4, **{**own, **settings})
+        case = Case(workload=name, batch_size=4, **{**defaults, **settings})
         return plugins.load("frameworks", case.framework).lower(work_of(name, optimizer), case)
 
     return build

@@ -13,7 +13,7 @@ from steptime.core.errors import NotInstalled, Unsupported
 
 
 @pytest.fixture(params=["onnxruntime", "openvino"])
-def own(request: pytest.FixtureRequest) -> dict[str, str]:
+def defaults(request: pytest.FixtureRequest) -> dict[str, str]:
     try:
         plugins.load("frameworks", request.param).versions()
     except NotInstalled as problem:

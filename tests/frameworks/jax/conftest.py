@@ -8,14 +8,13 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def jax() -> Any:
-    found = pytest.importorskip("jax", reason="JAX is not installed")
+    module = pytest.importorskip("jax", reason="JAX is not installed")
     if find_spec("jax_cuda12_plugin") or find_spec("jax_cuda13_plugin"):
-        found.config.update(
-            "jax_platforms", "cuda,cpu"
-        )  # a worker has one device; these tests have both
-    return found
+        # A worker uses one device; these tests use both.
+        module.config.update("jax_platforms", "cuda,cpu")
+    return module
 
 
 @pytest.fixture
-def own() -> dict[str, str]:
+def defaults() -> dict[str, str]:
     return {"framework": "jax", "mode": "compiled"}

@@ -1,4 +1,4 @@
-"""What only a GPU can show: formats, memory, and that nothing is mis-timed there."""
+"""Precisions, memory and synchronisation on a GPU."""
 
 from __future__ import annotations
 
@@ -23,28 +23,30 @@ def gpu(jax: Any) -> None:
 
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16", "fp16"])
 @pytest.mark.parametrize("name", ["residual", "sequence"])
-def test_every_precision_trains(lower: Any, name: str, precision: str) -> None:
+def test_cuda_training_lowers_the_loss_in_every_precision(
+    lower: Any, name: str, precision: str
+) -> None:
     program = lower(name, adam(0.01), device="cuda:0", precision=precision)
     losses = [program.step().item() for _ in range(20)]
     assert losses[-1] < losses[0]
 
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
-def test_gpu_gradients_are_near_the_cpus(lower: Any, work_of: Any, layout: str) -> None:
+def test_cuda_gradients_are_near_those_of_the_cpu(lower: Any, work_of: Any, layout: str) -> None:
     batch = work_of("residual").batch
     _, exact = lower("residual", precision="fp64").gradients(batch)
-    _, found = lower("residual", device="cuda:0", layout=layout).gradients(batch)
+    _, gradients = lower("residual", device="cuda:0", layout=layout).gradients(batch)
     for name, array in exact.items():
-        np.testing.assert_allclose(found[name], array, rtol=1e-3, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(gradients[name], array, rtol=1e-3, atol=1e-5, err_msg=name)
 
 
-def test_memory_is_accounted(lower: Any) -> None:
+def test_memory_on_cuda_has_a_peak(lower: Any) -> None:
     program = lower("residual", device="cuda:0")
     program.step()
     assert program.memory()["peak_allocated_bytes"] > 0
 
 
-def test_everything_is_there_when_a_step_returns(lower: Any, jax: Any) -> None:
+def test_step_returns_when_everything_is_ready(lower: Any, jax: Any) -> None:
     program = lower("residual", adam(), device="cuda:0")
     assert program.step().is_ready()
     assert all(leaf.is_ready() for leaf in jax.tree.leaves(program.state))

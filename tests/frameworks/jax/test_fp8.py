@@ -24,7 +24,7 @@ CASE = Case(
 
 @pytest.fixture
 def work() -> Work:
-    """The first layer fits the tiles, over positions; the second does not."""
+    """The first dense layer fits the tiles; the second does not."""
     net = Net("tiny")
     graph = net.graph(
         net.dense(net.relu(net.dense(net.embedding(net.tokens(6, 20), 20, 32), 48)), 20)
@@ -34,7 +34,7 @@ def work() -> Work:
 
 @pytest.fixture
 def program(work: Work) -> Any:
-    """The class itself: on the CPU the folder refuses fp8, though XLA can multiply so there, slowly."""
+    """`lower` refuses fp8 on the CPU, although XLA can multiply in fp8 there, slowly."""
     from steptime.frameworks.jax.fp8 import Fp8Program
 
     return Fp8Program(work, CASE)
@@ -46,33 +46,32 @@ def exact(work: Work) -> Any:
     return folder.lower(work, replace(CASE, precision="fp32")).predict(work.batch)
 
 
-def test_numbers_fill_the_range_of_the_format() -> None:
-    from steptime.frameworks.jax.fp8 import in_fp8
+def test_to_fp8_fills_the_range_of_the_format() -> None:
+    from steptime.frameworks.jax.fp8 import to_fp8
 
-    values, scale = in_fp8(np.array([[0.5, -2.0, 0.25]]))
-    assert values.astype(np.float32).tolist() == [[112.0, -448.0, 56.0]] and float(
-        scale
-    ) == pytest.approx(2 / 448)
+    values, scale = to_fp8(np.array([[0.5, -2.0, 0.25]]))
+    assert values.astype(np.float32).tolist() == [[112.0, -448.0, 56.0]]
+    assert float(scale) == pytest.approx(2 / 448)
 
 
-def test_fp8_is_near_fp32_and_not_the_same(work: Work, program: Any) -> None:
+def test_fp8_predictions_are_near_fp32_but_not_equal(work: Work, program: Any) -> None:
     right = exact(work)
     error = np.abs(program.predict(work.batch) - right)
     assert 1e-4 < error.max() / np.abs(right).max() < 0.1
 
 
-def test_the_product_is_asked_for_in_fp8(program: Any) -> None:
+def test_fp8_program_multiplies_in_fp8(program: Any) -> None:
     text = program.run.lower(*program._arguments()).as_text()
     assert any("dot_general" in line and "f8E4M3FN" in line for line in text.splitlines())
 
 
-def test_facts_tell_which_layers_are_fp8(program: Any) -> None:
+def test_fp8_facts_list_the_layers(program: Any) -> None:
     facts = program.facts()
     assert facts["fp8_layers"] == ["dense1"] and facts["bf16_dense_layers"].keys() == {"dense2"}
     assert facts["fp8_flops_share"] == pytest.approx(32 / (32 + 20), rel=0.05)
 
 
-def test_weights_come_out_as_they_went_in(work: Work, program: Any) -> None:
+def test_weights_equal_those_that_were_loaded(work: Work, program: Any) -> None:
     before = program.predict(work.batch)
     np.testing.assert_array_equal(program.weights()["dense1.weight"], work.weights["dense1.weight"])
     program.load({name: -array for name, array in work.weights.items()})
@@ -80,7 +79,7 @@ def test_weights_come_out_as_they_went_in(work: Work, program: Any) -> None:
     np.testing.assert_array_equal(program.predict(work.batch), before)
 
 
-def test_a_network_without_a_layer_that_fits_is_refused(work_of: Any) -> None:
+def test_fp8_refuses_a_network_without_a_fitting_layer(work_of: Any) -> None:
     from steptime.frameworks.jax.fp8 import Fp8Program
 
     with pytest.raises(Unsupported, match="multiples of 16"):
@@ -95,7 +94,7 @@ def test_a_network_without_a_layer_that_fits_is_refused(work_of: Any) -> None:
         ({"precision": "int8"}, "quantisation"),
     ],
 )
-def test_low_precisions_are_refused_where_they_are_not(
+def test_unsupported_refuses_low_precisions_with_a_reason(
     setting: dict[str, str], reason: str
 ) -> None:
     from steptime.frameworks import jax as folder
@@ -104,12 +103,14 @@ def test_low_precisions_are_refused_where_they_are_not(
 
 
 @pytest.mark.gpu
-def test_fp8_runs_on_a_gpu(work: Work) -> None:
+def test_fp8_predictions_on_a_gpu_are_near_fp32(work: Work) -> None:
     from steptime.frameworks import jax as folder
 
     case = replace(CASE, device="cuda:0")
     if reason := folder.unsupported(case):
         pytest.skip(reason)
-    program, right = folder.lower(work, case), exact(work)
+    program = folder.lower(work, case)
+    right = exact(work)
     program.step()
-    assert 1e-4 < np.abs(program.predict(work.batch) - right).max() / np.abs(right).max() < 0.1
+    error = np.abs(program.predict(work.batch) - right)
+    assert 1e-4 < error.max() / np.abs(right).max() < 0.1

@@ -1,4 +1,4 @@
-"""The folder's own functions."""
+"""The functions of the package itself."""
 
 from __future__ import annotations
 
@@ -20,38 +20,36 @@ def reason(**settings: Any) -> str | None:
     )
 
 
-def test_versions_name_the_framework_and_its_surroundings() -> None:
+def test_versions_include_the_framework_and_its_packages() -> None:
     assert {"jax", "jaxlib", "optax", "python", "numpy"} <= folder.versions().keys()
 
 
-def test_without_jax_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_without_jax_say_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(NotInstalled, match="pip install"):
         folder.versions()
 
 
-def test_eager_is_refused_with_what_to_use() -> None:
+def test_unsupported_refuses_eager_and_names_compiled() -> None:
     assert "mode=compiled" in str(reason(mode="eager"))
 
 
 @pytest.mark.parametrize("mode", ["cudagraph", "graph", "session", "xla"])
-def test_other_frameworks_modes_are_refused(mode: str) -> None:
+def test_unsupported_refuses_modes_of_other_frameworks(mode: str) -> None:
     assert mode in str(reason(mode=mode))
 
 
-def test_what_only_cuda_has_is_refused_on_the_cpu() -> None:
+def test_unsupported_refuses_tf32_on_the_cpu() -> None:
     assert "fp32" in str(reason(precision="tf32"))
 
 
-def test_more_threads_than_cpus_are_refused() -> None:
+def test_unsupported_refuses_more_threads_than_cpus() -> None:
     cpus = len(os.sched_getaffinity(0))
     assert str(cpus) in str(reason(threads=cpus + 1))
     assert reason(threads=cpus) is None
 
 
-def test_a_missing_gpu_is_told_with_what_was_found(
-    jax: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unsupported_reports_a_missing_gpu(jax: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(platform: str) -> Any:
         raise RuntimeError(f"Unknown backend {platform}")
 
@@ -65,30 +63,32 @@ def fake_gpu(monkeypatch: pytest.MonkeyPatch, jax: Any, capability: str) -> None
     )
 
 
-def test_a_gpu_beyond_the_last_is_refused(monkeypatch: pytest.MonkeyPatch, jax: Any) -> None:
+def test_unsupported_refuses_a_gpu_index_out_of_range(
+    monkeypatch: pytest.MonkeyPatch, jax: Any
+) -> None:
     fake_gpu(monkeypatch, jax, "9.0")
     assert "sees 1 CUDA device" in str(reason(device="cuda:1"))
     assert reason(device="cuda:0", precision="tf32") is None
 
 
-def test_an_old_gpu_has_no_tf32(monkeypatch: pytest.MonkeyPatch, jax: Any) -> None:
+def test_unsupported_refuses_tf32_on_an_old_gpu(monkeypatch: pytest.MonkeyPatch, jax: Any) -> None:
     fake_gpu(monkeypatch, jax, "7.0")
     assert "7.0" in str(reason(device="cuda:0", precision="tf32"))
 
 
-def test_an_unsupported_case_is_not_lowered(work_of: Any) -> None:
+def test_lower_refuses_an_unsupported_case(work_of: Any) -> None:
     with pytest.raises(Unsupported, match="fp32"):
         folder.lower(
             work_of("residual"), Case(workload="residual", mode="compiled", precision="tf32")
         )
 
 
-def test_a_layout_of_images_is_refused_for_tokens(lower: Any) -> None:
+def test_lower_refuses_nhwc_for_tokens(lower: Any) -> None:
     with pytest.raises(Unsupported, match="no images"):
         lower("sequence", layout="nhwc")
 
 
-def test_running_out_of_memory_is_recognised(jax: Any) -> None:
+def test_is_out_of_memory_recognises_jax_errors(jax: Any) -> None:
     with pytest.raises(RuntimeError) as caught:
         jax.numpy.zeros(2**48)
     assert folder.is_out_of_memory(caught.value)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from steptime.frameworks.jax.kernels import executed
+from steptime.frameworks.jax.kernels import kernels_of
 
 TEXT = """
 HloModule jit_train, entry_computation_layout={(f32[2]{0})->f32[2]{0}}
@@ -19,14 +19,14 @@ ENTRY %main (x: f32[2]) -> f32[2] {
   %convolution.3 = f32[2,6,6,4]{3,2,1,0} convolution(%a, %b), window={size=3x3}
   %gemm = (f32[4,8]{1,0}, s8[4]{0}) custom-call(%a, %b), custom_call_target="__cublas$gemm"
   %loop = f32[4]{0} fusion(%a), op=kLoop, calls=%fused_computation
-  %triton = f32[4]{0} fusion(%a), op=kCustom, backend_config={"fusion_backend_config":{"op":"__triton_gemm"}}
-  ROOT %while.51 = (s32[], f32[2,200]{1,0}, /*index=5*/f32[20]{0}) while(%tuple), condition=%c, body=%b
+  %triton = f32[4]{0} fusion(%a), op=kCustom, config={"op":"__triton_gemm"}
+  ROOT %while.51 = (s32[], /*index=5*/f32[20]{0}) while(%tuple), condition=%c, body=%b
 }
 """
 
 
-def test_operations_libraries_and_fusions_are_told_apart() -> None:
-    assert executed(TEXT) == {
+def test_kernels_of_counts_operations_libraries_and_fusions() -> None:
+    assert kernels_of(TEXT) == {
         "__cublas$gemm": 1,
         "convolution f32": 1,
         "dot bf16": 1,
@@ -38,7 +38,7 @@ def test_operations_libraries_and_fusions_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("phase", ["training", "forward", "inference"])
-def test_a_program_tells_its_kernels_and_compiles_nothing_for_it(lower: Any, phase: str) -> None:
+def test_kernels_of_a_program_compile_nothing_new(lower: Any, phase: str) -> None:
     program = lower("residual", phase=phase)
     program.step()
     kernels = program.kernels()
@@ -47,5 +47,5 @@ def test_a_program_tells_its_kernels_and_compiles_nothing_for_it(lower: Any, pha
     assert program.step() is not None
 
 
-def test_a_loop_over_time_is_seen(lower: Any) -> None:
+def test_kernels_of_a_sequence_include_the_loop(lower: Any) -> None:
     assert lower("sequence", phase="inference").kernels()["while"] == 1

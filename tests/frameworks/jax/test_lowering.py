@@ -32,13 +32,13 @@ def both(graph: Graph, batch: dict[str, Any], **settings: Any) -> tuple[Any, Any
     )
 
 
-def test_every_kind_has_a_lowering() -> None:
+def test_ops_cover_every_op_of_the_graph() -> None:
     from steptime.frameworks.jax.ops import OPS
 
     assert set(OPS) == set(ops.OPS) - {"input"}
 
 
-def test_a_kind_without_a_lowering_is_named() -> None:
+def test_lower_graph_names_an_op_without_lowering() -> None:
     from steptime.frameworks.jax.lowering import lower_graph
 
     class Strange(Op):
@@ -51,10 +51,9 @@ def test_a_kind_without_a_lowering_is_named() -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("padding", [((0, 1), (2, 0)), ((2, 2), (2, 2)), ((0, 0), (1, 1))])
 @pytest.mark.parametrize("op", [AveragePool, MaxPool])
-def test_pools_round_and_pad_as_the_reference_does(op: Any, padding: Any, layout: str) -> None:
-    image = (
-        np.random.default_rng(0).standard_normal((2, 3, 6, 7)) - 5
-    )  # a padding of 0 would be the largest
+def test_pools_round_and_pad_like_the_reference(op: Any, padding: Any, layout: str) -> None:
+    # All values are negative: a padding of 0 would be the largest.
+    image = np.random.default_rng(0).standard_normal((2, 3, 6, 7)) - 5
     for ceil in (False, True):
         batch = {"input": image, "target": np.zeros((2, 3, 4), np.int64)}
         program, right = both(
@@ -64,21 +63,20 @@ def test_pools_round_and_pad_as_the_reference_does(op: Any, padding: Any, layout
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_of_equal_cells_the_first_gets_the_gradient(layout: str) -> None:
+def test_max_pool_sends_the_gradient_to_the_first_of_equal_cells(layout: str) -> None:
     net = Net("ties")
     x = net.max_pool(net.relu(net.conv(net.input(1, 6, 6), 2, 1)), 3, stride=2, padding=1)
     graph = net.graph(net.dense(net.flatten(x), 3))
-    image = (
-        np.random.default_rng(0).integers(-1, 2, (4, 1, 6, 6)).astype(np.float64)
-    )  # three values: ties everywhere
+    # Only three values, so that ties are everywhere.
+    image = np.random.default_rng(0).integers(-1, 2, (4, 1, 6, 6)).astype(np.float64)
     batch = {"input": image, "target": np.array([0, 1, 2, 0])}
     program, right = both(graph, batch, layout=layout)
-    _, found = program.gradients(batch)
+    _, gradients = program.gradients(batch)
     for name, array in right.gradients(batch)[1].items():
-        np.testing.assert_allclose(found[name], array, rtol=1e-9, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(gradients[name], array, rtol=1e-9, atol=1e-12, err_msg=name)
 
 
-def test_normalisation_is_exact_far_from_zero() -> None:
+def test_batch_norm_is_exact_far_from_zero() -> None:
     net = Net("far")
     graph = net.graph(net.dense(net.batch_norm(net.input(3)), 4))
     values = 1e4 + np.random.default_rng(0).standard_normal((8, 3))
@@ -87,31 +85,31 @@ def test_normalisation_is_exact_far_from_zero() -> None:
     np.testing.assert_allclose(program.gradients(batch)[0], right.gradients(batch)[0], rtol=1e-6)
 
 
-def test_moments_are_the_same_in_one_pass_and_in_two(
+def test_batch_norm_moments_agree_in_one_and_two_passes(
     jax: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A GPU takes the one, the CPU the other; both are computed here."""
+    """A GPU uses one pass, the CPU two; the test computes both on the CPU."""
     net = Net("far")
     graph = net.graph(net.dense(net.flatten(net.batch_norm(net.conv(net.input(1, 4, 4), 2, 1))), 3))
     image = 100 + np.random.default_rng(0).standard_normal((4, 1, 4, 4))
     batch = {"input": image, "target": np.array([0, 1, 2, 0])}
-    found = []
+    gradients = []
     for backend in ("cpu", "gpu"):
         monkeypatch.setattr(jax, "default_backend", lambda backend=backend: backend)
-        found.append(both(graph, batch)[0].gradients(batch)[1])
-    for name, array in found[0].items():
-        np.testing.assert_allclose(found[1][name], array, rtol=1e-8, atol=1e-9, err_msg=name)
+        gradients.append(both(graph, batch)[0].gradients(batch)[1])
+    for name, array in gradients[0].items():
+        np.testing.assert_allclose(gradients[1][name], array, rtol=1e-8, atol=1e-9, err_msg=name)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", ["residual", "pooled", "joined"])
-def test_gradients_equal_the_references_in_every_layout(
+def test_gradients_equal_the_reference_in_every_layout(
     work_of: Any, name: str, layout: str
 ) -> None:
     work = work_of(name)
     program, right = both(work.graph, work.batch, layout=layout)
-    loss, found = program.gradients(work.batch)
+    loss, gradients = program.gradients(work.batch)
     right_loss, expected = right.gradients(work.batch)
     assert loss == pytest.approx(right_loss, rel=1e-12)
     for weight, array in expected.items():
-        np.testing.assert_allclose(found[weight], array, rtol=1e-7, atol=1e-10, err_msg=weight)
+        np.testing.assert_allclose(gradients[weight], array, rtol=1e-7, atol=1e-10, err_msg=weight)

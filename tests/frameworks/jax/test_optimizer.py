@@ -11,12 +11,14 @@ from steptime.core.errors import NotInstalled, Unsupported
 from steptime.graph import Optimizer
 
 
-def test_an_unknown_optimiser_is_a_reason(lower: Any) -> None:
+def test_optimizer_for_refuses_an_unknown_algorithm(lower: Any) -> None:
     with pytest.raises(Unsupported, match="'newton'"):
         lower("perceptron", Optimizer("newton", 0.1))
 
 
-def test_only_training_needs_optax(lower: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_optimizer_for_is_the_only_user_of_optax(
+    lower: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "optax", None)
     assert lower("perceptron", phase="inference").step() is not None
     with pytest.raises(NotInstalled, match="pip install optax"):

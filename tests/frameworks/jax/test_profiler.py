@@ -6,10 +6,10 @@ import pytest
 
 from steptime.core.errors import Unsupported
 from steptime.core.inspection import BETWEEN
-from steptime.frameworks.jax.profiler import seen
+from steptime.frameworks.jax.profiler import summarize
 
 
-def test_an_instruction_is_called_what_the_program_called_it() -> None:
+def test_summarize_names_instructions_by_their_origin() -> None:
     spans = [
         {
             "ph": "X",
@@ -22,22 +22,22 @@ def test_an_instruction_is_called_what_the_program_called_it() -> None:
         {"ph": "X", "name": "copy.7", "ts": 70, "dur": 10, "tid": 1, "args": {"hlo_op": "copy.7"}},
         {"ph": "X", "name": "$file.py:1 f", "ts": 0, "dur": 90, "tid": 2},
     ]
-    found = seen(spans, {"fusion.3": "conv_general_dilated"}, 100e-6)
-    assert {one.name: round(1e6 * one.seconds) for one in found.operators} == {
+    watched = summarize(spans, {"fusion.3": "conv_general_dilated"}, 100e-6)
+    assert {operator.name: round(1e6 * operator.seconds) for operator in watched.operators} == {
         "conv_general_dilated": 60, "copy": 10, BETWEEN: 30,
     }  # fmt: skip
-    assert [event["name"] for event in found.events] == ["fusion.3", "copy.7"]
+    assert [event["name"] for event in watched.events] == ["fusion.3", "copy.7"]
 
 
-def test_a_trace_without_instructions_is_told() -> None:
+def test_summarize_refuses_a_trace_without_instructions() -> None:
     with pytest.raises(Unsupported, match="none of the program's instructions"):
-        seen([], {}, 1.0)
+        summarize([], {}, 1.0)
 
 
-def test_a_step_tells_its_instructions_and_its_memory(lower: Any) -> None:
+def test_program_reports_its_instructions_and_memory(lower: Any) -> None:
     program = lower("images")
     program.step()
-    names = {one.name for one in program.watch(2).operators}
+    names = {operator.name for operator in program.watch(2).operators}
     assert any("conv" in name for name in names)
-    own = sum(4 * array.size for array in program.weights().values())
-    assert program.account().held["weights"] == own
+    weight_bytes = sum(4 * array.size for array in program.weights().values())
+    assert program.account().held["weights"] == weight_bytes

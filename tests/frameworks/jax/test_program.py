@@ -16,7 +16,7 @@ def assert_equal_weights(first: Any, second: Any, tolerance: float = 1e-5) -> No
 
 
 @pytest.mark.parametrize("name", ["residual", "pooled"])
-def test_both_layouts_compute_the_same(lower: Any, work_of: Any, name: str) -> None:
+def test_program_computes_the_same_in_both_layouts(lower: Any, work_of: Any, name: str) -> None:
     rows, columns = lower(name), lower(name, layout="nhwc")
     assert columns.resident[0].shape[3] == rows.resident[0].shape[1] == 2  # channels
     for _ in range(3):
@@ -28,7 +28,7 @@ def test_both_layouts_compute_the_same(lower: Any, work_of: Any, name: str) -> N
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 @pytest.mark.parametrize("name", ["residual", "sequence"])
-def test_training_is_mixed_and_inference_is_cast(
+def test_weights_stay_fp32_in_training_and_are_cast_in_inference(
     lower: Any, jax: Any, name: str, precision: str
 ) -> None:
     low = {"bf16": "bfloat16", "fp16": "float16"}[precision]
@@ -44,7 +44,7 @@ def test_training_is_mixed_and_inference_is_cast(
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_products_are_computed_in_the_lower_precision(lower: Any, jax: Any, precision: str) -> None:
+def test_step_multiplies_in_the_lower_precision(lower: Any, jax: Any, precision: str) -> None:
     program = lower("residual", precision=precision)
     text = program.run.lower(program.state, *program.resident).as_text()
     products = [
@@ -56,7 +56,9 @@ def test_products_are_computed_in_the_lower_precision(lower: Any, jax: Any, prec
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_mixed_gradients_are_near_the_exact_ones(lower: Any, work_of: Any, precision: str) -> None:
+def test_gradients_in_mixed_precision_are_near_the_exact_ones(
+    lower: Any, work_of: Any, precision: str
+) -> None:
     batch = work_of("residual").batch
     _, exact = lower("residual", precision="fp64").gradients(batch)
     _, mixed = lower("residual", precision=precision).gradients(batch)
@@ -64,7 +66,7 @@ def test_mixed_gradients_are_near_the_exact_ones(lower: Any, work_of: Any, preci
         assert np.linalg.norm(mixed[name] - array) < 0.1 * np.linalg.norm(array) + 1e-3, name
 
 
-def test_a_batch_in_host_memory_is_copied_in_every_step(lower: Any) -> None:
+def test_step_copies_a_host_batch_every_time(lower: Any) -> None:
     program = lower("perceptron", phase="inference", data="host")
     before = np.array(program.step())
     program.host[0][:] *= 2
@@ -72,9 +74,7 @@ def test_a_batch_in_host_memory_is_copied_in_every_step(lower: Any) -> None:
 
 
 @pytest.mark.parametrize("data", ["device", "host"])
-def test_a_batch_that_is_fed_is_the_next_steps_and_compiles_nothing(
-    lower: Any, work_of: Any, data: str
-) -> None:
+def test_feed_sets_the_next_batch_without_compiling(lower: Any, work_of: Any, data: str) -> None:
     program, batch = (
         lower("joined", phase="inference", data=data, layout="nhwc"),
         work_of("joined").batch,
@@ -88,7 +88,7 @@ def test_a_batch_that_is_fed_is_the_next_steps_and_compiles_nothing(
     )
 
 
-def test_a_resident_batch_is_the_programs_own(lower: Any, work_of: Any) -> None:
+def test_resident_batch_is_a_copy(lower: Any, work_of: Any) -> None:
     from steptime.core.case import Case
     from steptime.frameworks import jax
 
@@ -99,7 +99,7 @@ def test_a_resident_batch_is_the_programs_own(lower: Any, work_of: Any) -> None:
     assert np.array_equal(program.step(), before)
 
 
-def test_forward_has_trainings_loss_and_moves_only_statistics(lower: Any) -> None:
+def test_forward_has_the_loss_of_training_and_moves_only_statistics(lower: Any) -> None:
     training, forward = lower("residual"), lower("residual", phase="forward")
     before = forward.weights()
     assert forward.step().item() == pytest.approx(training.step().item(), rel=1e-6)
@@ -109,7 +109,7 @@ def test_forward_has_trainings_loss_and_moves_only_statistics(lower: Any) -> Non
     assert moved == {name for name in before if "running" in name}
 
 
-def test_forward_writes_what_a_backward_pass_needs_but_no_copy_of_weights(lower: Any) -> None:
+def test_forward_writes_residuals_but_no_copy_of_weights(lower: Any) -> None:
     program = lower("sequence", phase="forward")
     program.launch()
     recorded = program.pending[2]
@@ -117,7 +117,7 @@ def test_forward_writes_what_a_backward_pass_needs_but_no_copy_of_weights(lower:
     assert recorded and not [leaf for leaf in recorded if leaf.shape in shapes]
 
 
-def test_a_training_step_overwrites_its_state(lower: Any) -> None:
+def test_training_step_overwrites_its_state(lower: Any) -> None:
     program = lower("perceptron", momentum(0.1))
     program.step()
     before = program.state
@@ -125,7 +125,7 @@ def test_a_training_step_overwrites_its_state(lower: Any) -> None:
     assert all(value.is_deleted() for value in before.weights.values())
 
 
-def test_the_seed_decides_what_is_dropped(lower: Any) -> None:
+def test_dropout_depends_on_the_seed(lower: Any) -> None:
     first, again, other = (lower("perceptron", seed=seed).step().item() for seed in (1, 1, 2))
     assert first == again != other
 
@@ -139,18 +139,18 @@ def test_dropout_keeps_the_mean(jax: Any) -> None:
     net = Net("drop")
     layer = net.graph(net.dropout(net.input(50), 0.2)).layers[-1]
     context = LoweringContext(Layout(last=False), np.float32, training=True, key=jax.random.key(0))
-    found = np.asarray(dropout(layer, {}, context, np.ones((200, 50), np.float32)))
-    assert set(np.unique(found)) == {0.0, np.float32(1.25)}
-    assert np.mean(found == 0) == pytest.approx(0.2, abs=0.02)
+    output = np.asarray(dropout(layer, {}, context, np.ones((200, 50), np.float32)))
+    assert set(np.unique(output)) == {0.0, np.float32(1.25)}
+    assert np.mean(output == 0) == pytest.approx(0.2, abs=0.02)
 
 
-def test_gradients_leave_dropout_out(lower: Any, work_of: Any) -> None:
+def test_gradients_are_computed_without_dropout(lower: Any, work_of: Any) -> None:
     program, batch = lower("perceptron"), work_of("perceptron").batch
     assert program.gradients(batch)[0] == program.gradients(batch)[0]
     assert program.state.moving.key is not None
 
 
-def test_an_lstm_is_the_plain_formula(lower: Any, work_of: Any) -> None:
+def test_lstm_equals_the_plain_formula(lower: Any, work_of: Any) -> None:
     work = work_of("sequence")
     w = {name: array.astype(np.float64) for name, array in work.weights.items()}
     x = w["embedding1.weight"][work.batch["input"]]
@@ -166,12 +166,12 @@ def test_an_lstm_is_the_plain_formula(lower: Any, work_of: Any) -> None:
         c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
         h = np.tanh(c) / (1 + np.exp(-o))
         outputs.append(h @ w["dense1.weight"].T + w["dense1.bias"])
-    found = lower("sequence", precision="fp64").predict(work.batch)
-    np.testing.assert_allclose(found, np.stack(outputs, axis=1), rtol=1e-12, atol=1e-12)
+    output = lower("sequence", precision="fp64").predict(work.batch)
+    np.testing.assert_allclose(output, np.stack(outputs, axis=1), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
-def test_weights_come_out_as_they_went_in(lower: Any, work_of: Any, layout: str) -> None:
+def test_weights_equal_those_that_were_loaded(lower: Any, work_of: Any, layout: str) -> None:
     work = work_of("residual")
     program = lower("residual", layout=layout)
     for name, array in program.weights().items():
@@ -179,7 +179,7 @@ def test_weights_come_out_as_they_went_in(lower: Any, work_of: Any, layout: str)
         assert array.flags["C_CONTIGUOUS"] and array.dtype == np.float32
 
 
-def test_what_comes_out_is_no_view_of_the_program(lower: Any) -> None:
+def test_weights_are_a_copy(lower: Any) -> None:
     program = lower("perceptron")
     before = program.weights()
     program.step()
@@ -187,7 +187,7 @@ def test_what_comes_out_is_no_view_of_the_program(lower: Any) -> None:
 
 
 @pytest.mark.parametrize("phase", ["training", "forward", "inference"])
-def test_a_step_is_compiled_once(lower: Any, phase: str) -> None:
+def test_step_is_compiled_once(lower: Any, phase: str) -> None:
     program = lower("residual", adam(), phase=phase)
     assert program.compilations() == 0
     for _ in range(3):
@@ -195,7 +195,7 @@ def test_a_step_is_compiled_once(lower: Any, phase: str) -> None:
     assert program.compilations() == 1
 
 
-def test_facts_say_what_was_used(lower: Any) -> None:
+def test_facts_report_the_settings_in_use(lower: Any) -> None:
     facts = lower("residual").facts()
     assert facts["backend"] == "cpu" and facts["threads"] >= 1 and not facts["x64"]
     assert facts["matmul_precision"] == "highest"
@@ -203,6 +203,6 @@ def test_facts_say_what_was_used(lower: Any) -> None:
     assert facts["optimizer"] == "optax, sgd"
 
 
-def test_the_cpu_needs_no_timer_and_keeps_no_account_of_memory(lower: Any) -> None:
+def test_program_on_the_cpu_has_no_timer_and_no_memory_stats(lower: Any) -> None:
     program = lower("perceptron")
     assert program.timer is None and program.memory() == {}

@@ -30,19 +30,19 @@ print(facts["threads"], facts["pool_threads"])
 """
 
 
-def test_threads_are_what_the_case_says() -> None:
+def test_apply_sets_the_threads_of_the_case() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PINNED], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["1", "1"]
 
 
-def test_without_a_number_every_cpu_that_may_be_used_has_a_thread(settings: Any) -> None:
+def test_apply_defaults_to_one_thread_per_usable_cpu(settings: Any) -> None:
     settings.apply(case())
     assert settings.pool_threads() == len(os.sched_getaffinity(0))
 
 
-def test_64_bit_numbers_are_on_only_where_they_are_asked_for(settings: Any, jax: Any) -> None:
+def test_apply_enables_64_bit_numbers_only_for_fp64(settings: Any, jax: Any) -> None:
     settings.apply(case(precision="fp64"))
     assert jax.config.jax_enable_x64
     settings.apply(case())
@@ -50,14 +50,12 @@ def test_64_bit_numbers_are_on_only_where_they_are_asked_for(settings: Any, jax:
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp64"])
-def test_products_are_exact_unless_something_else_is_asked_for(
-    settings: Any, jax: Any, precision: str
-) -> None:
+def test_apply_makes_products_exact_by_default(settings: Any, jax: Any, precision: str) -> None:
     settings.apply(case(precision=precision))
     assert jax.config.jax_default_matmul_precision == "highest"
 
 
-def test_only_inference_stores_weights_in_a_lower_precision(settings: Any) -> None:
+def test_stored_dtype_is_low_only_in_inference(settings: Any) -> None:
     assert settings.stored_dtype(case(precision="bf16")) == "float32"
     assert settings.stored_dtype(case(precision="bf16", phase="forward")) == "float32"
     assert settings.stored_dtype(case(precision="bf16", phase="inference")) == "bfloat16"

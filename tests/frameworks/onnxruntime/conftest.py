@@ -12,5 +12,5 @@ def onnxruntime() -> Any:
 
 
 @pytest.fixture
-def own() -> dict[str, str]:
+def defaults() -> dict[str, str]:
     return {"framework": "onnxruntime", "phase": "inference", "mode": "graph"}

@@ -1,4 +1,4 @@
-"""The folder's own functions."""
+"""The functions of the package itself."""
 
 from __future__ import annotations
 

@@ -18,5 +18,5 @@ def openvino() -> Any:
 
 
 @pytest.fixture
-def own() -> dict[str, str]:
+def defaults() -> dict[str, str]:
     return {"framework": "openvino", "phase": "inference", "mode": "graph"}

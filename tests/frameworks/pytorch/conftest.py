@@ -55,5 +55,5 @@ def networks(networks: dict[str, Callable[[Net], Tensor]]) -> dict[str, Callable
 
 
 @pytest.fixture
-def own() -> dict[str, str]:
+def defaults() -> dict[str, str]:
     return {"framework": "pytorch"}

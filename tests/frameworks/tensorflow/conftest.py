@@ -17,5 +17,5 @@ def tensorflow() -> Any:
 
 
 @pytest.fixture
-def own() -> dict[str, str]:
+def defaults() -> dict[str, str]:
     return {"framework": "tensorflow", "mode": "graph"}

@@ -1,4 +1,4 @@
-"""Sums that low precisions must not make in their own type."""
+"""Sums of low-precision numbers that must be computed in fp32."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""JAX: the whole step as one jitted program with donated state, on CPU and CUDA.
+"""JAX: the whole step is one jitted program with donated state, on the CPU or on CUDA.
 
-JAX itself is imported by the functions, so that the folder can be asked how to install it where it is missing."""
+The functions import JAX themselves, so that this package can be imported without it and can say
+how to install it."""
 
 from __future__ import annotations
 
@@ -17,31 +18,42 @@ from steptime.graph import Work
 
 INSTALL = "pip install 'steptime[jax]'"
 MODES = ("compiled",)
-PARTS = ("jaxlib", "optax", "numpy", "jax-cuda12-plugin", "jax-cuda13-plugin")
+PACKAGES = ("jaxlib", "optax", "numpy", "jax-cuda12-plugin", "jax-cuda13-plugin")
+# XLA raises RuntimeError for every failure; only the text says which.
+OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
 
 
 def versions() -> dict[str, str]:
-    found = {"jax": _jax().__version__, "python": platform.python_version()}
-    return found | {part: text for part in PARTS if (text := _version(part))}
+    installed = {"jax": _jax().__version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        package_version = _version(package)
+        if package_version:
+            installed[package] = package_version
+    return installed
 
 
 def unsupported(case: Case) -> str | None:
     jax = _jax()
     if case.mode == "eager":
-        return "JAX without jit dispatches every operation on its own, which nobody does; use mode=compiled."
+        return "JAX without jit dispatches every operation separately; use mode=compiled."
     if case.mode != "compiled":
         return f"JAX has no mode {case.mode!r}; it has compiled."
     if case.precision == "int8":
-        return "JAX has no post-training quantisation to int8; use onnxruntime, openvino or pytorch compiled."
+        return (
+            "JAX has no post-training quantisation to int8; "
+            "use onnxruntime, openvino or pytorch compiled."
+        )
     if case.precision == "fp8" and case.phase != "inference":
         return f"fp8 is for phase=inference; {case.phase} has fp32, tf32, bf16 and fp16."
     if case.exchange in ("parameter_server", "horovod"):
-        return f"JAX knows no exchange={case.exchange}; it has allreduce and independent."
+        return f"JAX has no exchange={case.exchange}; it has allreduce and independent."
     if case.device == "cpu":
         return _not_on_cpu(case)
-    # JAX must not be asked for its devices before the ranks have met, which `lower` sees to before it asks again.
-    waits = case.shares_gradients and not jax.distributed.is_initialized()
-    return None if waits else _not_on_cuda(case, jax)
+    # Asking JAX for its devices starts it, and then the ranks can no longer join. `lower` joins
+    # them first and asks again.
+    if case.shares_gradients and not jax.distributed.is_initialized():
+        return None
+    return _not_on_cuda(case, jax)
 
 
 def lower(work: Work, case: Case) -> Program:
@@ -63,10 +75,10 @@ def lower(work: Work, case: Case) -> Program:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    signs = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
-    return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)
-    )
+    if isinstance(error, MemoryError):
+        return True
+    message = str(error)
+    return isinstance(error, RuntimeError) and any(sign in message for sign in OUT_OF_MEMORY)
 
 
 def _not_on_cpu(case: Case) -> str | None:
@@ -76,19 +88,26 @@ def _not_on_cpu(case: Case) -> str | None:
         )
     if case.precision == "tf32":
         return "tf32 is a mode of NVIDIA's matrix units; the CPU has fp32."
-    if case.threads > (cpus := len(os.sched_getaffinity(0))):
-        return f"XLA has one thread for each CPU that the process may use: {cpus}, and the case asks for {case.threads}."
+    cpus = len(os.sched_getaffinity(0))
+    if case.threads > cpus:
+        return (
+            f"XLA has one thread for each CPU that the process may use: {cpus}, "
+            f"and the case asks for {case.threads}."
+        )
     return None
 
 
 def _not_on_cuda(case: Case, jax: Any) -> str | None:
     try:
         devices = jax.devices("cuda")
-    except RuntimeError:  # what JAX raises where the platform is absent
+    except RuntimeError:  # what JAX raises if the platform is absent
         return f"jax {jax.__version__} sees no CUDA device."
-    index, count = int(case.device.removeprefix("cuda:")), len(devices)
-    if index >= count:
-        return f"There is no {case.device}: jax {jax.__version__} sees {count} CUDA device(s), counted from 0."
+    index = int(case.device.removeprefix("cuda:"))
+    if index >= len(devices):
+        return (
+            f"There is no {case.device}: jax {jax.__version__} sees {len(devices)} "
+            "CUDA device(s), counted from 0."
+        )
     capability = devices[index].compute_capability
     if case.precision in ("tf32", "bf16") and float(capability) < 8:
         return f"{case.precision} needs compute capability 8.0; {case.device} has {capability}."
@@ -102,7 +121,7 @@ def _jax() -> ModuleType:
         import jax
     except ImportError as problem:
         raise NotInstalled(
-            f"JAX cannot be imported here ({problem}); install it with: {INSTALL}"
+            f"JAX cannot be imported ({problem}); install it with: {INSTALL}"
         ) from problem
     return jax
 

@@ -1,4 +1,4 @@
-"""What a layer's function gets besides its weights and inputs on one context through the graph."""
+"""What the function of a layer gets besides its weights and inputs, while the graph is lowered."""
 
 from __future__ import annotations
 
@@ -11,32 +11,36 @@ import jax.numpy as jnp
 from steptime.frameworks.jax.layout import Layout
 
 Array = Any
-Weights = dict[str, Array]  # of one layer, by part
+Weights = dict[str, Array]  # the weights of one layer, by the last part of their names
 
 
 @dataclass
 class LoweringContext:
-    """Lives only while JAX traces: what is compiled is pure."""
+    """Lives only while JAX traces: the compiled function is pure."""
 
     layout: Layout
     dtype: Any  # of activations
     training: bool
-    key: Array | None = None  # of random numbers; None: dropout is off
-    statistics: dict[str, Array] = field(
-        default_factory=dict
-    )  # new moving averages, by canonical name
+    # Key of the random numbers. None: dropout is off.
+    key: Array | None = None
+    # New moving averages, by canonical name.
+    statistics: dict[str, Array] = field(default_factory=dict)
 
-    def draw(self) -> Array:
-        """A key of its own for every layer that needs one; the rest is for the next step."""
-        self.key, own = jax.random.split(self.key)
-        return own
+    def draw_key(self) -> Array:
+        """A key for one layer; what remains is for the next layer or step."""
+        self.key, layer_key = jax.random.split(self.key)
+        return layer_key
 
-    def shifted(self, y: Array, bias: Array) -> Array:
-        """y + bias. In training at least in fp32: on the CPU, XLA sums the bias's gradient in the type it was added in,
-        and bf16 stops growing after a few hundred summands."""
-        return (wide(y) + wide(bias)).astype(y.dtype) if self.training else y + bias
+    def add_bias(self, y: Array, bias: Array) -> Array:
+        """y + bias; in training at least in fp32.
+
+        On the CPU, XLA sums the gradient of the bias in the type of the addition, and a sum in bf16
+        stops growing after a few hundred summands."""
+        if self.training:
+            return (at_least_fp32(y) + at_least_fp32(bias)).astype(y.dtype)
+        return y + bias
 
 
-def wide(x: Array) -> Array:
-    """At least fp32: sums of many low-precision numbers would lose what is small."""
+def at_least_fp32(x: Array) -> Array:
+    """Sums of many low-precision numbers would lose the small ones."""
     return x.astype(jnp.promote_types(x.dtype, jnp.float32))

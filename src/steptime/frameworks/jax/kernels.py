@@ -1,4 +1,6 @@
-"""Which routines a compiled program runs, read from XLA's own text of it. What a loop repeats is counted once."""
+"""Which routines a compiled program runs, read from XLA's text of it.
+
+What a loop repeats is counted once."""
 
 from __future__ import annotations
 
@@ -8,26 +10,46 @@ from collections import Counter
 INSTRUCTION = re.compile(
     r"^\s*(?:ROOT )?\S+ = (?:\(.*?\)|(\w+)\[\S*) ([\w-]+)\((.*)$", re.MULTILINE
 )
-TARGET = re.compile(r'custom_call_target="([^"]+)"')  # a library's routine: cuBLAS, cuDNN, oneDNN
-FUSIONS = (
-    re.compile(r'"op":"(\w+)"'),
-    re.compile(r"op=(\w+)"),
-)  # __triton_gemm and its like, or else kLoop …
-TELLING = {
-    "convolution", "dot", "fft", "gather", "reduce-window", "scatter", "select-and-scatter", "sort", "while",
-}  # fmt: skip
-"""What takes long and may be one of several routines; the rest is arithmetic between them, mostly fused."""
+# A routine of a library: cuBLAS, cuDNN, oneDNN.
+TARGET = re.compile(r'custom_call_target="([^"]+)"')
+# The name of a generated kernel such as __triton_gemm, or else the type of fusion such as kLoop.
+FUSIONS = (re.compile(r'"op":"(\w+)"'), re.compile(r"op=(\w+)"))
+# These take long and may be one of several routines. The rest is arithmetic, mostly fused.
+COUNTED = {
+    "convolution",
+    "dot",
+    "fft",
+    "gather",
+    "reduce-window",
+    "scatter",
+    "select-and-scatter",
+    "sort",
+    "while",
+}
 
 
-def executed(text: str) -> dict[str, int]:
-    """By '<operation> <type of its result>', '<routine of a library>' or 'fusion <op>'."""
-    names = (_name(*found) for found in INSTRUCTION.findall(text))
-    return dict(sorted(Counter(name for name in names if name).items()))
+def kernels_of(text: str) -> dict[str, int]:
+    """Counts by '<operation> <type of its result>', '<routine of a library>' or 'fusion <op>'."""
+    counts = Counter[str]()
+    for dtype, operation, rest in INSTRUCTION.findall(text):
+        name = _name(dtype, operation, rest)
+        if name:
+            counts[name] += 1
+    return dict(sorted(counts.items()))
 
 
 def _name(dtype: str, operation: str, rest: str) -> str:
-    if operation == "custom-call" and (target := TARGET.search(rest)):
+    target = TARGET.search(rest)
+    if operation == "custom-call" and target:
         return target[1]
     if operation == "fusion":
-        return "fusion " + next((found[1] for op in FUSIONS if (found := op.search(rest))), "")
-    return f"{operation} {dtype}".strip() if operation in TELLING else ""
+        return f"fusion {_fusion_op(rest)}"
+    return f"{operation} {dtype}".strip() if operation in COUNTED else ""
+
+
+def _fusion_op(rest: str) -> str:
+    for pattern in FUSIONS:
+        match = pattern.search(rest)
+        if match:
+            return match[1]
+    return ""

@@ -1,4 +1,6 @@
-"""How images and weights lie in memory. The graph's own order, channels and outputs first, is called logical."""
+"""The order of axes of images and weights in memory.
+
+The order of the graph, with channels and outputs first, is called logical."""
 
 from __future__ import annotations
 
@@ -7,24 +9,29 @@ from typing import Any
 
 from steptime.graph import Graph
 
-IMAGE = 4  # axes, with the batch
-TURNED = ("dense", "gru", "lstm", "rnn")
+IMAGE = 4  # axes, including the batch
+TRANSPOSED = ("dense", "gru", "lstm", "rnn")
 
 
 @dataclass(frozen=True)
 class Layout:
-    """`last`: images are (batch, height, width, channels) and kernels (height, width, channels, filters).
-    `turned`: matrices that are kept as (inputs, outputs), so that no product has to turn them in every step."""
+    """`last`: images are (batch, height, width, channels), kernels (height, width, channels,
+    filters). `transposed`: matrices that are kept as (inputs, outputs), so that no step has to
+    transpose them."""
 
     last: bool
-    turned: frozenset[str] = frozenset()
+    transposed: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, graph: Graph, *, last: bool) -> Layout:
-        weights = [
-            own for layer in graph if layer.op.name in TURNED for own in layer.weights.items()
-        ]
-        return cls(last, frozenset(name for name, weight in weights if len(weight.shape) == 2))
+    def for_graph(cls, graph: Graph, *, last: bool) -> Layout:
+        transposed = set()
+        for layer in graph:
+            if layer.op.name not in TRANSPOSED:
+                continue
+            for name, weight in layer.weights.items():
+                if len(weight.shape) == 2:
+                    transposed.add(name)
+        return cls(last, frozenset(transposed))
 
     @property
     def convolution(self) -> tuple[str, str, str]:
@@ -38,38 +45,41 @@ class Layout:
         return tuple(axis for axis in range(x.ndim) if axis != self.channel_axis(x))
 
     def axis(self, logical: int, shape: tuple[int, ...]) -> int:
-        """Where the axis of a sample's logical shape lies, counted with the batch."""
-        place = logical % len(shape)
-        return (3, 1, 2)[place] if self.last and len(shape) == IMAGE - 1 else place + 1
+        """The axis in memory, counted with the batch, of an axis of a sample's logical shape."""
+        index = logical % len(shape)
+        # (channels, height, width) lie at the axes 3, 1 and 2.
+        if self.last and len(shape) == IMAGE - 1:
+            return (3, 1, 2)[index]
+        return index + 1
 
-    def around(self, pair: Any, rest: Any) -> tuple[Any, ...]:
-        """A setting of height and width for all four axes."""
+    def for_all_axes(self, pair: Any, rest: Any) -> tuple[Any, ...]:
+        """A setting of height and width, as a setting of all four axes."""
         return (rest, *pair, rest) if self.last else (rest, rest, *pair)
 
     def per_channel(self, values: Any, x: Any) -> Any:
-        """One value for each channel, in the shape that meets x."""
+        """One value for each channel, in a shape that broadcasts against x."""
         return self.along(self.channel_axis(x), values, x)
 
     def along(self, axis: int, values: Any, x: Any) -> Any:
-        """One value for each place of this axis of x, in the shape that meets x."""
-        form = [1] * x.ndim
-        form[axis] = -1
-        return values.reshape(form)
+        """One value for each index of this axis of x, in a shape that broadcasts against x."""
+        shape = [1] * x.ndim
+        shape[axis] = -1
+        return values.reshape(shape)
 
-    def stored(self, x: Any) -> Any:
-        """From the logical order; only images have another."""
+    def to_stored(self, x: Any) -> Any:
+        """From the logical order; only images have another order in memory."""
         return x.transpose(0, 2, 3, 1) if self.last and x.ndim == IMAGE else x
 
-    def logical(self, x: Any) -> Any:
+    def to_logical(self, x: Any) -> Any:
         return x.transpose(0, 3, 1, 2) if self.last and x.ndim == IMAGE else x
 
-    def stored_weight(self, name: str, weight: Any) -> Any:
-        """Kernels of convolutions are the weights that have four axes."""
-        if name in self.turned:
+    def weight_to_stored(self, name: str, weight: Any) -> Any:
+        """Only kernels of convolutions have four axes."""
+        if name in self.transposed:
             return weight.T
         return weight.transpose(2, 3, 1, 0) if self.last and weight.ndim == IMAGE else weight
 
-    def logical_weight(self, name: str, weight: Any) -> Any:
-        if name in self.turned:
+    def weight_to_logical(self, name: str, weight: Any) -> Any:
+        if name in self.transposed:
             return weight.T
         return weight.transpose(3, 2, 0, 1) if self.last and weight.ndim == IMAGE else weight

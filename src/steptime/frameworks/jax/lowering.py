@@ -9,12 +9,14 @@ from steptime.frameworks.jax.context import Array, LoweringContext, Weights
 from steptime.frameworks.jax.ops import OPS
 from steptime.graph import Graph, Layer
 
-IN_FULL = ("batch_norm", "layer_norm")
+# Normalisation computes at least in fp32, so it gets its weights as they are stored.
+STORED_PRECISION = ("batch_norm", "layer_norm")
 Lowered = Callable[[dict[str, Array], Array, LoweringContext], Array]
 
 
 def lower_graph(graph: Graph) -> Lowered:
-    """From all weights by canonical name and the batch in the context's layout to the output in logical order."""
+    """The function takes all weights by canonical name and the batch in the layout of the context.
+    It returns the output in logical order."""
     layers = [layer for layer in graph if layer.inputs]
     for layer in layers:
         if layer.op.name not in OPS:
@@ -25,20 +27,21 @@ def lower_graph(graph: Graph) -> Lowered:
     def forward(weights: dict[str, Array], x: Array, context: LoweringContext) -> Array:
         values = {graph.input.name: x}
         for layer in layers:
-            inputs = [values[name] for name in layer.inputs]
-            values[layer.name] = OPS[layer.op.name](
-                layer, _own(layer, weights, context), context, *inputs
-            )
-        return context.layout.logical(values[graph.output])
+            compute = OPS[layer.op.name]
+            inputs = [values[name] for name in layer.reads]
+            layer_weights = _layer_weights(layer, weights, context)
+            values[layer.name] = compute(layer, layer_weights, context, *inputs)
+        return context.layout.to_logical(values[graph.output])
 
     return forward
 
 
-def _own(layer: Layer, weights: dict[str, Array], context: LoweringContext) -> Weights:
-    """In the precision of the activations, except for normalisation, which is computed in fp32 at the least."""
-    own = {name.rpartition(".")[2]: weights[name] for name in layer.weights}
-    return (
-        own
-        if layer.op.name in IN_FULL
-        else {part: w.astype(context.dtype) for part, w in own.items()}
-    )
+def _layer_weights(layer: Layer, weights: dict[str, Array], context: LoweringContext) -> Weights:
+    """Cast to the precision of the activations, except for normalisation."""
+    layer_weights = {}
+    for name in layer.weights:
+        weight = weights[name]
+        if layer.op.name not in STORED_PRECISION:
+            weight = weight.astype(context.dtype)
+        layer_weights[name.rpartition(".")[2]] = weight
+    return layer_weights

@@ -1,4 +1,4 @@
-"""Optimisers with exactly the semantics of `graph.optimizer`, by optax."""
+"""Optimisers with exactly the semantics of `graph.optimizer`, built from optax."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ def optimizer_for(spec: Optimizer) -> Any:
         raise NotInstalled(
             f"Training in JAX needs optax ({problem}); install it with: pip install optax"
         ) from problem
-    rule = _direction(spec, optax)
+    direction = _direction(spec, optax)
     decay = [optax.add_decayed_weights(spec.weight_decay)] if spec.weight_decay else []
-    parts = [rule, *decay] if spec.decoupled else [*decay, rule]
-    return optax.chain(*parts, optax.scale_by_learning_rate(spec.rate))
+    # Decoupled decay is not part of the gradient that the algorithm sees.
+    transforms = [direction, *decay] if spec.decoupled else [*decay, direction]
+    return optax.chain(*transforms, optax.scale_by_learning_rate(spec.rate))
 
 
 def _direction(spec: Optimizer, optax: Any) -> Any:
-    """From the gradient to what the rate is multiplied with: optax's own optimisers are chains of just these parts."""
+    """From the gradient to what the rate multiplies. Optax's optimisers are chains of these."""
     if spec.algorithm == "sgd":
         return optax.identity()
     if spec.algorithm == "momentum":

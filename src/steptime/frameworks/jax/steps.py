@@ -1,4 +1,6 @@
-"""The functions that are compiled, one per phase: pure, from state and batch to new state and results."""
+"""The functions that are compiled, one per phase.
+
+They are pure: from state and batch to new state and results."""
 
 from __future__ import annotations
 
@@ -9,26 +11,26 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from steptime.frameworks.jax.context import Array, LoweringContext, wide
+from steptime.frameworks.jax.context import Array, LoweringContext, Weights, at_least_fp32
 from steptime.frameworks.jax.layout import Layout
+from steptime.frameworks.jax.loss_scaling import LossScaling, all_finite, select, update_scale
 from steptime.frameworks.jax.lowering import Lowered
-from steptime.frameworks.jax.scaling import Scaling, all_finite, choose, follow
 
 
 class Moving(NamedTuple):
-    """What changes in training behaviour without being trained."""
+    """What changes in training behaviour although no gradient moves it."""
 
     statistics: dict[str, Array]
-    key: Array | None  # None: nothing is drawn
+    key: Array | None  # None: no random numbers are drawn
 
 
 class State(NamedTuple):
-    """All that one step hands to the next."""
+    """Everything that one step passes on to the next."""
 
     weights: dict[str, Array]  # the trainable ones
     moving: Moving
-    rule: Any = None  # what the optimiser remembers
-    scaling: Scaling | None = None
+    optimizer: Any = None  # optax's state
+    loss_scaling: LossScaling | None = None
 
 
 @dataclass(frozen=True)
@@ -36,70 +38,75 @@ class Steps:
     network: Lowered
     layout: Layout
     dtype: Any  # of activations
-    rule: Any  # optax's; None: nothing is trained
-    average: Callable[[Any], Any] = lambda gradients: gradients  # over the ranks that share a step
+    optimizer: Any  # optax's; None: nothing is trained
+    # Averages gradients over the ranks that share a step.
+    average: Callable[[Any], Any] = lambda gradients: gradients
 
-    def infer(self, weights: dict[str, Array], moving: Moving, values: Array) -> Array:
-        return self.network(
-            {**weights, **moving.statistics},
-            values,
-            LoweringContext(self.layout, self.dtype, training=False),
-        )
+    def infer(self, weights: Weights, moving: Moving, values: Array) -> Array:
+        context = LoweringContext(self.layout, self.dtype, training=False)
+        return self.network(weights | moving.statistics, values, context)
 
     def _loss(
-        self, weights: dict[str, Array], moving: Moving, values: Array, target: Array
+        self, weights: Weights, moving: Moving, values: Array, target: Array
     ) -> tuple[Array, Moving]:
         context = LoweringContext(self.layout, self.dtype, training=True, key=moving.key)
-        output = wide(self.network({**weights, **moving.statistics}, values, context))
-        chosen = jnp.take_along_axis(output, target[..., None], axis=-1, mode="clip")[..., 0]
-        return (jax.nn.logsumexp(output, axis=-1) - chosen).mean(), Moving(
-            {**moving.statistics, **context.statistics}, context.key
-        )
+        output = at_least_fp32(self.network(weights | moving.statistics, values, context))
+        # Targets are in range; the default mode would check each of them.
+        target_indices = target[..., None]
+        chosen = jnp.take_along_axis(output, target_indices, axis=-1, mode="clip")[..., 0]
+        loss = (jax.nn.logsumexp(output, axis=-1) - chosen).mean()
+        return loss, Moving(moving.statistics | context.statistics, context.key)
 
     def gradients(
-        self, weights: dict[str, Array], moving: Moving, values: Array, target: Array, scale: Array
-    ) -> tuple[Array, dict[str, Array]]:
-        """Of the scaled loss, without dropout."""
+        self, weights: Weights, moving: Moving, values: Array, target: Array, scale: Array
+    ) -> tuple[Array, Weights]:
+        """The loss and the gradients of the scaled loss, without dropout."""
 
-        def scaled(weights: dict[str, Array]) -> tuple[Array, Array]:
+        def scaled_loss(weights: Weights) -> tuple[Array, Array]:
             loss, _ = self._loss(weights, moving._replace(key=None), values, target)
             return loss * scale, loss
 
-        found, loss = jax.grad(scaled, has_aux=True)(weights)
-        return loss, found
+        gradients, loss = jax.grad(scaled_loss, has_aux=True)(weights)
+        return loss, gradients
 
     def forward(
-        self, weights: dict[str, Array], moving: Moving, values: Array, target: Array
+        self, weights: Weights, moving: Moving, values: Array, target: Array
     ) -> tuple[Moving, Array, list[Array]]:
-        """What a backward pass would need is an output, else XLA would not write it. Inputs are there already."""
-        loss, back, moved = jax.vjp(
-            lambda w: self._loss(w, moving, values, target), weights, has_aux=True
-        )
-        given = {id(leaf) for leaf in jax.tree.leaves((weights, moving, values, target))}
-        return moved, loss, [leaf for leaf in jax.tree.leaves(back) if id(leaf) not in given]
+        """Returns what a backward pass would need, because XLA writes only outputs to memory."""
+
+        def loss_of(weights: Weights) -> tuple[Array, Moving]:
+            return self._loss(weights, moving, values, target)
+
+        loss, backward, moved = jax.vjp(loss_of, weights, has_aux=True)
+        # Inputs are in memory anyway; to return them would copy them.
+        inputs = {id(leaf) for leaf in jax.tree.leaves((weights, moving, values, target))}
+        residuals = [leaf for leaf in jax.tree.leaves(backward) if id(leaf) not in inputs]
+        return moved, loss, residuals
 
     def train(self, state: State, values: Array, target: Array) -> tuple[State, Array]:
-        (loss, moving), gradients = jax.value_and_grad(self._loss, has_aux=True)(
-            state.weights, state.moving, values, target
-        )
-        weights, rule = self._moved(state, self.average(gradients))
-        return State(weights, moving, rule), loss
+        differentiate = jax.value_and_grad(self._loss, has_aux=True)
+        (loss, moving), gradients = differentiate(state.weights, state.moving, values, target)
+        weights, optimizer = self._update(state, self.average(gradients))
+        return State(weights, moving, optimizer), loss
 
     def train_scaled(self, state: State, values: Array, target: Array) -> tuple[State, Array]:
-        assert state.scaling is not None
-        scale = state.scaling.scale
+        assert state.loss_scaling is not None
+        scale = state.loss_scaling.scale
 
-        def scaled(weights: dict[str, Array]) -> tuple[Array, tuple[Array, Moving]]:
+        def scaled_loss(weights: Weights) -> tuple[Array, tuple[Array, Moving]]:
             loss, moving = self._loss(weights, state.moving, values, target)
             return loss * scale, (loss, moving)
 
-        gradients, (loss, moving) = jax.grad(scaled, has_aux=True)(state.weights)
+        gradients, (loss, moving) = jax.grad(scaled_loss, has_aux=True)(state.weights)
         gradients = self.average(gradients)
+        # Checked after averaging, so that all ranks decide the same.
         finite = all_finite(gradients)
-        moved = self._moved(state, jax.tree.map(lambda gradient: gradient / scale, gradients))
-        weights, rule = choose(finite, moved, (state.weights, state.rule))
-        return State(weights, moving, rule, follow(state.scaling, finite)), loss
+        unscaled = jax.tree.map(lambda gradient: gradient / scale, gradients)
+        updated = self._update(state, unscaled)
+        weights, optimizer = select(finite, updated, (state.weights, state.optimizer))
+        loss_scaling = update_scale(state.loss_scaling, finite)
+        return State(weights, moving, optimizer, loss_scaling), loss
 
-    def _moved(self, state: State, gradients: dict[str, Array]) -> tuple[dict[str, Array], Any]:
-        updates, rule = self.rule.update(gradients, state.rule, state.weights)
-        return jax.tree.map(jnp.add, state.weights, updates), rule
+    def _update(self, state: State, gradients: Weights) -> tuple[Weights, Any]:
+        updates, optimizer = self.optimizer.update(gradients, state.optimizer, state.weights)
+        return jax.tree.map(jnp.add, state.weights, updates), optimizer

@@ -1,4 +1,4 @@
-"""Layers that work on images, in either layout."""
+"""Ops on images, in either layout."""
 
 from __future__ import annotations
 
@@ -10,52 +10,64 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from steptime.frameworks.jax.context import Array, LoweringContext, Weights, wide
+from steptime.frameworks.jax.context import Array, LoweringContext, Weights, at_least_fp32
 from steptime.frameworks.jax.layout import IMAGE
 from steptime.graph import Layer
 from steptime.graph.windows import cells, covering_pads
 
 
 def average_pool(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
-    total = _reduce(layer, context, wide(x), (0.0, lax.add))
+    total = _reduce(layer, context, at_least_fp32(x), 0.0, lax.add)
     counts = np.array(cells(layer), np.float32)
-    return (total / counts.reshape(context.layout.around(counts.shape, 1))).astype(x.dtype)
+    counts = counts.reshape(context.layout.for_all_axes(counts.shape, 1))
+    return (total / counts).astype(x.dtype)
 
 
 def batch_norm(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
     op: Any = layer.op
-    values, mean, variance = (
-        wide(x),
-        wide(weights["running_mean"]),
-        wide(weights["running_variance"]),
-    )
+    values = at_least_fp32(x)
+    mean = at_least_fp32(weights["running_mean"])
+    variance = at_least_fp32(weights["running_variance"])
     if context.training:
-        moments = _in_two_passes if jax.default_backend() == "cpu" else _in_one_pass
+        moments = _moments_in_two_passes
+        if jax.default_backend() != "cpu":
+            moments = _moments_in_one_pass
         mean, variance = moments(values, mean, context)
         count = x.size // mean.size
-        for part, value in (
-            ("running_mean", mean),
-            ("running_variance", variance * (count / max(count - 1, 1))),
-        ):
-            moved = (1 - op.momentum) * weights[part] + op.momentum * value
-            context.statistics[f"{layer.name}.{part}"] = moved.astype(weights[part].dtype)
+        unbiased = variance * (count / max(count - 1, 1))
+        _update_average(layer, weights, context, "running_mean", mean)
+        _update_average(layer, weights, context, "running_variance", unbiased)
     scale = weights["weight"] * lax.rsqrt(variance + op.epsilon)
-    scale, mean, bias = (context.layout.per_channel(v, x) for v in (scale, mean, weights["bias"]))
+    scale = context.layout.per_channel(scale, x)
+    mean = context.layout.per_channel(mean, x)
+    bias = context.layout.per_channel(weights["bias"], x)
     return ((values - mean) * scale + bias).astype(x.dtype)
 
 
-def _in_two_passes(x: Array, near: Array, context: LoweringContext) -> tuple[Array, Array]:
-    """Mean and biased variance. XLA writes the difference down on the CPU, where the rest of the layer finds it."""
+def _update_average(
+    layer: Layer, weights: Weights, context: LoweringContext, name: str, value: Array
+) -> None:
+    op: Any = layer.op
+    average = weights[name]
+    moved = (1 - op.momentum) * average + op.momentum * value
+    context.statistics[f"{layer.name}.{name}"] = moved.astype(average.dtype)
+
+
+def _moments_in_two_passes(x: Array, near: Array, context: LoweringContext) -> tuple[Array, Array]:
+    """Mean and biased variance, for the CPU: there XLA stores the difference from the mean, which
+    the rest of the layer uses again."""
     axes = context.layout.all_but_channels(x)
     mean = x.mean(axes)
-    # The variance does not change with the mean that is subtracted, so the way back need not go through it.
+    # The derivative of the variance by the subtracted mean is zero, so the backward pass skips it.
     fixed = lax.stop_gradient(context.layout.per_channel(mean, x))
     return mean, lax.square(x - fixed).mean(axes)
 
 
-def _in_one_pass(x: Array, near: Array, context: LoweringContext) -> tuple[Array, Array]:
-    """The same where reading x is what takes time, as on a GPU. Subtracting something near the mean before squaring
-    keeps the difference of two large numbers exact; XLA fuses it with both sums there."""
+def _moments_in_one_pass(x: Array, near: Array, context: LoweringContext) -> tuple[Array, Array]:
+    """Mean and biased variance, for devices where reading x takes the time, such as GPUs.
+
+    `near` is close to the mean. Subtracting it before squaring avoids the cancellation of two large
+    numbers, and XLA fuses the subtraction with both sums."""
     axes = context.layout.all_but_channels(x)
     offset = x - context.layout.per_channel(near, x)
     mean = offset.mean(axes)
@@ -74,7 +86,9 @@ def conv(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> 
         dimension_numbers=context.layout.convolution,
         feature_group_count=op.groups,
     )
-    return context.shifted(y, context.layout.per_channel(weights["bias"], y)) if op.bias else y
+    if not op.bias:
+        return y
+    return context.add_bias(y, context.layout.per_channel(weights["bias"], y))
 
 
 def global_average_pool(
@@ -85,49 +99,55 @@ def global_average_pool(
 
 def lrn(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
     op: Any = layer.op
-    axis, values = context.layout.channel_axis(x), wide(x)
-    window = _at(axis, op.size, 1)
-    pads = _at(axis, (op.size // 2,) * 2, (0, 0))
-    total = lax.reduce_window(
-        lax.square(values), np.array(0, values.dtype), lax.add, window, (1,) * IMAGE, pads
-    )
+    axis = context.layout.channel_axis(x)
+    values = at_least_fp32(x)
+    squares = lax.square(values)
+    window = _for_one_axis(axis, op.size, 1)
+    strides = (1,) * IMAGE
+    pads = _for_one_axis(axis, (op.size // 2, op.size // 2), (0, 0))
+    # Channels beyond the first and the last count as zero.
+    zero = np.array(0, values.dtype)
+    total = lax.reduce_window(squares, zero, lax.add, window, strides, pads)
     return (values * (op.k + op.alpha / op.size * total) ** -op.beta).astype(x.dtype)
 
 
 def max_pool(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
-    return _reduce(layer, context, x, (-jnp.inf, lax.max))
+    return _reduce(layer, context, x, -jnp.inf, lax.max)
 
 
 def pad_channels(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
     op: Any = layer.op
-    return jnp.pad(x, _at(context.layout.channel_axis(x), (op.before, op.behind), (0, 0)))
+    axis = context.layout.channel_axis(x)
+    return jnp.pad(x, _for_one_axis(axis, (op.before, op.behind), (0, 0)))
 
 
 OPS: dict[str, Callable[..., Array]] = {
-    compute.__name__: compute
-    for compute in (
-        average_pool,
-        batch_norm,
-        conv,
-        global_average_pool,
-        lrn,
-        max_pool,
-        pad_channels,
-    )
+    "average_pool": average_pool,
+    "batch_norm": batch_norm,
+    "conv": conv,
+    "global_average_pool": global_average_pool,
+    "lrn": lrn,
+    "max_pool": max_pool,
+    "pad_channels": pad_channels,
 }
 
 
 def _reduce(
-    layer: Layer, context: LoweringContext, x: Array, rule: tuple[float, Callable[..., Array]]
+    layer: Layer,
+    context: LoweringContext,
+    x: Array,
+    empty: float,
+    combine: Callable[..., Array],
 ) -> Array:
-    """`rule`: what an empty window has, and how two cells become one."""
+    """`empty`: the value of a window without cells. `combine`: makes one cell of two."""
     op: Any = layer.op
-    empty, join = rule
-    pads = context.layout.around(covering_pads(layer), (0, 0))
-    window, stride = (context.layout.around(pair, 1) for pair in (op.kernel, op.stride))
-    return lax.reduce_window(x, np.array(empty, x.dtype), join, window, stride, pads)
+    window = context.layout.for_all_axes(op.kernel, 1)
+    stride = context.layout.for_all_axes(op.stride, 1)
+    # `reduce_window` rounds down; with these pads that gives the windows of the layer.
+    pads = context.layout.for_all_axes(covering_pads(layer), (0, 0))
+    return lax.reduce_window(x, np.array(empty, x.dtype), combine, window, stride, pads)
 
 
-def _at(axis: int, setting: Any, rest: Any) -> list[Any]:
-    """A setting of one axis for all four."""
-    return [setting if place == axis else rest for place in range(IMAGE)]
+def _for_one_axis(axis: int, setting: Any, rest: Any) -> list[Any]:
+    """The setting for this axis of an image, and `rest` for the three others."""
+    return [setting if index == axis else rest for index in range(IMAGE)]

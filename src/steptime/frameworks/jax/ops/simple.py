@@ -1,4 +1,4 @@
-"""Products, activations, and how tensors are joined and cut. Axes are counted on the logical shape."""
+"""Products, activations, and how tensors are joined and cut. Axes count on the logical shape."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from steptime.frameworks.jax.context import Array, LoweringContext, Weights, wide
+from steptime.frameworks.jax.context import Array, LoweringContext, Weights, at_least_fp32
 from steptime.graph import Layer
 
 
@@ -17,26 +17,28 @@ def add(layer: Layer, weights: Weights, context: LoweringContext, a: Array, b: A
     return a + b
 
 
-def concat(layer: Layer, weights: Weights, context: LoweringContext, *parts: Array) -> Array:
+def concat(layer: Layer, weights: Weights, context: LoweringContext, *inputs: Array) -> Array:
     op: Any = layer.op
-    return jnp.concatenate(parts, context.layout.axis(op.axis, layer.shape))
+    return jnp.concatenate(inputs, context.layout.axis(op.axis, layer.shape))
 
 
 def dense(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
-    y = context.layout.logical(x) @ weights["weight"]
-    return context.layout.stored(context.shifted(y, weights["bias"]) if "bias" in weights else y)
+    y = context.layout.to_logical(x) @ weights["weight"]
+    if "bias" in weights:
+        y = context.add_bias(y, weights["bias"])
+    return context.layout.to_stored(y)
 
 
 def dropout(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
     op: Any = layer.op
     if not context.training or context.key is None:
         return x
-    kept = jax.random.bernoulli(context.draw(), 1 - op.rate, x.shape)
-    return jnp.where(kept, x / (1 - op.rate), 0)
+    mask = jax.random.bernoulli(context.draw_key(), 1 - op.rate, x.shape)
+    return jnp.where(mask, x / (1 - op.rate), 0)
 
 
 def flatten(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
-    return context.layout.logical(x).reshape(len(x), -1)
+    return context.layout.to_logical(x).reshape(len(x), -1)
 
 
 def gelu(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
@@ -46,11 +48,14 @@ def gelu(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> 
 
 def layer_norm(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
     op: Any = layer.op
-    axis, values = context.layout.axis(-1, layer.shape), wide(x)
+    axis = context.layout.axis(-1, layer.shape)
+    values = at_least_fp32(x)
     offset = values - values.mean(axis, keepdims=True)
     variance = lax.square(offset).mean(axis, keepdims=True)
-    scale, bias = (context.layout.along(axis, weights[part], x) for part in ("weight", "bias"))
-    return (offset * lax.rsqrt(variance + op.epsilon) * scale + bias).astype(x.dtype)
+    scale = context.layout.along(axis, weights["weight"], x)
+    bias = context.layout.along(axis, weights["bias"], x)
+    normalised = offset * lax.rsqrt(variance + op.epsilon)
+    return (normalised * scale + bias).astype(x.dtype)
 
 
 def relu(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
@@ -68,7 +73,8 @@ def sigmoid(layer: Layer, weights: Weights, context: LoweringContext, x: Array) 
 
 def slice_(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
     op: Any = layer.op
-    return lax.slice_in_dim(x, op.start, op.stop, axis=context.layout.axis(-1, layer.shape))
+    axis = context.layout.axis(-1, layer.shape)
+    return lax.slice_in_dim(x, op.start, op.stop, axis=axis)
 
 
 def tanh(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
@@ -76,19 +82,16 @@ def tanh(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> 
 
 
 OPS: dict[str, Callable[..., Array]] = {
-    compute.__name__.rstrip("_"): compute
-    for compute in (
-        add,
-        concat,
-        dense,
-        dropout,
-        flatten,
-        gelu,
-        layer_norm,
-        relu,
-        scale,
-        sigmoid,
-        slice_,
-        tanh,
-    )
+    "add": add,
+    "concat": concat,
+    "dense": dense,
+    "dropout": dropout,
+    "flatten": flatten,
+    "gelu": gelu,
+    "layer_norm": layer_norm,
+    "relu": relu,
+    "scale": scale,
+    "sigmoid": sigmoid,
+    "slice": slice_,
+    "tanh": tanh,
 }
