@@ -1,8 +1,9 @@
-"""What the ONNX model computes, by its readers, is what the reference computes."""
+"""What the ONNX model computes, by its runtimes, is what the reference computes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,10 @@ from steptime.graph.onnx import DTYPES, OPS, onnx_model
 from steptime.graph.weights import initial_weights
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
-READERS = {"onnxruntime": onnxruntime, "openvino": openvino}
+RUNTIMES = {"onnxruntime": onnxruntime, "openvino": openvino}
 MOST_FLOPS = 1e9  # of one sample: the reference is slow
 
-ONE_KIND: dict[str, Callable[[Net], Tensor]] = {
+SINGLE_OPS: dict[str, Callable[[Net], Tensor]] = {
     "add": lambda net: net.add(x := net.dense(net.input(4), 5), net.tanh(x)),
     "attention": lambda net: net.attention(
         x := net.input(4, 6), net.tanh(x), x, heads=2, causal=True
@@ -75,8 +76,8 @@ ONE_KIND: dict[str, Callable[[Net], Tensor]] = {
 }
 
 
-@pytest.fixture(params=READERS)
-def reader(request: pytest.FixtureRequest) -> str:
+@pytest.fixture(params=RUNTIMES)
+def runtime(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     skip_where_absent(name)
     return name
@@ -85,7 +86,7 @@ def reader(request: pytest.FixtureRequest) -> str:
 def skip_where_absent(name: str) -> None:
     """Asks our own folder: a plain import of OpenVINO would start its telemetry."""
     try:
-        READERS[name].versions()
+        RUNTIMES[name].versions()
     except NotInstalled as problem:
         pytest.skip(str(problem))
 
@@ -96,8 +97,9 @@ def graph_of(write: Callable[[Net], Tensor]) -> Graph:
 
 
 def random_weights(graph: Graph) -> dict[str, Any]:
-    """Not the initial ones: a bias of 0 or a variance of 1 that is left out would not be missed. None is negative, for
-    the variances' sake."""
+    """Not the initial ones, among which a lost bias of 0 or variance of 1 would not show.
+
+    None is negative, because variances are among them."""
     rng = np.random.default_rng(3)
     return {
         name: rng.uniform(0.1, 0.6, weight.shape).astype(np.float32)
@@ -105,35 +107,35 @@ def random_weights(graph: Graph) -> dict[str, Any]:
     }
 
 
-def assert_equals_the_reference(reader: str, graph: Graph, weights: dict[str, Any]) -> None:
+def assert_equals_the_reference(runtime: str, graph: Graph, weights: dict[str, Any]) -> None:
     work = Work(graph, weights, synthetic_batch(graph, 2, 0), sgd())
-    own = {"workload": "tiny", "phase": "inference", "batch_size": 2}
-    right = reference.lower(work, Case(framework="numpy", precision="fp64", **own)).predict(
-        work.batch
+    case = Case(
+        workload="tiny", framework="numpy", precision="fp64", phase="inference", batch_size=2
     )
-    found = (
-        READERS[reader].lower(work, Case(framework=reader, mode="graph", **own)).predict(work.batch)
-    )
-    np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-4 * max(np.abs(right).max(), 1e-3))
+    expected = reference.lower(work, case).predict(work.batch)
+    runtime_case = replace(case, framework=runtime, precision="fp32", mode="graph")
+    output = RUNTIMES[runtime].lower(work, runtime_case).predict(work.batch)
+    tolerance = 1e-4 * max(np.abs(expected).max(), 1e-3)
+    np.testing.assert_allclose(output, expected, rtol=1e-4, atol=tolerance)
 
 
-def test_every_kind_has_an_entry_and_a_test() -> None:
+def test_onnx_ops_are_complete_and_tested() -> None:
     assert set(OPS) == set(ops.OPS) - {"input"}
-    assert set(OPS) <= set(ONE_KIND)
+    assert set(OPS) <= set(SINGLE_OPS)
 
 
-@pytest.mark.parametrize("name", ONE_KIND)
-def test_a_kind_computes_what_the_reference_does(reader: str, name: str) -> None:
-    graph = graph_of(ONE_KIND[name])
-    assert_equals_the_reference(reader, graph, random_weights(graph))
+@pytest.mark.parametrize("name", SINGLE_OPS)
+def test_onnx_op_equals_the_reference(runtime: str, name: str) -> None:
+    graph = graph_of(SINGLE_OPS[name])
+    assert_equals_the_reference(runtime, graph, random_weights(graph))
 
 
 @pytest.mark.parametrize("name", networks.catalogue())
-def test_a_network_computes_what_the_reference_does(reader: str, name: str) -> None:
+def test_onnx_network_equals_the_reference(runtime: str, name: str) -> None:
     graph = networks.load(name).graph
     if graph.forward_flops > MOST_FLOPS:
         pytest.skip(f"{name} takes the reference too long")
-    assert_equals_the_reference(reader, graph, dict(initial_weights(graph, 0)))
+    assert_equals_the_reference(runtime, graph, dict(initial_weights(graph, 0)))
 
 
 SMALL = st.integers(1, 3)
@@ -164,10 +166,8 @@ CONVOLUTIONS = st.builds(
     size=st.tuples(st.integers(3, 10), st.integers(3, 10)),
     layers=st.lists(st.one_of(POOLS, CONVOLUTIONS), min_size=1, max_size=3),
 )
-@pytest.mark.parametrize("name", READERS)
-def test_windows_of_any_kind_compute_what_the_reference_does(
-    name: str, size: Any, layers: Any
-) -> None:
+@pytest.mark.parametrize("name", RUNTIMES)
+def test_onnx_windows_equal_the_reference(name: str, size: Any, layers: Any) -> None:
     skip_where_absent(name)
     net = Net("tiny")
     x = net.input(2, *size)
@@ -181,9 +181,9 @@ def test_windows_of_any_kind_compute_what_the_reference_does(
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ONE_KIND)
-def test_a_model_is_valid_in_every_type(name: str, dtype: str) -> None:
-    graph = graph_of(ONE_KIND[name])
+@pytest.mark.parametrize("name", SINGLE_OPS)
+def test_onnx_model_is_valid_in_every_dtype(name: str, dtype: str) -> None:
+    graph = graph_of(SINGLE_OPS[name])
     model = onnx_model(graph, random_weights(graph), batch_size=3, dtype=dtype)
     onnx.checker.check_model(model, full_check=True)
     output = model.graph.output[0].type.tensor_type
@@ -191,19 +191,19 @@ def test_a_model_is_valid_in_every_type(name: str, dtype: str) -> None:
     assert [axis.dim_value for axis in output.shape.dim] == [3, *graph[graph.output].shape]
 
 
-def test_weights_are_initialisers_under_their_canonical_names() -> None:
+def test_onnx_initializers_are_the_weights_by_canonical_name() -> None:
     graph = graph_of(lambda net: net.dense(net.lstm(net.input(5, 4), 3), 2))
     weights = random_weights(graph)
-    found = {
+    initializers = {
         i.name: onnx.numpy_helper.to_array(i)
         for i in onnx_model(graph, weights, batch_size=1).graph.initializer
     }
     for name, array in weights.items():
-        np.testing.assert_array_equal(found[name], array, err_msg=name)
+        np.testing.assert_array_equal(initializers[name], array, err_msg=name)
 
 
-def test_no_pool_leaves_rounding_up_to_its_reader() -> None:
-    graph = graph_of(ONE_KIND["max_pool"])
+def test_onnx_pools_do_not_use_ceil_mode() -> None:
+    graph = graph_of(SINGLE_OPS["max_pool"])
     attributes = {a.name: a for a in onnx_model(graph, {}, batch_size=1).graph.node[0].attribute}
     assert "ceil_mode" not in attributes
     assert list(attributes["pads"].ints) == [
@@ -214,7 +214,7 @@ def test_no_pool_leaves_rounding_up_to_its_reader() -> None:
     ]  # 7 rows end with a whole window, 6 columns do not
 
 
-def test_weights_that_do_not_fit_are_refused() -> None:
-    graph = graph_of(ONE_KIND["dense"])
+def test_onnx_model_rejects_weights_of_another_shape() -> None:
+    graph = graph_of(SINGLE_OPS["dense"])
     with pytest.raises(SteptimeError, match=r"dense1\.bias"):
         onnx_model(graph, {"dense1.weight": np.zeros((4, 5))}, batch_size=1)

@@ -11,47 +11,47 @@ import pytest
 from safetensors import safe_open
 
 from steptime.core.errors import SteptimeError
-from steptime.graph import Graph, Initial, Net
+from steptime.graph import Graph, Initializer, Net
 from steptime.graph.weights import initial_weights, load, save
 
 
-def tiny(units: int = 3, initial: Initial | None = None) -> Graph:
+def tiny(units: int = 3, initializer: Initializer | None = None) -> Graph:
     net = Net("tiny")
-    return net.graph(net.dense(net.input(400), units, initial=initial))
+    return net.graph(net.dense(net.input(400), units, initializer=initializer))
 
 
-def test_a_seed_gives_the_same_weights_again() -> None:
+def test_initial_weights_are_reproducible_from_the_seed() -> None:
     first, second, other = (initial_weights(tiny(), seed)["dense1.weight"] for seed in (7, 7, 8))
     assert np.array_equal(first, second) and not np.array_equal(first, other)
 
 
-def test_weights_start_uniform_within_one_over_the_root_of_their_inputs() -> None:
+def test_initial_weights_default_to_uniform_by_fan_in() -> None:
     weight = initial_weights(tiny(50), 0)["dense1.weight"]
     assert weight.dtype == np.float32
     assert 0.049 < np.abs(weight).max() <= 0.05
     assert weight.std() == pytest.approx(0.05 / 3**0.5, rel=0.02)
 
 
-def test_a_truncated_normal_is_cut_at_two_deviations() -> None:
-    weight = initial_weights(tiny(50, Initial("truncated_normal", 0.1)), 0)["dense1.weight"]
+def test_initial_weights_truncated_normal_is_cut_at_two_deviations() -> None:
+    weight = initial_weights(tiny(50, Initializer("truncated_normal", 0.1)), 0)["dense1.weight"]
     assert 0.19 < np.abs(weight).max() <= 0.2
     assert weight.std() == pytest.approx(0.088, rel=0.02)  # a normal cut at two of its deviations
 
 
-def test_a_constant_is_that_everywhere() -> None:
+def test_initial_weights_constant_fills_the_weight() -> None:
     assert (
-        initial_weights(tiny(initial=Initial("constant", 0.25)), 0)["dense1.weight"] == 0.25
+        initial_weights(tiny(initializer=Initializer("constant", 0.25)), 0)["dense1.weight"] == 0.25
     ).all()
 
 
-def test_fixed_places_need_no_seed() -> None:
+def test_initial_weights_sinusoids_do_not_depend_on_the_seed() -> None:
     net = Net("tiny")
     graph = net.graph(net.positions(net.input(3, 4), learned=False))
     first, second = (initial_weights(graph, seed)["positions1.weight"] for seed in (0, 1))
     assert np.array_equal(first, second) and first[0].tolist() == [0, 1, 0, 1]
 
 
-def test_weights_survive_a_file(tmp_path: Path) -> None:
+def test_weights_survive_save_and_load(tmp_path: Path) -> None:
     weights = {
         name: array.T.copy().T for name, array in initial_weights(tiny(), 0).items()
     }  # not in row order
@@ -62,7 +62,7 @@ def test_weights_survive_a_file(tmp_path: Path) -> None:
     )
 
 
-def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
+def test_load_rejects_weights_of_another_shape(tmp_path: Path) -> None:
     save(tmp_path / "tiny.safetensors", dict(initial_weights(tiny(), 0)))
     with pytest.raises(
         SteptimeError, match=r"tiny needs 'dense1.weight' of shape \(4, 400\), found \(3, 400\)"
@@ -70,7 +70,7 @@ def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
         load(tmp_path / "tiny.safetensors", tiny(4))
 
 
-def test_an_absent_weight_is_named(tmp_path: Path) -> None:
+def test_load_names_a_missing_weight(tmp_path: Path) -> None:
     save(tmp_path / "tiny.safetensors", {"dense1.bias": np.zeros(3)})
     with pytest.raises(
         SteptimeError, match=r"needs the weight 'dense1.weight' of shape \(3, 400\); it is absent"
@@ -78,7 +78,7 @@ def test_an_absent_weight_is_named(tmp_path: Path) -> None:
         load(tmp_path / "tiny.safetensors", tiny())
 
 
-def test_a_weight_too_many_is_named(tmp_path: Path) -> None:
+def test_load_names_an_unknown_weight(tmp_path: Path) -> None:
     save(tmp_path / "tiny.safetensors", {**initial_weights(tiny(), 0), "dense1.bais": np.zeros(3)})
     with pytest.raises(
         SteptimeError, match=r"No weight of tiny 'dense1.bais'. Did you mean 'dense1.bias'"
@@ -86,13 +86,13 @@ def test_a_weight_too_many_is_named(tmp_path: Path) -> None:
         load(tmp_path / "tiny.safetensors", tiny())
 
 
-def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_load_rejects_a_file_of_another_format(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not weights")
     with pytest.raises(SteptimeError, match="is not a safetensors file"):
         load(tmp_path / "notes.txt")
 
 
-def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+def test_load_rejects_weights_that_are_not_finite(tmp_path: Path) -> None:
     weights = dict(initial_weights(tiny(), 0))
     name = next(iter(weights))
     save(tmp_path / "w", {**weights, name: weights[name] * np.nan})
@@ -100,12 +100,12 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
         load(tmp_path / "w", tiny())
 
 
-def test_an_absent_file_is_refused(tmp_path: Path) -> None:
+def test_load_rejects_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(SteptimeError, match="No file"):
         load(tmp_path / "absent")
 
 
-def test_a_disk_that_is_full_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+def test_save_leaves_the_old_file_if_the_disk_is_full(tmp_path: Path) -> None:
     path = tmp_path / "tiny.safetensors"
     save(path, dict(initial_weights(tiny(), 0)))
     before = path.read_bytes()
@@ -121,7 +121,7 @@ def test_a_disk_that_is_full_leaves_the_old_file_and_no_other(tmp_path: Path) ->
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 
 
-def test_a_file_can_say_what_it_holds(tmp_path: Path) -> None:
+def test_save_stores_facts_in_the_file(tmp_path: Path) -> None:
     save(tmp_path / "tiny.safetensors", dict(initial_weights(tiny(), 0)), {"network": "tiny"})
     with safe_open(tmp_path / "tiny.safetensors", "numpy") as file:
         assert file.metadata() == {"network": "tiny"}

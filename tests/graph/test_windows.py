@@ -19,18 +19,18 @@ def pool(size: Any, *settings: Any) -> Layer:
     return net.graph(net.layer(AveragePool(*settings), net.input(1, *size))).layers[-1]
 
 
-def test_rounding_up_becomes_padding() -> None:
+def test_exact_pads_replace_rounding_up() -> None:
     layer = pool((7, 6), (3, 3), (2, 2), ((1, 1), (1, 1)), True)
     assert exact_pads(layer) == covering_pads(layer) == ((1, 1), (1, 2))
 
 
-def test_cells_in_no_window_are_cropped_or_left() -> None:
+def test_covering_pads_do_not_crop_cells_outside_all_windows() -> None:
     layer = pool((8, 7), (2, 2), (3, 3))
     assert exact_pads(layer) == ((0, 0), (0, -2))
     assert covering_pads(layer) == ((0, 0), (0, 0))
 
 
-def test_padding_is_no_cell() -> None:
+def test_cells_do_not_count_padding() -> None:
     assert cells(pool((3, 4), (2, 3), (2, 2), ((1, 0), (1, 1)))) == [[2, 3], [4, 6]]
 
 
@@ -41,7 +41,7 @@ def test_padding_is_no_cell() -> None:
     padding=st.tuples(PADS, PADS),
     ceil=st.booleans(),
 )
-def test_windows_of_any_kind_are_counted_cell_by_cell(
+def test_cells_equal_a_count_for_any_window(
     size: Any, kernel: Any, stride: Any, padding: Any, ceil: bool
 ) -> None:
     try:

@@ -1,4 +1,4 @@
-"""Finding networks: on the shelf, or in a file of one's own."""
+"""Networks by name: from the catalogue, or from a user's file."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ def build(net):
 """
 
 
-def test_a_misspelt_network_gets_the_nearest_known() -> None:
+def test_load_suggests_the_nearest_network() -> None:
     with pytest.raises(SteptimeError, match=r"No network 'resnet5'. Did you mean 'resnet50'"):
         networks.load("resnet5")
 
 
-def test_a_network_of_ones_own_is_read_from_its_file(tmp_path: Path) -> None:
+def test_load_reads_a_network_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     assert networks.load(f"{tmp_path}/own.py:mine").graph.trainable_parameters == 10
 
 
-def test_a_name_that_the_file_lacks_is_refused(tmp_path: Path) -> None:
+def test_load_rejects_a_name_that_the_file_lacks(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     with pytest.raises(SteptimeError, match=r"own.py: No network 'mien'. Did you mean 'mine'"):
         networks.load(f"{tmp_path}/own.py:mien")
 
 
-def test_a_file_that_can_not_be_read_says_why(tmp_path: Path) -> None:
+def test_load_explains_a_file_that_fails(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("import nothing_of_that_name")
     with pytest.raises(SteptimeError, match="cannot be read: ModuleNotFoundError"):
         networks.load(f"{tmp_path}/own.py:mine")
@@ -43,13 +43,13 @@ def test_a_file_that_can_not_be_read_says_why(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["raise SystemExit(0)", OWN.replace("return", "raise SystemExit(0)\n    return")]
 )
-def test_a_file_that_wants_to_end_the_command_is_refused(text: str, tmp_path: Path) -> None:
+def test_load_rejects_a_file_that_exits(text: str, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(text)
     with pytest.raises(SteptimeError, match=r"own.py cannot be read: SystemExit: 0"):
         networks.load(f"{tmp_path}/own.py:mine")
 
 
-def test_what_a_file_prints_is_no_part_of_the_output(
+def test_load_sends_prints_of_a_file_to_stderr(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "own.py").write_text(
@@ -59,6 +59,6 @@ def test_what_a_file_prints_is_no_part_of_the_output(
     assert capsys.readouterr() == ("", "read\nbuilding\n")
 
 
-def test_an_absent_file_is_refused() -> None:
+def test_load_rejects_a_missing_file() -> None:
     with pytest.raises(SteptimeError, match=r"No file 'absent.py'"):
         networks.load("absent.py:mine")

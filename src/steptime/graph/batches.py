@@ -1,4 +1,4 @@
-"""Any number of samples through what takes batches of one size."""
+"""Batches of any size, for programs that take batches of one size only."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from typing import Any
 Batch = dict[str, Any]
 
 
-def of_size(batches: Iterable[Batch], size: int, most: int) -> Iterator[tuple[Batch, int]]:
-    """Each with how many of its samples count, `most` in all: a last one that is too small is filled up by repeating,
-    because to trace or compile for another size would be another program."""
+def batches_of_size(batches: Iterable[Batch], size: int, limit: int) -> Iterator[tuple[Batch, int]]:
+    """Batches of this size, each with the number of its samples that count; `limit` in all.
+
+    A last batch that is too small is filled up by repeating its samples, because tracing or
+    compiling for another size would make another program."""
     import numpy as np
 
-    left = most
+    remaining = limit
     for batch in batches:
         for first in range(0, len(batch["input"]), size):
-            if left <= 0:
+            if remaining <= 0:
                 return
-            own = min(size, left, len(batch["input"]) - first)
-            places = first + np.arange(size) % own
-            yield {name: values[places] for name, values in batch.items()}, own
-            left -= own
+            count = min(size, remaining, len(batch["input"]) - first)
+            indices = first + np.arange(size) % count
+            yield {name: values[indices] for name, values in batch.items()}, count
+            remaining -= count
 
 
-def in_own_size(compute: Callable[[Any], Any], values: Any, size: int) -> Any:
+def compute_in_batches(compute: Callable[[Any], Any], values: Any, size: int) -> Any:
     """The outputs of any number of inputs, computed `size` at a time."""
     import numpy as np
 
-    parts = [
-        compute(batch["input"])[:own]
-        for batch, own in of_size([{"input": values}], size, len(values))
-    ]
-    return np.concatenate(parts)
+    outputs = []
+    for batch, count in batches_of_size([{"input": values}], size, len(values)):
+        outputs.append(compute(batch["input"])[:count])
+    return np.concatenate(outputs)

@@ -1,4 +1,4 @@
-"""The builder: a network file calls these and reads like the paper's table."""
+"""The builder of networks: a file that calls it reads like the table of the paper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steptime.core.errors import WrongGraph
 from steptime.graph import ops
 from steptime.graph.graph import Graph, assemble
 from steptime.graph.layer import Layer, connect
-from steptime.graph.op import Initial, Op, Shape
+from steptime.graph.op import Initializer, Op, Shape
 
 Size = int | tuple[int, int]
 
@@ -31,24 +31,23 @@ class Net:
         self._counts: Counter[str] = Counter()
 
     def graph(self, output: Tensor) -> Graph:
-        return assemble(
-            self.name, list(self._layers.values()), self._known(output, "the output").name
-        )
+        layer = self._layer_of(output, "the output")
+        return assemble(self.name, list(self._layers.values()), layer.name)
 
     def layer(self, op: Op, *inputs: Tensor, name: str = "") -> Tensor:
-        """The one way in; the methods below are its short forms."""
+        """Adds a layer. The methods below are short forms of this one."""
         self._counts[op.name] += 1
         name = name or f"{op.name}{self._counts[op.name]}"
         if name in self._layers:
             raise WrongGraph(
                 f"{self.name}: two layers are called {name!r}; give one of them another name."
             )
-        sources = [self._known(tensor, f"layer {name!r}") for tensor in inputs]
+        sources = [self._layer_of(tensor, f"layer {name!r}") for tensor in inputs]
         layer = connect(op, sources, name=name, network=self.name)
         self._layers[name] = layer
         return Tensor(name, layer.shape)
 
-    def _known(self, tensor: Tensor, user: str) -> Layer:
+    def _layer_of(self, tensor: Tensor, user: str) -> Layer:
         if not isinstance(tensor, Tensor) or tensor.name not in self._layers:
             raise WrongGraph(
                 f"{self.name}: {user} must come from a layer of this network, found {tensor!r}."
@@ -62,40 +61,82 @@ class Net:
         return self.layer(ops.Input((length,), vocabulary), name="input")
 
     def dense(
-        self, x: Tensor, units: int, *, bias: bool = True, initial: Initial | None = None,
-        initial_bias: Initial | None = None, name: str = "",
-    ) -> Tensor:  # fmt: skip
-        return self.layer(ops.Dense(units, bias, initial, initial_bias), x, name=name)
+        self,
+        x: Tensor,
+        units: int,
+        *,
+        bias: bool = True,
+        initializer: Initializer | None = None,
+        bias_initializer: Initializer | None = None,
+        name: str = "",
+    ) -> Tensor:
+        op = ops.Dense(units, bias, initializer, bias_initializer)
+        return self.layer(op, x, name=name)
 
     def conv(
-        self, x: Tensor, filters: int, kernel: Size, *, stride: Size = 1, padding: Size | str = 0, groups: int = 1,
-        dilation: Size = 1, bias: bool = True, initial: Initial | None = None, initial_bias: Initial | None = None,
+        self,
+        x: Tensor,
+        filters: int,
+        kernel: Size,
+        *,
+        stride: Size = 1,
+        padding: Size | str = 0,
+        groups: int = 1,
+        dilation: Size = 1,
+        bias: bool = True,
+        initializer: Initializer | None = None,
+        bias_initializer: Initializer | None = None,
         name: str = "",
-    ) -> Tensor:  # fmt: skip
-        """`padding='same'` is TensorFlow's rule: outputs = ceil(inputs / stride), the odd cell goes behind."""
-        window, hop, spread = _pair(kernel), _pair(stride), _pair(dilation)
-        reach = ((window[0] - 1) * spread[0] + 1, (window[1] - 1) * spread[1] + 1)
-        pads = _pads(x, padding, reach, hop)
-        op = ops.Conv(filters, window, hop, pads, spread, groups, bias, initial, initial_bias)
+    ) -> Tensor:
+        """`padding='same'` is TensorFlow's rule: outputs = ceil(inputs / stride).
+
+        If the padding is odd, the larger half goes after the image."""
+        window = _pair(kernel)
+        hop = _pair(stride)
+        gap = _pair(dilation)
+        reach = ((window[0] - 1) * gap[0] + 1, (window[1] - 1) * gap[1] + 1)
+        op = ops.Conv(
+            filters=filters,
+            kernel=window,
+            stride=hop,
+            padding=_pads(x, padding, reach, hop),
+            dilation=gap,
+            groups=groups,
+            bias=bias,
+            initializer=initializer,
+            bias_initializer=bias_initializer,
+        )
         return self.layer(op, x, name=name)
 
     def max_pool(
-        self, x: Tensor, kernel: Size, *, stride: Size | None = None, padding: Size | str = 0, ceil: bool = False,
+        self,
+        x: Tensor,
+        kernel: Size,
+        *,
+        stride: Size | None = None,
+        padding: Size | str = 0,
+        ceil: bool = False,
         name: str = "",
-    ) -> Tensor:  # fmt: skip
-        window, hop = _pair(kernel), _pair(stride or kernel)
-        return self.layer(
-            ops.MaxPool(window, hop, _pads(x, padding, window, hop), ceil), x, name=name
-        )
+    ) -> Tensor:
+        window = _pair(kernel)
+        hop = _pair(stride or kernel)
+        op = ops.MaxPool(window, hop, _pads(x, padding, window, hop), ceil)
+        return self.layer(op, x, name=name)
 
     def average_pool(
-        self, x: Tensor, kernel: Size, *, stride: Size | None = None, padding: Size | str = 0, ceil: bool = False,
+        self,
+        x: Tensor,
+        kernel: Size,
+        *,
+        stride: Size | None = None,
+        padding: Size | str = 0,
+        ceil: bool = False,
         name: str = "",
-    ) -> Tensor:  # fmt: skip
-        window, hop = _pair(kernel), _pair(stride or kernel)
-        return self.layer(
-            ops.AveragePool(window, hop, _pads(x, padding, window, hop), ceil), x, name=name
-        )
+    ) -> Tensor:
+        window = _pair(kernel)
+        hop = _pair(stride or kernel)
+        op = ops.AveragePool(window, hop, _pads(x, padding, window, hop), ceil)
+        return self.layer(op, x, name=name)
 
     def global_average_pool(self, x: Tensor, *, name: str = "") -> Tensor:
         return self.layer(ops.GlobalAveragePool(), x, name=name)
@@ -132,19 +173,26 @@ class Net:
     def scale(self, x: Tensor, factor: float, *, name: str = "") -> Tensor:
         return self.layer(ops.Scale(factor), x, name=name)
 
-    def concat(self, *parts: Tensor, axis: int = 0, name: str = "") -> Tensor:
-        return self.layer(ops.Concat(len(parts), axis), *parts, name=name)
+    def concat(self, *tensors: Tensor, axis: int = 0, name: str = "") -> Tensor:
+        return self.layer(ops.Concat(len(tensors), axis), *tensors, name=name)
 
     def slice(self, x: Tensor, start: int, stop: int, *, name: str = "") -> Tensor:
         return self.layer(ops.Slice(start, stop), x, name=name)
 
     def lrn(
-        self, x: Tensor, size: int = 5, *, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, name: str = "",
-    ) -> Tensor:  # fmt: skip
+        self,
+        x: Tensor,
+        size: int = 5,
+        *,
+        alpha: float = 1e-4,
+        beta: float = 0.75,
+        k: float = 1.0,
+        name: str = "",
+    ) -> Tensor:
         return self.layer(ops.Lrn(size, alpha, beta, k), x, name=name)
 
-    def pad_channels(self, x: Tensor, before: int, behind: int, *, name: str = "") -> Tensor:
-        return self.layer(ops.PadChannels(before, behind), x, name=name)
+    def pad_channels(self, x: Tensor, before: int, after: int, *, name: str = "") -> Tensor:
+        return self.layer(ops.PadChannels(before, after), x, name=name)
 
     def embedding(
         self,
@@ -152,44 +200,58 @@ class Net:
         vocabulary: int,
         width: int,
         *,
-        initial: Initial | None = None,
+        initializer: Initializer | None = None,
         name: str = "",
     ) -> Tensor:
-        return self.layer(ops.Embedding(vocabulary, width, initial), x, name=name)
+        return self.layer(ops.Embedding(vocabulary, width, initializer), x, name=name)
 
-    def tied_embedding(self, x: Tensor, lender: Tensor, *, name: str = "") -> Tensor:
-        """`lender` is the output of the embedding whose rows are used here too."""
-        return self.layer(
-            ops.TiedEmbedding(self._rows(lender), lender.shape[-1]), x, lender, name=name
-        )
+    def tied_embedding(self, x: Tensor, embedding: Tensor, *, name: str = "") -> Tensor:
+        """`embedding` is the output of the embedding whose weight is used here too."""
+        op = ops.TiedEmbedding(self._rows(embedding), embedding.shape[-1])
+        return self.layer(op, x, embedding, name=name)
 
-    def tied_dense(self, x: Tensor, lender: Tensor, *, name: str = "") -> Tensor:
-        """`lender` is the output of the embedding whose weight turns features into scores of its rows."""
-        return self.layer(ops.TiedDense(self._rows(lender)), x, lender, name=name)
+    def tied_dense(self, x: Tensor, embedding: Tensor, *, name: str = "") -> Tensor:
+        """`embedding` is the output of the embedding whose weight maps features to scores."""
+        return self.layer(ops.TiedDense(self._rows(embedding)), x, embedding, name=name)
 
-    def _rows(self, lender: Tensor) -> int:
-        return int(getattr(self._known(lender, "a lender").op, "vocabulary", 1))
+    def _rows(self, embedding: Tensor) -> int:
+        # Any other layer gets an arbitrary count here: `connect` says what is wrong with it.
+        op = self._layer_of(embedding, "an embedding to tie to").op
+        return int(getattr(op, "vocabulary", 1))
 
     def positions(
-        self, x: Tensor, *, learned: bool = True, initial: Initial | None = None, name: str = ""
+        self,
+        x: Tensor,
+        *,
+        learned: bool = True,
+        initializer: Initializer | None = None,
+        name: str = "",
     ) -> Tensor:
-        return self.layer(ops.Positions(learned, initial), x, name=name)
+        return self.layer(ops.Positions(learned, initializer), x, name=name)
 
     def attention(
-        self, query: Tensor, keys: Tensor, values: Tensor, *, heads: int, causal: bool = False, scale: float = 0.0,
+        self,
+        query: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        *,
+        heads: int,
+        causal: bool = False,
+        scale: float = 0.0,
         name: str = "",
-    ) -> Tensor:  # fmt: skip
-        return self.layer(ops.Attention(heads, causal, scale), query, keys, values, name=name)
+    ) -> Tensor:
+        op = ops.Attention(heads, causal, scale)
+        return self.layer(op, query, keys, values, name=name)
 
     def lstm(
-        self, x: Tensor, units: int, *, initial: Initial | None = None, name: str = ""
+        self, x: Tensor, units: int, *, initializer: Initializer | None = None, name: str = ""
     ) -> Tensor:
-        return self.layer(ops.Lstm(units, initial), x, name=name)
+        return self.layer(ops.Lstm(units, initializer), x, name=name)
 
     def gru(
-        self, x: Tensor, units: int, *, initial: Initial | None = None, name: str = ""
+        self, x: Tensor, units: int, *, initializer: Initializer | None = None, name: str = ""
     ) -> Tensor:
-        return self.layer(ops.Gru(units, initial), x, name=name)
+        return self.layer(ops.Gru(units, initializer), x, name=name)
 
     def rnn(
         self,
@@ -197,10 +259,10 @@ class Net:
         units: int,
         *,
         relu: bool = False,
-        initial: Initial | None = None,
+        initializer: Initializer | None = None,
         name: str = "",
     ) -> Tensor:
-        return self.layer(ops.Rnn(units, relu, initial), x, name=name)
+        return self.layer(ops.Rnn(units, relu, initializer), x, name=name)
 
 
 def _pair(size: Size) -> tuple[int, int]:
@@ -216,9 +278,12 @@ def _pads(x: Tensor, padding: Size | str, reach: tuple[int, int], hop: tuple[int
             f"The padding after {x.name!r} {x.shape} must be a number or 'same', found {padding!r}."
         )
     if not isinstance(x, Tensor) or len(x.shape) != 3 or min(hop) < 1:
-        return ((0, 0), (0, 0))  # the layer itself says what it needs
-    pads = []
-    for size, window, step in zip(x.shape[1:], reach, hop, strict=True):
-        total = max((-(-size // step) - 1) * step + window - size, 0)
-        pads.append((total // 2, total - total // 2))
-    return (pads[0], pads[1])
+        # Wrong input: the op itself says what it needs.
+        return ((0, 0), (0, 0))
+    return (_same_pads(x.shape[1], reach[0], hop[0]), _same_pads(x.shape[2], reach[1], hop[1]))
+
+
+def _same_pads(size: int, window: int, step: int) -> tuple[int, int]:
+    outputs = -(-size // step)
+    total = max((outputs - 1) * step + window - size, 0)
+    return total // 2, total - total // 2

@@ -1,4 +1,4 @@
-"""A named network: the function that builds it, and where it comes from."""
+"""A named network: the function that builds it, and its source."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from steptime.graph.optimizer import Optimizer, sgd
 UNITS = {
     "images": "a sample is one picture",
     "tokens": "a sample is a sequence, and its positions are counted",
-    "sentences": "a sample is a source with its target; source tokens and target tokens are counted beside it",
+    "sentences": "a sample is a source with its target, whose tokens are counted too",
     "samples": "a sample is anything else",
 }
-"""What a rate can count; no word stands for two things."""
+"""What a rate can count; no unit stands for two things."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Network:
     build: Callable[[Net], Tensor]
     title: str
     source: str  # paper or program that defines it
-    optimizer: Optimizer  # the authors' own
+    optimizer: Optimizer  # that of the authors
     unit: str = "images"  # what is counted per second: one of UNITS
-    data: str = ""  # the real set that it learns from: a name on the shelf `data.sets`
+    data: str = ""  # the real dataset that it learns from: a plug-in of `data.sets`
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
@@ -44,19 +44,22 @@ class Network:
         except SteptimeError:
             raise
         except Exception as problem:
-            raise WrongGraph(self._why(net, problem)) from problem
+            raise WrongGraph(self._explain(net, problem)) from problem
 
-    def _why(self, net: Net, problem: Exception) -> str:
-        """A network may be anybody's code: where it fails is said in one sentence."""
+    def _explain(self, net: Net, problem: Exception) -> str:
+        """One sentence that locates the mistake, since a network may be the user's own code."""
         if isinstance(problem, AttributeError) and problem.obj is net:
             return str(unknown("layer op", problem.name, OPS, f"{self.name}: "))
-        place = traceback.extract_tb(problem.__traceback__)[1:2]
-        line = f" (line {place[0].lineno} of {place[0].filename})" if place else ""
+        # The first frame is `graph` above, the second one is in the network's function.
+        frames = traceback.extract_tb(problem.__traceback__)[1:2]
+        line = f" (line {frames[0].lineno} of {frames[0].filename})" if frames else ""
         return f"{self.name} cannot be built: {type(problem).__name__}: {problem}{line}."
 
     @property
     def units_per_sample(self) -> dict[str, int]:
-        """By unit, the one that counts first. A translation's input is the source and, behind it, the target."""
+        """By unit, the main one first.
+
+        The input of a translation is the source followed by the target."""
         length = self.graph.input.shape[0]
         if self.unit == "tokens":
             return {"tokens": length}
@@ -75,7 +78,7 @@ def network(
     unit: str = "images",
     data: str = "",
 ) -> Callable[[Callable[[Net], Tensor]], Network]:
-    """`@network("lenet5", …)` above a function that builds it puts it on the shelf."""
+    """Decorates the function that builds a network: `@network("lenet5", …)`."""
 
     def wrap(build: Callable[[Net], Tensor]) -> Network:
         return Network(name, build, title, source, optimizer or sgd(), unit, data)

@@ -1,12 +1,16 @@
-"""What every op of layer answers: its output's shape, its weights, its multiply-adds."""
+"""What every op must answer: its output's shape, its weights and its FLOPs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from math import prod, sqrt
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 Shape = tuple[int, ...]
+
+NO_RENAMES: Mapping[str, str] = MappingProxyType({})
 
 
 class DoesNotFit(Exception):
@@ -14,18 +18,20 @@ class DoesNotFit(Exception):
 
 
 @dataclass(frozen=True)
-class Initial:
-    """How a weight starts: 'uniform' within ±scale, 'truncated_normal' with that deviation (cut at two of them),
-    'constant', or 'sinusoids' (fixed places in time, see `Positions`)."""
+class Initializer:
+    """How a weight starts.
 
-    law: str
+    `distribution` is 'uniform' within ±scale, 'truncated_normal' with that standard deviation
+    (cut at two of them), 'constant', or 'sinusoids' (fixed positions in time, see `Positions`)."""
+
+    distribution: str
     scale: float
 
 
 @dataclass(frozen=True)
 class Weight:
     shape: Shape
-    initial: Initial
+    initializer: Initializer
     trainable: bool = True
 
     @property
@@ -33,15 +39,16 @@ class Weight:
         return prod(self.shape)
 
 
-def fan_in_uniform(fan_in: int) -> Initial:
-    """±1/√fan_in: what PyTorch's own layers start from."""
-    return Initial("uniform", 1 / sqrt(fan_in))
+def fan_in_uniform(fan_in: int) -> Initializer:
+    """±1/√fan_in, the default of PyTorch's layers."""
+    return Initializer("uniform", 1 / sqrt(fan_in))
 
 
 @dataclass(frozen=True)
 class Flops:
-    """Floating point operations of one sample; a multiply-add is two. Only products are counted (matrix products and
-    convolutions), as `torch.utils.flop_counter` does."""
+    """Floating point operations of one sample; a multiply-add is two.
+
+    Only matrix products and convolutions are counted, as `torch.utils.flop_counter` does."""
 
     forward: int = 0
     weight_gradient: int = 0
@@ -50,20 +57,25 @@ class Flops:
 
 @dataclass(frozen=True)
 class Op:
-    """What all ops share. A op's dataclass fields are its settings; they are the structure and go into the
-    fingerprint, except those named in `not_structure`."""
+    """What all ops share.
+
+    The dataclass fields of an op are its settings. They are the structure of the network and go
+    into its fingerprint, except those named in `not_structure`."""
 
     not_structure: ClassVar[tuple[str, ...]] = ()
+    # Fingerprints are stored with results, so a renamed setting keeps its old name in the digest.
+    digest_names: ClassVar[Mapping[str, str]] = NO_RENAMES
     commutes: ClassVar[bool] = False
-    borrows: ClassVar[int | None] = None  # the input whose layer lends its weights
+    # The input whose layer owns the weights that this op uses too (tied weights).
+    tied_input: ClassVar[int | None] = None
 
     @property
     def inputs(self) -> int:
-        """How many."""
+        """The number of inputs."""
         return 1
 
-    def takes_tokens(self, place: int) -> bool | None:
-        """Whether the input at this place must be tokens, or must not; None: either."""
+    def takes_tokens(self, index: int) -> bool | None:
+        """Whether the input at this index must be tokens or must not; None means either."""
         return False
 
     @property
@@ -71,10 +83,15 @@ class Op:
         return op_name(type(self))
 
     def settings(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def structure(self) -> dict[str, Any]:
-        return {k: v for k, v in self.settings().items() if k not in self.not_structure}
+        """The settings that go into the fingerprint, under the names that it digests."""
+        digested = {}
+        for name, value in self.settings().items():
+            if name not in self.not_structure:
+                digested[self.digest_names.get(name, name)] = value
+        return digested
 
     def shape(self, *inputs: Shape) -> Shape:
         return inputs[0]
@@ -86,15 +103,16 @@ class Op:
         return Flops()
 
     def weights_read(self, batch: int, *inputs: Shape) -> int:
-        """How many values of its weights a forward pass must read at the least."""
+        """The least number of weight values that a forward pass must read."""
         return sum(weight.size for weight in self.weights(*inputs).values())
 
 
 def op_name(op: type[Op]) -> str:
     """CamelCase to snake_case: MaxPool is 'max_pool'."""
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in op.__name__).lstrip("_")
+    letters = [f"_{letter.lower()}" if letter.isupper() else letter for letter in op.__name__]
+    return "".join(letters).lstrip("_")
 
 
-def expect(shape: Shape, rank: int, wanted: str) -> None:
+def expect_rank(shape: Shape, rank: int, description: str) -> None:
     if len(shape) != rank:
-        raise DoesNotFit(f"needs {wanted}, got shape {shape}")
+        raise DoesNotFit(f"needs {description}, got shape {shape}")

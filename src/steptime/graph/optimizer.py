@@ -1,4 +1,4 @@
-"""How weights move, exactly. g is the gradient of the mean loss over the batch, w a trainable weight."""
+"""Optimisers, exactly. g is the gradient of the mean loss over the batch, w a trainable weight."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ class Optimizer:
     adam:      m ← β₁ m + (1 − β₁) g;  s ← β₂ s + (1 − β₂) g²;
                w ← w − rate · (m / (1 − β₁ᵗ)) / (√(s / (1 − β₂ᵗ)) + epsilon),  t counts from 1
 
-    Weight decay d pulls every trainable weight towards 0. Coupled (L2 regularisation): g ← g + d · w before all of the
-    above. Decoupled (AdamW): w ← w − rate · d · w before the update, which then uses the g of the loss alone."""
+    Weight decay d pulls every trainable weight towards 0. Coupled (L2 regularisation):
+    g ← g + d · w before all of the above. Decoupled (AdamW): w ← w − rate · d · w before the
+    update, which then uses the g of the loss alone."""
 
     algorithm: str
     rate: float

@@ -1,4 +1,4 @@
-"""Weights by canonical name: the initial ones from a seed, the same for every framework, and files of them."""
+"""Weights by canonical name: initial ones from a seed, equal for all frameworks, and files."""
 
 from __future__ import annotations
 
@@ -15,39 +15,44 @@ from steptime.store.atomic import atomic_write
 
 
 def initial_weights(graph: Graph, seed: int) -> dict[str, NDArray[np.float32]]:
-    """Each weight has its own stream, so a layer added at the end leaves the others' values alone."""
-    return {
-        name: _draw(weight, np.random.default_rng([seed, place])).astype(np.float32)
-        for place, (name, weight) in enumerate(graph.weights.items())
-    }
+    """Each weight has its own random stream: a layer added at the end changes no other weight."""
+    weights = {}
+    for index, (name, weight) in enumerate(graph.weights.items()):
+        rng = np.random.default_rng([seed, index])
+        weights[name] = _draw(weight, rng).astype(np.float32)
+    return weights
 
 
-def _draw(weight: Weight, random: np.random.Generator) -> NDArray[np.float64]:
-    law, scale = weight.initial.law, weight.initial.scale
-    if law == "constant":
+def _draw(weight: Weight, rng: np.random.Generator) -> NDArray[np.float64]:
+    distribution = weight.initializer.distribution
+    scale = weight.initializer.scale
+    if distribution == "constant":
         return np.full(weight.shape, scale)
-    if law == "uniform":
-        return random.uniform(-scale, scale, weight.shape)
-    if law == "sinusoids":
+    if distribution == "uniform":
+        return rng.uniform(-scale, scale, weight.shape)
+    if distribution == "sinusoids":
         return scale * _sinusoids(*weight.shape)
-    values = random.standard_normal(weight.shape)
+    values = rng.standard_normal(weight.shape)
     while (outside := np.abs(values) > 2).any():
-        values[outside] = random.standard_normal(int(outside.sum()))
+        values[outside] = rng.standard_normal(int(outside.sum()))
     return scale * values
 
 
 def _sinusoids(length: int, width: int) -> NDArray[np.float64]:
-    """Vaswani et al., 2017: wave lengths from 2π to 20000π, sine and cosine of each side by side."""
-    angles = np.arange(length)[:, None] / 10000 ** (np.arange(0, width, 2) / width)
-    return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, width)
+    """Vaswani et al., 2017: wave lengths from 2π to 20000π, sine and cosine in turn."""
+    wave_lengths = 10000 ** (np.arange(0, width, 2) / width)
+    angles = np.arange(length)[:, None] / wave_lengths
+    pairs = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+    return pairs.reshape(length, width)
 
 
 def save(path: Path | str, weights: dict[str, Any], facts: dict[str, str] | None = None) -> None:
-    """As safetensors: train in one framework, infer in any other. The file appears whole or not at all."""
+    """As safetensors: train in one framework, infer in any other.
+
+    The file appears complete or not at all."""
     # A copy in row order: safetensors would write a transposed view as it lies in memory.
-    content = _safetensors().save(
-        {name: np.ascontiguousarray(array) for name, array in weights.items()}, facts
-    )
+    arrays = {name: np.ascontiguousarray(array) for name, array in weights.items()}
+    content = _safetensors().save(arrays, facts)
     try:
         with atomic_write(Path(path)) as draft:
             draft.write_bytes(content)
@@ -58,15 +63,14 @@ def save(path: Path | str, weights: dict[str, Any], facts: dict[str, str] | None
 
 
 def load(path: Path | str, graph: Graph | None = None) -> dict[str, NDArray[Any]]:
-    """With a graph: the weights must be its own, all of them and no others."""
+    """With a graph: the file must hold exactly the weights of this graph."""
     if not Path(path).is_file():
         raise SteptimeError(f"No file {str(path)!r} with weights; `save` writes one.")
     library = _safetensors()
     try:
         weights: dict[str, NDArray[Any]] = library.load_file(str(path))
-    except (
-        Exception
-    ) as problem:  # the library's own error type, which mypy and old versions do not share
+    # The library's error type is not known to mypy and to old versions of the library.
+    except Exception as problem:
         raise SteptimeError(f"{path} is not a safetensors file: {problem}") from problem
     if graph is not None:
         check(weights, graph, where=f"{path}: ")
@@ -85,12 +89,13 @@ def check(weights: dict[str, Any], graph: Graph, where: str = "") -> None:
     for name, weight in graph.weights.items():
         if name not in weights:
             raise SteptimeError(
-                f"{where}{graph.name} needs the weight {name!r} of shape {weight.shape}; it is absent."
+                f"{where}{graph.name} needs the weight {name!r} of shape {weight.shape}; "
+                "it is absent."
             )
-        if tuple(weights[name].shape) != weight.shape:
-            found = tuple(weights[name].shape)
+        shape = tuple(weights[name].shape)
+        if shape != weight.shape:
             raise SteptimeError(
-                f"{where}{graph.name} needs {name!r} of shape {weight.shape}, found {found}."
+                f"{where}{graph.name} needs {name!r} of shape {weight.shape}, found {shape}."
             )
 
 

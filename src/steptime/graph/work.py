@@ -1,4 +1,4 @@
-"""All that a framework needs to make a step: the graph, the weights to start from, a batch, an optimiser."""
+"""All that a framework needs to make a step: the graph, initial weights, a batch, an optimiser."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ class Work:
     """The loss is the mean over batch and positions of −log softmax(output)[target]."""
 
     graph: Graph
-    weights: dict[str, Any]  # canonical name -> float32 array
-    batch: dict[
-        str, Any
-    ]  # "input" (float32, or int64 for tokens) and "target" (int64), NumPy, batch first
+    # By canonical name: float32 arrays.
+    weights: dict[str, Any]
+    # NumPy arrays, batch first: "input" (float32, or int64 for tokens) and "target" (int64).
+    batch: dict[str, Any]
     optimizer: Optimizer
-    calibration: tuple[
-        dict[str, Any], ...
-    ] = ()  # batches that show a quantiser the range of values
+    # Batches that show a quantiser the range of values.
+    calibration: tuple[dict[str, Any], ...] = ()

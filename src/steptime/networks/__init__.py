@@ -1,4 +1,4 @@
-"""SHELF: one file per family of networks. A file's `@network` functions are on the shelf by being there."""
+"""A plug-in folder: one file per family of networks, each of them a `@network` function."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ from steptime.graph import Network
 
 
 def catalogue() -> dict[str, Network]:
-    found = [
-        network
-        for family in plugins.names("networks")
-        for network in _networks(plugins.load("networks", family))
-    ]
-    return {network.name: network for network in sorted(found, key=lambda network: network.name)}
+    networks: list[Network] = []
+    for family in plugins.names("networks"):
+        networks += _networks(plugins.load("networks", family))
+    networks.sort(key=lambda network: network.name)
+    return {network.name: network for network in networks}
 
 
 def load(name: str) -> Network:
-    """A network of the shelf, or `FILE.py:NAME` from a file of the user's own."""
-    path, found, inner = name.rpartition(":")
-    if found and path.endswith(".py"):
-        return _from_file(Path(path), inner)
-    known = catalogue()
-    if name not in known:
-        raise unknown("network", name, known)
-    return known[name]
+    """A network of the catalogue, or `FILE.py:NAME` from the user's own file."""
+    path, colon, inner_name = name.rpartition(":")
+    if colon and path.endswith(".py"):
+        return _load_file(Path(path), inner_name)
+    networks = catalogue()
+    if name not in networks:
+        raise unknown("network", name, networks)
+    return networks[name]
 
 
 def _networks(module: ModuleType) -> list[Network]:
     return [value for value in vars(module).values() if isinstance(value, Network)]
 
 
-def _from_file(path: Path, name: str) -> Network:
+def _load_file(path: Path, name: str) -> Network:
     if not path.is_file():
         raise SteptimeError(f"No file {str(path)!r} for the network {name!r}; give FILE.py:NAME.")
     spec = importlib.util.spec_from_file_location(f"steptime_network_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    with _guest(path):
+    with _user_code(path):
         spec.loader.exec_module(module)
-    known = {network.name: network for network in _networks(module)}
-    if name not in known:
-        raise unknown("network", name, known, where=f"{path}: ")
-    with _guest(path):
-        _ = known[name].graph  # built here, where it is guarded
-    return known[name]
+    networks = {network.name: network for network in _networks(module)}
+    if name not in networks:
+        raise unknown("network", name, networks, where=f"{path}: ")
+    # The graph is built now, because only here its code is guarded.
+    with _user_code(path):
+        _ = networks[name].graph
+    return networks[name]
 
 
 @contextmanager
-def _guest(path: Path) -> Iterator[None]:
-    """A user's own code: it cannot end the command, and what it prints is no part of a result."""
+def _user_code(path: Path) -> Iterator[None]:
+    """Guards the user's code: it cannot end the command, and its prints go to stderr."""
     try:
         with redirect_stdout(sys.stderr):
             yield

@@ -8,7 +8,8 @@ from steptime.graph import Net, Tensor, momentum, network, sgd
 @network(
     "alexnet-owt",
     title="AlexNet, one weird trick",
-    source="Krizhevsky, 2014 (arXiv 1404.5997), as in convnet-benchmarks and torchvision, with dropout",
+    source="Krizhevsky, 2014 (arXiv 1404.5997), as in convnet-benchmarks and torchvision, "
+    "with dropout",
     optimizer=momentum(0.01, 0.9),
 )
 def alexnet_owt(net: Net) -> Tensor:
@@ -26,7 +27,8 @@ def alexnet_owt(net: Net) -> Tensor:
 @network(
     "alexnet-tfcnn",
     title="AlexNet of tf_cnn_benchmarks",
-    source="tensorflow/benchmarks, tf_cnn_benchmarks: 227×227 without padding, 384 filters in the fourth convolution",
+    source="tensorflow/benchmarks, tf_cnn_benchmarks: 227×227 without padding, "
+    "384 filters in the fourth convolution",
     optimizer=sgd(0.005),
 )
 def alexnet_tfcnn(net: Net) -> Tensor:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from steptime.graph import Net, Tensor, momentum, network
 
-Widths = tuple[
-    int, int, int, int, int, int
-]  # 1×1, 3×3 reduced, 3×3, 5×5 reduced, 5×5, behind the pool
+# Filters of: 1×1, 1×1 before the 3×3, 3×3, 1×1 before the 5×5, 5×5, 1×1 after the pool.
+Widths = tuple[int, int, int, int, int, int]
 
 
 def conv(net: Net, x: Tensor, filters: int, kernel: int, stride: int = 1) -> Tensor:
@@ -14,31 +13,35 @@ def conv(net: Net, x: Tensor, filters: int, kernel: int, stride: int = 1) -> Ten
 
 
 def inception(net: Net, x: Tensor, widths: Widths) -> Tensor:
-    one, before_three, three, before_five, five, behind_pool = widths
-    return net.concat(
-        conv(net, x, one, 1),
-        conv(net, conv(net, x, before_three, 1), three, 3),
-        conv(net, conv(net, x, before_five, 1), five, 5),
-        conv(net, net.max_pool(x, 3, stride=1, padding=1), behind_pool, 1),
-    )
+    width_1, before_3, width_3, before_5, width_5, after_pool = widths
+    branch_1 = conv(net, x, width_1, 1)
+    branch_3 = conv(net, conv(net, x, before_3, 1), width_3, 3)
+    branch_5 = conv(net, conv(net, x, before_5, 1), width_5, 5)
+    pool = net.max_pool(x, 3, stride=1, padding=1)
+    return net.concat(branch_1, branch_3, branch_5, conv(net, pool, after_pool, 1))
 
 
 STAGES: list[list[Widths]] = [
     [(64, 96, 128, 16, 32, 32), (128, 128, 192, 32, 96, 64)],
     [
-        (192, 96, 208, 16, 48, 64), (160, 112, 224, 24, 64, 64), (128, 128, 256, 24, 64, 64),
-        (112, 144, 288, 32, 64, 64), (256, 160, 320, 32, 128, 128),
+        (192, 96, 208, 16, 48, 64),
+        (160, 112, 224, 24, 64, 64),
+        (128, 128, 256, 24, 64, 64),
+        (112, 144, 288, 32, 64, 64),
+        (256, 160, 320, 32, 128, 128),
     ],
     [(256, 160, 320, 32, 128, 128), (384, 192, 384, 48, 128, 128)],
-]  # fmt: skip
+]
 
 
-# As in Caffe's bvlc_googlenet, pools round up and the local normalisation has k = 1; the two auxiliary classifiers, a
-# means of training in 2014, are left out: 6,998,552 parameters, the biases of every convolution among them.
+# As in Caffe's bvlc_googlenet, pools round up and the local normalisation has k = 1. The two
+# auxiliary classifiers, an aid to training in 2014, are left out. That makes 6,998,552 parameters
+# with the biases of every convolution.
 @network(
     "googlenet",
     title="GoogLeNet (Inception v1)",
-    source="Szegedy et al., 2014 (arXiv 1409.4842), as in Caffe's bvlc_googlenet, without the auxiliary classifiers",
+    source="Szegedy et al., 2014 (arXiv 1409.4842), as in Caffe's bvlc_googlenet, "
+    "without the auxiliary classifiers",
     optimizer=momentum(0.01, 0.9),
 )
 def googlenet(net: Net) -> Tensor:

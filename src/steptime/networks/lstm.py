@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from steptime.graph import Initial, Net, Tensor, network, sgd
+from steptime.graph import Initializer, Net, Tensor, network, sgd
 
-VOCABULARY, TENTH = 10_000, Initial("uniform", 0.1)
+VOCABULARY = 10_000
+TENTH = Initializer("uniform", 0.1)
 
 
-def regularised(net: Net, *, width: int, dropout: float, scale: float) -> Tensor:
+def lstm_with_dropout(net: Net, *, width: int, dropout: float, scale: float) -> Tensor:
     """Dropout between layers only, never from one step to the next."""
-    law = Initial("uniform", scale)
-    x = net.embedding(net.tokens(35, VOCABULARY), VOCABULARY, width, initial=law)
+    initializer = Initializer("uniform", scale)
+    x = net.embedding(net.tokens(35, VOCABULARY), VOCABULARY, width, initializer=initializer)
     for _ in range(2):
-        x = net.lstm(net.dropout(x, dropout), width, initial=law)
-    return net.dense(net.dropout(x, dropout), VOCABULARY, initial=law, initial_bias=law)
+        x = net.lstm(net.dropout(x, dropout), width, initializer=initializer)
+    return net.dense(
+        net.dropout(x, dropout), VOCABULARY, initializer=initializer, bias_initializer=initializer
+    )
 
 
-# The authors sum the loss over the steps, clip the gradient and carry the state from batch to batch; here the loss
-# is the mean, nothing is clipped and every sequence starts anew: the same network and work, another training recipe.
+# The authors sum the loss over the steps, clip the gradient and carry the state from batch to
+# batch. Here the loss is the mean, nothing is clipped and every sequence starts from zeros: the
+# same network and work, another training recipe.
 @network(
     "ptb-lstm-small",
     title="Penn Treebank LSTM, small",
@@ -29,8 +33,8 @@ def regularised(net: Net, *, width: int, dropout: float, scale: float) -> Tensor
 def ptb_lstm_small(net: Net) -> Tensor:
     x = net.embedding(net.tokens(20, VOCABULARY), VOCABULARY, 200)
     for _ in range(2):
-        x = net.lstm(x, 200, initial=TENTH)
-    return net.dense(x, VOCABULARY, initial=TENTH, initial_bias=TENTH)
+        x = net.lstm(x, 200, initializer=TENTH)
+    return net.dense(x, VOCABULARY, initializer=TENTH, bias_initializer=TENTH)
 
 
 @network(
@@ -42,7 +46,7 @@ def ptb_lstm_small(net: Net) -> Tensor:
     data="wikitext2",
 )
 def ptb_lstm_medium(net: Net) -> Tensor:
-    return regularised(net, width=650, dropout=0.5, scale=0.05)
+    return lstm_with_dropout(net, width=650, dropout=0.5, scale=0.05)
 
 
 @network(
@@ -54,4 +58,4 @@ def ptb_lstm_medium(net: Net) -> Tensor:
     data="wikitext2",
 )
 def ptb_lstm_large(net: Net) -> Tensor:
-    return regularised(net, width=1500, dropout=0.65, scale=0.04)
+    return lstm_with_dropout(net, width=1500, dropout=0.65, scale=0.04)

@@ -1,8 +1,9 @@
 """Networks of one layer: what a single product, convolution or recurrence costs.
 
-The batch size is the number of rows of a product. A step of training computes the weights' gradient and not the
-input's, because nothing before the layer learns. Behind a convolution stands a mean over the image, which the loss
-needs and which costs next to nothing; every other output is scored as it is, over its last axis."""
+The batch size is the number of rows of a product. A training step computes the gradient of the
+weights and not of the input, because nothing before the layer learns. After a convolution comes
+a mean over the image, which the loss needs and which costs next to nothing. Every other output
+goes into the loss as it is, over its last axis."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def basic(net: Net, x: Tensor, width: int, stride: int) -> Tensor:
 
 
 def basic_without_weights(net: Net, x: Tensor, width: int, stride: int) -> Tensor:
-    """Option A: where the shape changes, the shortcut takes every second cell and pads channels with zeros."""
+    """Option A: if the shape changes, the shortcut takes every second cell and pads with zeros."""
     y = conv_norm(net, net.relu(conv_norm(net, x, width, 3, stride)), width, 3)
     if x.shape != y.shape:
         more = (width - x.shape[0]) // 2
@@ -53,7 +53,8 @@ def resnet18(net: Net) -> Tensor:
 @network(
     "resnet56-cifar",
     title="ResNet-56 for CIFAR-10",
-    source="He et al., 2015 (arXiv 1512.03385), section 4.2, with shortcuts of option A padded on both sides",
+    source="He et al., 2015 (arXiv 1512.03385), section 4.2, "
+    "with shortcuts of option A padded on both sides",
     optimizer=momentum(0.1, 0.9, weight_decay=1e-4),
     data="cifar10",
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from steptime.graph import Initial, Net, Tensor, adam, network, sgd
+from steptime.graph import Initializer, Net, Tensor, adam, network, sgd
 
-NORMAL, TENTH = Initial("truncated_normal", 0.1), Initial("constant", 0.1)
+NORMAL = Initializer("truncated_normal", 0.1)
+TENTH = Initializer("constant", 0.1)
 
 
 @network(
@@ -25,24 +26,26 @@ def cifar10_cnn(net: Net) -> Tensor:
 @network(
     "deepmnist",
     title="Deep MNIST",
-    source="TensorFlow's tutorial for experts (2017), as in the PSC DeepMNIST benchmarks; dropout 0.5",
+    source="TensorFlow's tutorial for experts (2017), as in the PSC DeepMNIST benchmarks; "
+    "dropout 0.5",
     optimizer=adam(1e-4),
     data="mnist",
 )
 def deepmnist(net: Net) -> Tensor:
     def conv(x: Tensor, filters: int) -> Tensor:
-        x = net.conv(x, filters, 5, padding="same", initial=NORMAL, initial_bias=TENTH)
+        x = net.conv(x, filters, 5, padding="same", initializer=NORMAL, bias_initializer=TENTH)
         return net.max_pool(net.relu(x), 2)
 
     x = net.flatten(conv(conv(net.input(1, 28, 28), 32), 64))
-    x = net.dropout(net.relu(net.dense(x, 1024, initial=NORMAL, initial_bias=TENTH)), 0.5)
-    return net.dense(x, 10, initial=NORMAL, initial_bias=TENTH)
+    x = net.dropout(net.relu(net.dense(x, 1024, initializer=NORMAL, bias_initializer=TENTH)), 0.5)
+    return net.dense(x, 10, initializer=NORMAL, bias_initializer=TENTH)
 
 
 @network(
     "lenet5",
     title="LeNet-5",
-    source="LeCun et al., 1998, with full connections in the second convolution and plain average pooling",
+    source="LeCun et al., 1998, with full connections in the second convolution "
+    "and plain average pooling",
     optimizer=sgd(0.1),
     data="mnist",
 )

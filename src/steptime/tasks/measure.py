@@ -22,7 +22,7 @@ from steptime.engine import accuracy
 from steptime.engine.meter import Meter
 from steptime.engine.task_metric import task_metric
 from steptime.graph import Work
-from steptime.graph.batches import Batch, of_size
+from steptime.graph.batches import Batch, batches_of_size
 from steptime.ranks import collectives, pause_cost
 from steptime.ranks.merge import gathered
 from steptime.tasks import TaskContext
@@ -116,7 +116,7 @@ class Compared:
             synthetic_batch(graph, size, case.seed + COMPARED_SEED + k)
             for k in range(count // size)
         )
-        return cls(data, list(of_size(drawn if real is None else real, size, count)))
+        return cls(data, list(batches_of_size(drawn if real is None else real, size, count)))
 
     def outputs(self, program: Any, trained: Work | None = None) -> list[Any]:
         """`trained`: the steps have moved this work's weights, so they are put back first."""

@@ -108,7 +108,7 @@ def _layer(graph: Graph, layer: Layer) -> dict[str, Any]:
 
 def _own_parameters(layer: Layer) -> int:
     """Lent weights stand in their owner's row, so that the column adds up."""
-    if layer.op.borrows is not None:
+    if layer.op.tied_input is not None:
         return 0
     return sum(weight.size for weight in layer.weights.values() if weight.trainable)
 

@@ -109,8 +109,8 @@ def slice_(
 def pad_channels(
     layer: Layer, weights: dict[str, Array], context: LoweringContext, x: Array
 ) -> tuple[Array, Back]:
-    before, behind = layer.op.settings()["before"], layer.op.settings()["behind"]
-    y = np.pad(x, ((0, 0), (before, behind), (0, 0), (0, 0)))
+    before, after = layer.op.settings()["before"], layer.op.settings()["after"]
+    y = np.pad(x, ((0, 0), (before, after), (0, 0), (0, 0)))
     return y, lambda gradient: ([gradient[:, before : before + x.shape[1]]], {})
 
 

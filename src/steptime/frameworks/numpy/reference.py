@@ -31,7 +31,9 @@ def forward(
 def backward(graph: Graph, backs: dict[str, Back], gradient: Array) -> dict[str, Array]:
     gradients, found = {graph.output: gradient}, dict[str, Array]()
     for layer in reversed(graph.layers):
-        if layer.name not in gradients or not (layer.name in graph.learns_before or layer.weights):
+        if layer.name not in gradients or not (
+            layer.name in graph.with_input_gradient or layer.weights
+        ):
             continue  # nothing to learn here or before, or only its weights are used
         of_inputs, of_weights = backs[layer.name](gradients.pop(layer.name))
         own = {

@@ -17,7 +17,7 @@ class OnnxruntimeProgram(OnnxProgram):
     """Steps: in data mode `device` input and output are bound to memory on the device once; in `host` each step takes a
     NumPy array and gives one."""
 
-    reader = "ONNX Runtime"
+    runtime = "ONNX Runtime"
 
     def __init__(self, work: Work, case: Case) -> None:
         super().__init__(work, case, settings.DTYPES[case.precision])

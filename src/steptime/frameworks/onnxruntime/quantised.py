@@ -16,7 +16,7 @@ from steptime.core.case import Case
 from steptime.core.errors import Unsupported
 from steptime.frameworks.onnxruntime.program import OnnxruntimeProgram
 from steptime.graph import Work
-from steptime.graph.batches import in_own_size
+from steptime.graph.batches import compute_in_batches
 from steptime.graph.quantisation import not_quantisable, reduced_range
 
 SCHEME = "static QDQ, U8 activations per tensor (not the outputs), S8 weights per channel, ranges by minimum and maximum"
@@ -56,7 +56,7 @@ class QuantisedProgram(OnnxruntimeProgram):
         return self.prepared
 
     def _outputs(self, values: Any) -> Any:
-        return in_own_size(super()._outputs, values, len(self.input))
+        return compute_in_batches(super()._outputs, values, len(self.input))
 
 
 class Batches(CalibrationDataReader):

@@ -19,7 +19,7 @@ class OpenvinoProgram(OnnxProgram):
     """Steps: in data mode `device` the input lies in the request's own tensor and the output is a view of it; in `host`
     each step takes a NumPy array and gives one. Lower precisions are the kernels' alone: fp32 goes in and out."""
 
-    reader = "OpenVINO"
+    runtime = "OpenVINO"
 
     def __init__(self, work: Work, case: Case) -> None:
         super().__init__(work, case, np.float32)

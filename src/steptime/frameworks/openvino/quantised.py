@@ -15,7 +15,7 @@ from steptime.core.case import Case
 from steptime.core.errors import Unsupported
 from steptime.frameworks.openvino.program import OpenvinoProgram
 from steptime.graph import Work
-from steptime.graph.batches import in_own_size
+from steptime.graph.batches import compute_in_batches
 from steptime.graph.quantisation import not_quantisable, reduced_range
 
 SCHEME = (
@@ -54,7 +54,7 @@ class QuantisedProgram(OpenvinoProgram):
         return model
 
     def _outputs(self, values: Any) -> Any:
-        return in_own_size(super()._outputs, values, len(self.input))
+        return compute_in_batches(super()._outputs, values, len(self.input))
 
 
 def quantised(model: bytes, calibration: list[Any]) -> Any:

@@ -28,7 +28,7 @@ WORDS = {"either": EITHER, "full": FULL, "low": LOW}
 
 def overwrites(graph: Graph) -> dict[str, int]:
     """Layer -> the place of the input whose memory its result takes."""
-    readers = Counter(name for layer in graph for name in layer.reads)
+    readers = Counter(name for layer in graph for name in layer.value_inputs)
     precision = _precisions(graph)
     found = {}
     for layer in graph:

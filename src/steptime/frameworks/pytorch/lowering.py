@@ -98,7 +98,7 @@ def _sites(graph: Graph, overwriting: dict[str, int]) -> list[CallSite]:
         pieces = cuts.get(layer.name, [layer])
         output = ", ".join(variables[piece.name] for piece in pieces)
         sizes = tuple(piece.shape[-1] for piece in pieces) if len(pieces) > 1 else ()
-        inputs = [variables[name] for name in layer.reads]
+        inputs = [variables[name] for name in layer.value_inputs]
         sites.append(CallSite(layer, output, inputs, weights, overwriting.get(layer.name), sizes))
     return sites
 

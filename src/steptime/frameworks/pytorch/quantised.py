@@ -16,7 +16,7 @@ from steptime.core.errors import Unsupported
 from steptime.frameworks.pytorch.lowering import lower_graph
 from steptime.frameworks.pytorch.program import PytorchProgram
 from steptime.graph import Work
-from steptime.graph.batches import in_own_size
+from steptime.graph.batches import compute_in_batches
 from steptime.graph.quantisation import not_quantisable, reduced_range
 
 SCHEME = "PT2E static, X86InductorQuantizer: U8 activations per tensor, S8 weights per channel"
@@ -65,7 +65,7 @@ class QuantisedProgram(PytorchProgram):
                 self, {"input": values, "target": np.zeros(len(values), np.int64)}
             )
 
-        return in_own_size(outputs, batch["input"], len(self.input))
+        return compute_in_batches(outputs, batch["input"], len(self.input))
 
     def gradients(self, batch: dict[str, Any]) -> tuple[float, dict[str, Any]]:
         raise Unsupported("A network in int8 has no gradients; use precision=fp32.")

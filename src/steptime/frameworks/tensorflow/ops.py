@@ -147,7 +147,7 @@ def lrn(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> A
 
 def pad_channels(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
     op: Any = layer.op
-    return tf.pad(x, [(0, 0), (0, 0), (0, 0), (op.before, op.behind)])
+    return tf.pad(x, [(0, 0), (0, 0), (0, 0), (op.before, op.after)])
 
 
 def relu(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Where one layer's ONNX nodes and constants are written."""
+"""The ONNX nodes and constants of one layer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steptime.graph.layer import Layer
 
 @dataclass
 class CallSite:
-    """The tensor that bears the layer's name is its output; names of parts follow it behind a dot."""
+    """The layer's output has the layer's name; other tensors are called `layer.suffix`."""
 
     layer: Layer
     dtype: Any  # of all floats
@@ -28,29 +28,28 @@ class CallSite:
     def x(self) -> str:
         return self.layer.inputs[0]
 
-    def weight(self, part: str) -> str:
-        """Its canonical name, which is the lender's where it is borrowed."""
-        return next(name for name in self.layer.weights if name.rpartition(".")[2] == part)
+    def weight(self, role: str) -> str:
+        """The canonical name of a weight; a tied one has the name of its owner's."""
+        return next(name for name in self.layer.weights if name.rpartition(".")[2] == role)
 
     def bias(self) -> list[str]:
         return [self.weight("bias")] if self.op.bias else []
 
-    def floats(self, part: str, value: Any) -> str:
-        return self._constant(part, np.asarray(value, self.dtype))
+    def floats(self, suffix: str, value: Any) -> str:
+        return self._constant(suffix, np.asarray(value, self.dtype))
 
-    def integers(self, part: str, values: Any) -> str:
-        return self._constant(part, np.asarray(values, np.int64))
+    def integers(self, suffix: str, values: Any) -> str:
+        return self._constant(suffix, np.asarray(values, np.int64))
 
-    def add(self, operator: str, *inputs: str, part: str = "", **attributes: Any) -> str:
-        """Without `part` it is the layer's last node."""
-        output = f"{self.layer.name}.{part}" if part else self.layer.name
-        self.nodes.append(
-            onnx().helper.make_node(operator, list(inputs), [output], name=output, **attributes)
-        )
+    def add(self, operator: str, *inputs: str, suffix: str = "", **attributes: Any) -> str:
+        """Adds a node and returns the name of its output. Without `suffix` it is the last one."""
+        output = f"{self.layer.name}.{suffix}" if suffix else self.layer.name
+        make_node = onnx().helper.make_node
+        self.nodes.append(make_node(operator, list(inputs), [output], name=output, **attributes))
         return output
 
-    def _constant(self, part: str, value: Any) -> str:
-        name = f"{self.layer.name}.{part}"
+    def _constant(self, suffix: str, value: Any) -> str:
+        name = f"{self.layer.name}.{suffix}"
         self.constants[name] = value
         return name
 
@@ -60,6 +59,6 @@ def onnx() -> Any:
         import onnx
     except ImportError:
         raise NotInstalled(
-            "The graph is handed over as an ONNX model; install onnx with: pip install onnx"
+            "The graph is passed on as an ONNX model; install onnx with: pip install onnx"
         ) from None
     return onnx

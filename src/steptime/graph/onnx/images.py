@@ -15,40 +15,45 @@ def average_pool(site: CallSite) -> None:
 
 
 def batch_norm(site: CallSite) -> None:
-    parts = [site.weight(part) for part in ("weight", "bias", "running_mean", "running_variance")]
-    site.add("BatchNormalization", site.x, *parts, epsilon=site.op.epsilon)
+    roles = ("weight", "bias", "running_mean", "running_variance")
+    weights = [site.weight(role) for role in roles]
+    site.add("BatchNormalization", site.x, *weights, epsilon=site.op.epsilon)
 
 
 def conv(site: CallSite) -> None:
     op = site.op
     (top, bottom), (left, right) = op.padding
     site.add(
-        "Conv", site.x, site.weight("weight"), *site.bias(), kernel_shape=op.kernel, strides=op.stride,
-        pads=(top, left, bottom, right), dilations=op.dilation, group=op.groups,
-    )  # fmt: skip
+        "Conv",
+        site.x,
+        site.weight("weight"),
+        *site.bias(),
+        kernel_shape=op.kernel,
+        strides=op.stride,
+        pads=(top, left, bottom, right),
+        dilations=op.dilation,
+        group=op.groups,
+    )
 
 
 def global_average_pool(site: CallSite) -> None:
-    site.add("Flatten", site.add("GlobalAveragePool", site.x, part="mean"), axis=1)
+    mean = site.add("GlobalAveragePool", site.x, suffix="mean")
+    site.add("Flatten", mean, axis=1)
 
 
 def lrn(site: CallSite) -> None:
-    """ONNX divides alpha by the size as we do; its `bias` is our k. Seen in OpenVINO 2026.4: it drops what k has behind
-    the point, so such a k is taken out: (k + a)^-beta is k^-beta · (1 + a / k)^-beta."""
+    """ONNX divides alpha by the size as we do; its `bias` is our k."""
     op = site.op
     if float(op.k).is_integer():
         site.add("LRN", site.x, size=op.size, alpha=op.alpha, beta=op.beta, bias=op.k)
         return
-    rest = site.add(
-        "LRN",
-        site.x,
-        part="rest",
-        size=op.size,
-        alpha=op.alpha / op.k,
-        beta=op.beta,
-        bias=1.0,
+    # OpenVINO 2026.4 drops the fraction of k, so such a k becomes a factor:
+    # (k + a)^-beta is k^-beta · (1 + a / k)^-beta.
+    alpha = op.alpha / op.k
+    scaled = site.add(
+        "LRN", site.x, suffix="scaled", size=op.size, alpha=alpha, beta=op.beta, bias=1.0
     )
-    site.add("Mul", rest, site.floats("share", op.k**-op.beta))
+    site.add("Mul", scaled, site.floats("factor", op.k**-op.beta))
 
 
 def max_pool(site: CallSite) -> None:
@@ -57,12 +62,18 @@ def max_pool(site: CallSite) -> None:
 
 def pad_channels(site: CallSite) -> None:
     op = site.op
-    site.add("Pad", site.x, site.integers("pads", [0, op.before, 0, 0, 0, op.behind, 0, 0]))
+    pads = site.integers("pads", [0, op.before, 0, 0, 0, op.after, 0, 0])
+    site.add("Pad", site.x, pads)
 
 
 OPS: dict[str, Callable[[CallSite], None]] = {
-    write.__name__: write
-    for write in (average_pool, batch_norm, conv, global_average_pool, lrn, max_pool, pad_channels)
+    "average_pool": average_pool,
+    "batch_norm": batch_norm,
+    "conv": conv,
+    "global_average_pool": global_average_pool,
+    "lrn": lrn,
+    "max_pool": max_pool,
+    "pad_channels": pad_channels,
 }
 
 

@@ -1,4 +1,4 @@
-"""What programs that run the graph's own ONNX model share: weights and batch go in, and a step's end is its end."""
+"""The base of programs that run the graph as an ONNX model. A step is complete when it returns."""
 
 from __future__ import annotations
 
@@ -16,29 +16,32 @@ from steptime.graph.work import Work
 
 
 class OnnxProgram(ABC):
-    """A reader compiles a model for the step's batch size, from weights that it folds and packs."""
+    """A runtime compiles a model for the step's batch size; it folds and packs the weights."""
 
-    reader: ClassVar[str]
+    runtime: ClassVar[str]
     timer: DeviceTimer | None = None
 
     def __init__(self, work: Work, case: Case, dtype: Any) -> None:
-        self.graph, self.case, self.dtype = work.graph, case, np.dtype(dtype)
+        self.graph = work.graph
+        self.case = case
+        self.dtype = np.dtype(dtype)
         self.input = self._cast(work.batch["input"])
         self.load(work.weights)
 
     @abstractmethod
     def _build(self) -> None:
-        """Compiles for the weights, and makes the step's input ready."""
+        """Compiles for the weights, and prepares the step's input."""
 
     @abstractmethod
     def _place(self) -> None:
-        """Moves the step's input to where the steps find it."""
+        """Moves the step's input to the memory from which the steps read it."""
 
     @abstractmethod
     def _outputs(self, values: Any) -> Any:
-        """Of a batch of any size."""
+        """The outputs of a batch of any size."""
 
-    def wait(self) -> None:  # noqa: B027  # there is never anything to wait for
+    # There is never anything to wait for, so this is no abstract method.
+    def wait(self) -> None:  # noqa: B027
         pass
 
     def compilations(self) -> int:
@@ -52,7 +55,7 @@ class OnnxProgram(ABC):
         self._place()
 
     def weights(self) -> dict[str, Any]:
-        """At least fp32, as from every framework."""
+        """At least fp32, as every framework returns them."""
         wide = np.promote_types(self.dtype, np.float32)
         return {name: array.astype(wide) for name, array in self._weights.items()}
 
@@ -66,13 +69,14 @@ class OnnxProgram(ABC):
         return output.astype(np.promote_types(output.dtype, np.float32))
 
     def gradients(self, batch: dict[str, Any]) -> tuple[float, dict[str, Any]]:
-        raise Unsupported(f"{self.reader} has no gradients here: it infers from a finished graph.")
+        raise Unsupported(f"{self.runtime} has no gradients here: it infers from a finished graph.")
 
     def _model(self, batch_size: int) -> bytes:
         model = onnx_model(self.graph, self._weights, batch_size=batch_size, dtype=self.dtype.name)
-        found: bytes = model.SerializeToString()
-        return found
+        content: bytes = model.SerializeToString()
+        return content
 
     def _cast(self, values: Any) -> Any:
-        """A copy, so that nobody changes it from outside; tokens stay whole numbers."""
-        return np.array(values, dtype=self.dtype if values.dtype.kind == "f" else np.int64)
+        """A copy, so that the caller cannot change it; tokens stay whole numbers."""
+        dtype = self.dtype if values.dtype.kind == "f" else np.int64
+        return np.array(values, dtype=dtype)

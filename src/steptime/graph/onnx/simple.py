@@ -1,4 +1,4 @@
-"""Products, activations, and how tensors are joined and cut, in ONNX."""
+"""Products, activations, joining and slicing, in ONNX."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ def add(site: CallSite) -> None:
 
 
 def concat(site: CallSite) -> None:
-    site.add("Concat", *site.layer.inputs, axis=site.op.axis % len(site.layer.shape) + 1)
+    # The batch comes first.
+    axis = site.op.axis % len(site.layer.shape) + 1
+    site.add("Concat", *site.layer.inputs, axis=axis)
 
 
 def dense(site: CallSite) -> None:
@@ -25,11 +27,12 @@ def product(site: CallSite, bias: list[str]) -> None:
     if len(site.layer.shape) == 1:
         site.add("Gemm", site.x, site.weight("weight"), *bias, transB=1)
         return
-    turned = site.add("Transpose", site.weight("weight"), part="turned", perm=(1, 0))
+    transposed = site.add("Transpose", site.weight("weight"), suffix="transposed", perm=(1, 0))
     if not bias:
-        site.add("MatMul", site.x, turned)
+        site.add("MatMul", site.x, transposed)
         return
-    site.add("Add", site.add("MatMul", site.x, turned, part="product"), *bias)
+    scores = site.add("MatMul", site.x, transposed, suffix="product")
+    site.add("Add", scores, *bias)
 
 
 def dropout(site: CallSite) -> None:
@@ -41,32 +44,41 @@ def flatten(site: CallSite) -> None:
 
 
 def gelu(site: CallSite) -> None:
-    """In the very order of operations that readers know as one kernel; ONNX itself has none before opset 20."""
-    one, half = site.floats("one", 1), site.floats("half", 0.5)
-    if not site.op.tanh:
-        error = site.add(
-            "Erf",
-            site.add("Div", site.x, site.floats("root", sqrt(2)), part="scaled"),
-            part="error",
-        )
-        whole = site.add("Mul", site.x, site.add("Add", error, one, part="above"), part="whole")
-        site.add("Mul", whole, half)
-        return
-    cube = site.add("Pow", site.x, site.floats("three", 3), part="cube")
-    inner = site.add(
-        "Add",
-        site.x,
-        site.add("Mul", cube, site.floats("share", 0.044715), part="bent"),
-        part="inner",
-    )
-    scaled = site.add("Mul", inner, site.floats("root", sqrt(2 / pi)), part="scaled")
-    above = site.add("Add", site.add("Tanh", scaled, part="gradient"), one, part="above")
-    site.add("Mul", site.add("Mul", site.x, half, part="halved"), above)
+    """In the order of operations that runtimes recognise and fuse into one kernel.
+
+    ONNX itself has no Gelu before opset 20."""
+    if site.op.tanh:
+        _gelu_tanh(site)
+    else:
+        _gelu_erf(site)
+
+
+def _gelu_erf(site: CallSite) -> None:
+    unit = site.floats("one", 1)
+    half = site.floats("half", 0.5)
+    scaled = site.add("Div", site.x, site.floats("root", sqrt(2)), suffix="scaled")
+    error = site.add("Erf", scaled, suffix="error")
+    above = site.add("Add", error, unit, suffix="above")
+    doubled = site.add("Mul", site.x, above, suffix="doubled")
+    site.add("Mul", doubled, half)
+
+
+def _gelu_tanh(site: CallSite) -> None:
+    unit = site.floats("one", 1)
+    half = site.floats("half", 0.5)
+    cube = site.add("Pow", site.x, site.floats("three", 3), suffix="cube")
+    cubic = site.add("Mul", cube, site.floats("coefficient", 0.044715), suffix="cubic")
+    inner = site.add("Add", site.x, cubic, suffix="inner")
+    scaled = site.add("Mul", inner, site.floats("root", sqrt(2 / pi)), suffix="scaled")
+    tanh = site.add("Tanh", scaled, suffix="tanh")
+    above = site.add("Add", tanh, unit, suffix="above")
+    halved = site.add("Mul", site.x, half, suffix="halved")
+    site.add("Mul", halved, above)
 
 
 def layer_norm(site: CallSite) -> None:
-    parts = [site.weight(part) for part in ("weight", "bias")]
-    site.add("LayerNormalization", site.x, *parts, axis=-1, epsilon=site.op.epsilon)
+    weights = [site.weight("weight"), site.weight("bias")]
+    site.add("LayerNormalization", site.x, *weights, axis=-1, epsilon=site.op.epsilon)
 
 
 def relu(site: CallSite) -> None:
@@ -82,11 +94,9 @@ def sigmoid(site: CallSite) -> None:
 
 
 def slice_(site: CallSite) -> None:
-    bounds = [
-        site.integers(part, [value])
-        for part, value in (("start", site.op.start), ("stop", site.op.stop))
-    ]
-    site.add("Slice", site.x, *bounds, site.integers("axis", [-1]))
+    start = site.integers("start", [site.op.start])
+    stop = site.integers("stop", [site.op.stop])
+    site.add("Slice", site.x, start, stop, site.integers("axis", [-1]))
 
 
 def tanh(site: CallSite) -> None:
@@ -94,19 +104,16 @@ def tanh(site: CallSite) -> None:
 
 
 OPS: dict[str, Callable[[CallSite], None]] = {
-    write.__name__.rstrip("_"): write
-    for write in (
-        add,
-        concat,
-        dense,
-        dropout,
-        flatten,
-        gelu,
-        layer_norm,
-        relu,
-        scale,
-        sigmoid,
-        slice_,
-        tanh,
-    )
+    "add": add,
+    "concat": concat,
+    "dense": dense,
+    "dropout": dropout,
+    "flatten": flatten,
+    "gelu": gelu,
+    "layer_norm": layer_norm,
+    "relu": relu,
+    "scale": scale,
+    "sigmoid": sigmoid,
+    "slice": slice_,
+    "tanh": tanh,
 }

@@ -1,4 +1,4 @@
-"""The ops of layers. Each states its exact semantics; a framework's lowering must compute just that."""
+"""The ops. Each docstring states exact semantics, which a framework's lowering must compute."""
 
 from steptime.graph.op import Op, op_name
 from steptime.graph.ops.images import (
@@ -38,17 +38,69 @@ from steptime.graph.ops.simple import (
     Tanh,
 )
 
-OPS: dict[str, type[Op]] = {
-    op_name(op): op
-    for op in (
-        Add, Attention, AveragePool, BatchNorm, Concat, Conv, Dense, Dropout, Embedding, Flatten, Gelu,
-        GlobalAveragePool, Gru, Input, LayerNorm, Lrn, Lstm, MaxPool, PadChannels, Positions, Relu, Rnn, Scale, Sigmoid,
-        Slice, Tanh, TiedDense, TiedEmbedding,
-    )
-}  # fmt: skip
+_CLASSES: tuple[type[Op], ...] = (
+    Add,
+    Attention,
+    AveragePool,
+    BatchNorm,
+    Concat,
+    Conv,
+    Dense,
+    Dropout,
+    Embedding,
+    Flatten,
+    Gelu,
+    GlobalAveragePool,
+    Gru,
+    Input,
+    LayerNorm,
+    Lrn,
+    Lstm,
+    MaxPool,
+    PadChannels,
+    Positions,
+    Relu,
+    Rnn,
+    Scale,
+    Sigmoid,
+    Slice,
+    Tanh,
+    TiedDense,
+    TiedEmbedding,
+)
+
+OPS: dict[str, type[Op]] = {op_name(op): op for op in _CLASSES}
 
 __all__ = [
-    "OPS", "Add", "Attention", "AveragePool", "BatchNorm", "Concat", "Conv", "Dense", "Dropout", "Embedding",
-    "Flatten", "Gelu", "GlobalAveragePool", "Gru", "Input", "LayerNorm", "Lrn", "Lstm", "MaxPool", "PadChannels",
-    "Pads", "Pool", "Positions", "Relu", "Rnn", "Scale", "Sigmoid", "Slice", "Tanh", "TiedDense", "TiedEmbedding",
-]  # fmt: skip
+    "OPS",
+    "Add",
+    "Attention",
+    "AveragePool",
+    "BatchNorm",
+    "Concat",
+    "Conv",
+    "Dense",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "Gelu",
+    "GlobalAveragePool",
+    "Gru",
+    "Input",
+    "LayerNorm",
+    "Lrn",
+    "Lstm",
+    "MaxPool",
+    "PadChannels",
+    "Pads",
+    "Pool",
+    "Positions",
+    "Relu",
+    "Rnn",
+    "Scale",
+    "Sigmoid",
+    "Slice",
+    "Tanh",
+    "TiedDense",
+    "TiedEmbedding",
+]

@@ -1,18 +1,20 @@
-"""Kinds that work on images (channels, height, width)."""
+"""Ops on images (channels, height, width)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
+from typing import ClassVar
 
 from steptime.graph.op import (
     DoesNotFit,
     Flops,
-    Initial,
+    Initializer,
     Op,
     Shape,
     Weight,
-    expect,
+    expect_rank,
     fan_in_uniform,
 )
 
@@ -24,7 +26,7 @@ Pads = tuple[Pair, Pair]  # ((top, bottom), (left, right))
 class Conv(Op):
     """Cross-correlation; weight is (filters, channels / groups, height, width), zero padding."""
 
-    not_structure = ("initial", "initial_bias")
+    not_structure = ("initializer", "bias_initializer")
     filters: int
     kernel: Pair
     stride: Pair = (1, 1)
@@ -32,29 +34,33 @@ class Conv(Op):
     dilation: Pair = (1, 1)
     groups: int = 1
     bias: bool = True
-    initial: Initial | None = None
-    initial_bias: Initial | None = None
+    initializer: Initializer | None = None
+    bias_initializer: Initializer | None = None
 
     def shape(self, *inputs: Shape) -> Shape:
-        expect(inputs[0], 3, "an image (channels, height, width)")
-        if self.groups < 1 or inputs[0][0] % self.groups or self.filters % self.groups:
+        _expect_image(inputs[0])
+        channels = inputs[0][0]
+        if self.groups < 1 or channels % self.groups or self.filters % self.groups:
             raise DoesNotFit(
-                f"{inputs[0][0]} channels and {self.filters} filters do not split into {self.groups} groups"
+                f"{channels} channels and {self.filters} filters "
+                f"do not split into {self.groups} groups"
             )
-        reach = tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
-        return (self.filters, *_slide(inputs[0], (reach[0], reach[1]), self.stride, self.padding))
+        height, width = self.kernel
+        reach = ((height - 1) * self.dilation[0] + 1, (width - 1) * self.dilation[1] + 1)
+        return (self.filters, *_slide(inputs[0], reach, self.stride, self.padding))
 
     def weights(self, *inputs: Shape) -> dict[str, Weight]:
         shape = (self.filters, inputs[0][0] // self.groups, *self.kernel)
-        law = fan_in_uniform(prod(shape[1:]))
-        found = {"weight": Weight(shape, self.initial or law)}
+        default = fan_in_uniform(prod(shape[1:]))
+        weights = {"weight": Weight(shape, self.initializer or default)}
         if self.bias:
-            found["bias"] = Weight((self.filters,), self.initial_bias or law)
-        return found
+            weights["bias"] = Weight((self.filters,), self.bias_initializer or default)
+        return weights
 
     def flops(self, *inputs: Shape) -> Flops:
-        once = 2 * prod(self.shape(*inputs)) * (inputs[0][0] // self.groups) * prod(self.kernel)
-        return Flops(once, once, once)
+        products_per_output = (inputs[0][0] // self.groups) * prod(self.kernel)
+        flops = 2 * prod(self.shape(*inputs)) * products_per_output
+        return Flops(flops, flops, flops)
 
 
 @dataclass(frozen=True)
@@ -67,26 +73,27 @@ class Pool(Op):
     ceil: bool = False
 
     def shape(self, *inputs: Shape) -> Shape:
-        expect(inputs[0], 3, "an image (channels, height, width)")
-        if any(
-            pad >= window
-            for window, pads in zip(self.kernel, self.padding, strict=True)
-            for pad in pads
-        ):
-            raise DoesNotFit(
-                f"has windows of {self.kernel} that could lie wholly in its padding {self.padding}"
-            )
-        return (inputs[0][0], *_slide(inputs[0], self.kernel, self.stride, self.padding, self.ceil))
+        _expect_image(inputs[0])
+        for window, pads in zip(self.kernel, self.padding, strict=True):
+            if max(pads) >= window:
+                raise DoesNotFit(
+                    f"has windows of {self.kernel} that could lie entirely "
+                    f"in its padding {self.padding}"
+                )
+        size = _slide(inputs[0], self.kernel, self.stride, self.padding, round_up=self.ceil)
+        return (inputs[0][0], *size)
 
 
 @dataclass(frozen=True)
 class MaxPool(Pool):
-    """Largest of each window; padding never wins, and of equals the first in reading order gets the gradient."""
+    """Largest of each window; padding never wins.
+
+    The first of equal values, in reading order, gets the gradient."""
 
 
 @dataclass(frozen=True)
 class AveragePool(Pool):
-    """Mean of each window over the cells that are inside the image: padding is not counted."""
+    """Mean over the cells of each window that are inside the image: padding is not counted."""
 
 
 @dataclass(frozen=True)
@@ -94,14 +101,17 @@ class GlobalAveragePool(Op):
     """Mean over height and width; the result has channels only."""
 
     def shape(self, *inputs: Shape) -> Shape:
-        expect(inputs[0], 3, "an image (channels, height, width)")
+        _expect_image(inputs[0])
         return inputs[0][:1]
 
 
 @dataclass(frozen=True)
 class BatchNorm(Op):
-    """Per channel. Training: biased variance of the batch normalises; running = (1 − momentum) · running +
-    momentum · batch, with the unbiased variance. Inference: the running values normalise."""
+    """Per channel.
+
+    Training normalises with the biased variance of the batch, and then
+    running = (1 − momentum) · running + momentum · batch, with the unbiased variance.
+    Inference normalises with the running values."""
 
     momentum: float = 0.1
     epsilon: float = 1e-5
@@ -113,18 +123,22 @@ class BatchNorm(Op):
 
     def weights(self, *inputs: Shape) -> dict[str, Weight]:
         size = inputs[0][:1]
+        zeros = Initializer("constant", 0.0)
+        ones = Initializer("constant", 1.0)
         return {
-            "weight": Weight(size, Initial("constant", 1.0)),
-            "bias": Weight(size, Initial("constant", 0.0)),
-            "running_mean": Weight(size, Initial("constant", 0.0), trainable=False),
-            "running_variance": Weight(size, Initial("constant", 1.0), trainable=False),
+            "weight": Weight(size, ones),
+            "bias": Weight(size, zeros),
+            "running_mean": Weight(size, zeros, trainable=False),
+            "running_variance": Weight(size, ones, trainable=False),
         }
 
 
 @dataclass(frozen=True)
 class Lrn(Op):
-    """Local response normalisation across channels: x / (k + alpha / size · Σ x²)^beta, the sum over the `size`
-    channels around this one (size // 2 before it), those outside the image counting as 0."""
+    """Local response normalisation across channels: x / (k + alpha / size · Σ x²)^beta.
+
+    The sum is over the `size` channels around this one (size // 2 before it); channels outside
+    the image count as 0."""
 
     size: int = 5
     alpha: float = 1e-4
@@ -132,7 +146,7 @@ class Lrn(Op):
     k: float = 1.0
 
     def shape(self, *inputs: Shape) -> Shape:
-        expect(inputs[0], 3, "an image (channels, height, width)")
+        _expect_image(inputs[0])
         if self.size < 1 or self.size % 2 == 0:
             raise DoesNotFit(f"needs an odd size, found {self.size}")
         return inputs[0]
@@ -140,19 +154,27 @@ class Lrn(Op):
 
 @dataclass(frozen=True)
 class PadChannels(Op):
-    """So many channels of zeros before and behind: the shortcut of residual networks on CIFAR."""
+    """Adds channels of zeros before and after: the shortcut of residual networks on CIFAR."""
 
+    digest_names: ClassVar[Mapping[str, str]] = {"after": "behind"}
     before: int
-    behind: int
+    after: int
 
     def shape(self, *inputs: Shape) -> Shape:
-        expect(inputs[0], 3, "an image (channels, height, width)")
-        if min(self.before, self.behind) < 0:
-            raise DoesNotFit(f"needs counts of at least 0, found {self.before} and {self.behind}")
-        return (self.before + inputs[0][0] + self.behind, *inputs[0][1:])
+        _expect_image(inputs[0])
+        if min(self.before, self.after) < 0:
+            raise DoesNotFit(f"needs counts of at least 0, found {self.before} and {self.after}")
+        channels = self.before + inputs[0][0] + self.after
+        return (channels, *inputs[0][1:])
 
 
-def _slide(shape: Shape, reach: Pair, stride: Pair, padding: Pads, up: bool = False) -> Pair:
+def _expect_image(shape: Shape) -> None:
+    expect_rank(shape, 3, "an image (channels, height, width)")
+
+
+def _slide(
+    shape: Shape, reach: Pair, stride: Pair, padding: Pads, *, round_up: bool = False
+) -> Pair:
     """Output height and width of a sliding window."""
     if min(*reach, *stride) < 1:
         raise DoesNotFit(f"needs a window and a stride of at least 1, found {reach} and {stride}")
@@ -160,14 +182,14 @@ def _slide(shape: Shape, reach: Pair, stride: Pair, padding: Pads, up: bool = Fa
         raise DoesNotFit(f"needs padding of at least 0, found {padding}")
     sizes = []
     for size, window, hop, (before, after) in zip(shape[1:], reach, stride, padding, strict=True):
-        room = size + before + after - window
+        padded = size + before + after
+        room = padded - window
         if room < 0:
-            raise DoesNotFit(
-                f"its window of {window} is larger than the padded input {size + before + after}"
-            )
-        count = (ceil(room / hop) if up else room // hop) + 1
-        # A window may not start in the padding behind the image (Caffe's and PyTorch's rule for rounding up).
-        if up and (count - 1) * hop >= size + before:
-            count -= 1
-        sizes.append(count)
+            raise DoesNotFit(f"its window of {window} is larger than the padded input {padded}")
+        hops = ceil(room / hop) if round_up else room // hop
+        # Rounding up, a window may not start in the padding after the image. This is the rule of
+        # Caffe and PyTorch.
+        if round_up and hops * hop >= size + before:
+            hops -= 1
+        sizes.append(hops + 1)
     return sizes[0], sizes[1]

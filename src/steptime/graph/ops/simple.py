@@ -1,12 +1,13 @@
-"""Kinds that know no place and no time: products, activations, and how tensors are joined and cut."""
+"""Ops that do not depend on position or time: products, activations, joining and slicing."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from steptime.graph.op import DoesNotFit, Flops, Initial, Op, Shape, Weight, fan_in_uniform
+from steptime.graph.op import DoesNotFit, Flops, Initializer, Op, Shape, Weight, fan_in_uniform
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,11 @@ class Input(Op):
 class Dense(Op):
     """y = x · weightᵀ + bias over the last axis; weight is (units, features)."""
 
-    not_structure = ("initial", "initial_bias")
+    not_structure = ("initializer", "bias_initializer")
     units: int
     bias: bool = True
-    initial: Initial | None = None
-    initial_bias: Initial | None = None
+    initializer: Initializer | None = None
+    bias_initializer: Initializer | None = None
 
     def shape(self, *inputs: Shape) -> Shape:
         if not inputs[0]:
@@ -41,15 +42,15 @@ class Dense(Op):
 
     def weights(self, *inputs: Shape) -> dict[str, Weight]:
         features = inputs[0][-1]
-        law = fan_in_uniform(features)
-        found = {"weight": Weight((self.units, features), self.initial or law)}
+        default = fan_in_uniform(features)
+        weights = {"weight": Weight((self.units, features), self.initializer or default)}
         if self.bias:
-            found["bias"] = Weight((self.units,), self.initial_bias or law)
-        return found
+            weights["bias"] = Weight((self.units,), self.bias_initializer or default)
+        return weights
 
     def flops(self, *inputs: Shape) -> Flops:
-        once = 2 * prod(inputs[0]) * self.units
-        return Flops(once, once, once)
+        flops = 2 * prod(inputs[0]) * self.units
+        return Flops(flops, flops, flops)
 
 
 @dataclass(frozen=True)
@@ -69,28 +70,34 @@ class Sigmoid(Op):
 
 @dataclass(frozen=True)
 class Gelu(Op):
-    """x Φ(x), Φ the normal distribution. `tanh`: Φ(x) ≈ ½ (1 + tanh(√(2/π) (x + 0.044715 x³))), as GPT-2 has it."""
+    """x Φ(x), Φ the normal distribution function.
+
+    `tanh`: Φ(x) ≈ ½ (1 + tanh(√(2/π) (x + 0.044715 x³))), as in GPT-2."""
 
     tanh: bool = False
 
 
 @dataclass(frozen=True)
 class LayerNorm(Op):
-    """Over the last axis: (x − mean) / √(variance + epsilon) · weight + bias, with the biased variance."""
+    """Over the last axis: (x − mean) / √(variance + epsilon) · weight + bias.
+
+    The variance is the biased one."""
 
     epsilon: float = 1e-5
 
     def weights(self, *inputs: Shape) -> dict[str, Weight]:
         size = inputs[0][-1:]
         return {
-            "weight": Weight(size, Initial("constant", 1.0)),
-            "bias": Weight(size, Initial("constant", 0.0)),
+            "weight": Weight(size, Initializer("constant", 1.0)),
+            "bias": Weight(size, Initializer("constant", 0.0)),
         }
 
 
 @dataclass(frozen=True)
 class Dropout(Op):
-    """Training: each value is 0 with probability `rate`, else divided by 1 − rate. Inference: nothing."""
+    """Training: each value is 0 with probability `rate`, else divided by 1 − rate.
+
+    Inference: the values as they are."""
 
     rate: float = 0.5
 
@@ -125,43 +132,44 @@ class Scale(Op):
 
 @dataclass(frozen=True)
 class Concat(Op):
-    """Joined along `axis` of a sample's shape: 0 is channels of images, −1 features of sequences."""
+    """Joins along `axis` of a sample's shape: 0 is channels of images, −1 features."""
 
-    parts: int
+    digest_names: ClassVar[Mapping[str, str]] = {"count": "parts"}
+    count: int
     axis: int = 0
 
     @property
     def inputs(self) -> int:
-        return self.parts
+        return self.count
 
     def shape(self, *inputs: Shape) -> Shape:
         rank = len(inputs[0])
         if not -rank <= self.axis < rank:
             raise DoesNotFit(f"has no axis {self.axis} in the shape {inputs[0]}")
         axis = self.axis % rank
-        if any(
-            shape[:axis] + shape[axis + 1 :] != inputs[0][:axis] + inputs[0][axis + 1 :]
-            for shape in inputs
-        ):
-            raise DoesNotFit(
-                f"needs shapes that differ in axis {axis} alone, got {', '.join(map(str, inputs))}"
-            )
-        return (*inputs[0][:axis], sum(shape[axis] for shape in inputs), *inputs[0][axis + 1 :])
+        before = inputs[0][:axis]
+        after = inputs[0][axis + 1 :]
+        for shape in inputs:
+            if len(shape) != rank or shape[:axis] != before or shape[axis + 1 :] != after:
+                shapes = ", ".join(map(str, inputs))
+                raise DoesNotFit(f"needs shapes that differ in axis {axis} alone, got {shapes}")
+        return (*before, sum(shape[axis] for shape in inputs), *after)
 
 
 @dataclass(frozen=True)
 class Slice(Op):
-    """x[..., start:stop] along the last axis. Of tokens: they stay tokens."""
+    """x[..., start:stop] along the last axis. Slices of tokens are tokens."""
 
     start: int
     stop: int
 
-    def takes_tokens(self, place: int) -> bool | None:
+    def takes_tokens(self, index: int) -> bool | None:
         return None
 
     def shape(self, *inputs: Shape) -> Shape:
-        if not 0 <= self.start < self.stop <= inputs[0][-1]:
-            raise DoesNotFit(f"cannot cut {self.start} to {self.stop} out of {inputs[0][-1]}")
+        size = inputs[0][-1]
+        if not 0 <= self.start < self.stop <= size:
+            raise DoesNotFit(f"cannot cut {self.start} to {self.stop} out of {size}")
         return (*inputs[0][:-1], self.stop - self.start)
 
 

@@ -118,7 +118,7 @@ def max_pool(layer: Layer, weights: Weights, context: LoweringContext, x: Array)
 def pad_channels(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
     op: Any = layer.op
     axis = context.layout.channel_axis(x)
-    return jnp.pad(x, _for_one_axis(axis, (op.before, op.behind), (0, 0)))
+    return jnp.pad(x, _for_one_axis(axis, (op.before, op.after), (0, 0)))
 
 
 OPS: dict[str, Callable[..., Array]] = {

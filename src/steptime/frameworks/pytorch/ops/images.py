@@ -60,7 +60,7 @@ def max_pool(site: CallSite) -> str:
 
 
 def pad_channels(site: CallSite) -> str:
-    return f"pad({site.inputs[0]}, (0, 0, 0, 0, {site.op.before}, {site.op.behind}), 0.0)"
+    return f"pad({site.inputs[0]}, (0, 0, 0, 0, {site.op.before}, {site.op.after}), 0.0)"
 
 
 def _fits_pool(padding: Pads, kernel: tuple[int, int]) -> bool:
