@@ -28,7 +28,7 @@ def lower_graph(graph: Graph) -> Lowered:
         values = {graph.input.name: x}
         for layer in layers:
             compute = OPS[layer.op.name]
-            inputs = [values[name] for name in layer.reads]
+            inputs = [values[name] for name in layer.value_inputs]
             layer_weights = _layer_weights(layer, weights, context)
             values[layer.name] = compute(layer, layer_weights, context, *inputs)
         return context.layout.to_logical(values[graph.output])
