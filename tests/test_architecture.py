@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from steptime import plugins
+
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "steptime"
 FILES = sorted(path for path in SOURCE.rglob("*.py"))
@@ -86,14 +88,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "workloads",
     },
 }
-FRAMEWORK_OF = {
-    "pytorch": {"torch", "torchao", "horovod", "psutil"},
-    "jax": {"jax", "jaxlib", "optax"},
-    "numpy": set(),
-    "onnxruntime": {"onnx", "onnxruntime"},
-    "openvino": {"onnx", "openvino", "nncf"},
-    "tensorflow": {"tensorflow"},
-}
 
 LONGEST_FUNCTION, LONGEST_FILE, MOST_PARAMETERS, DEEPEST_NESTING = 50, 300, 5, 3
 # The builder's methods mirror a layer's settings: a table in the shape of signatures.
@@ -118,6 +112,12 @@ def imported(path: Path) -> Iterator[str]:
             yield from (f"steptime.{alias.name}" for alias in node.names) if own else [node.module]
 
 
+def declared_packages(framework: str) -> set[str]:
+    """The packages that a framework's own folder says it imports."""
+    names = [plugins.constant("frameworks", framework, word) for word in ("REQUIRES", "OPTIONAL")]
+    return {package for text in names for package in ast.literal_eval(text)}
+
+
 def outside(name: str) -> str | None:
     """The part or package that an import belongs to; None for the standard library."""
     words = name.split(".")
@@ -130,7 +130,7 @@ def outside(name: str) -> str | None:
 def test_a_file_imports_only_what_its_part_may(path: Path) -> None:
     allowed = set(MAY_IMPORT[part(path)])
     if part(path) == "frameworks" and len(path.relative_to(SOURCE).parts) > 2:
-        allowed |= FRAMEWORK_OF.get(path.relative_to(SOURCE).parts[1], set())
+        allowed |= declared_packages(path.relative_to(SOURCE).parts[1])
     found = {word for name in imported(path) if (word := outside(name)) and word != "__version__"}
     assert found <= allowed
 

@@ -167,6 +167,13 @@ def test_a_framework_names_its_modes(name: str) -> None:
     )  # to be read without importing anything
 
 
+@pytest.mark.parametrize("name", plugins.names("frameworks"))
+@pytest.mark.parametrize("constant", ["REQUIRES", "OPTIONAL"])
+def test_framework_declares_its_packages(name: str, constant: str) -> None:
+    packages = getattr(plugins.load("frameworks", name), constant)
+    assert plugins.constant("frameworks", name, constant) == str(packages)
+
+
 def test_the_first_mode_can_infer(framework: Candidate) -> None:
     case = framework.case(mode=framework.module.MODES[0], phase="inference")
     assert framework.module.unsupported(case) is None

@@ -5,15 +5,10 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from steptime import plugins
-
-EVERYWHERE = {"steptime", "numpy", "safetensors", *sys.stdlib_module_names}
 
 
 def frameworks() -> list[dict[str, Any]]:
@@ -32,7 +27,7 @@ def frameworks() -> list[dict[str, Any]]:
 class PlugIn:
     title: str
     install: str
-    needs: frozenset[str]  # packages that it imports and that do not come with steptime
+    needs: frozenset[str]  # the packages that it declares in REQUIRES
 
 
 def read(framework: str) -> PlugIn:
@@ -41,11 +36,9 @@ def read(framework: str) -> PlugIn:
         return PlugIn("", "", frozenset())
     opening = ast.parse(path.read_text("utf-8"))
     title = (ast.get_docstring(opening) or "").partition("\n")[0].partition(". ")[0].rstrip(".")
-    files = path.parent.glob("*.py") if path.name == "__init__.py" else [path]
-    needs = {name for file in files for name in _imports(file)}
-    return PlugIn(
-        title, plugins.constant("frameworks", framework, "INSTALL"), frozenset(needs - EVERYWHERE)
-    )
+    install = plugins.constant("frameworks", framework, "INSTALL")
+    needs = re.findall(r"\w+", plugins.constant("frameworks", framework, "REQUIRES"))
+    return PlugIn(title, install, frozenset(needs))
 
 
 def modes(framework: str) -> list[str]:
@@ -54,12 +47,3 @@ def modes(framework: str) -> list[str]:
         return re.findall(r"\w+", plugins.constant("frameworks", framework, "MODES"))
     except (ImportError, SyntaxError, ValueError):
         return []  # of another package, and broken: told when it is used
-
-
-def _imports(file: Path) -> Iterator[str]:
-    """At the top of the file alone: what is imported inside a function is optional."""
-    for node in ast.parse(file.read_text("utf-8")).body:
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]

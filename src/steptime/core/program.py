@@ -61,6 +61,8 @@ class Framework(Protocol):
     """A folder on the shelf `frameworks`: these functions at the top of its package."""
 
     INSTALL: str  # the line that installs it
+    REQUIRES: tuple[str, ...]  # packages that it imports besides NumPy and safetensors
+    OPTIONAL: tuple[str, ...]  # packages that only some cases need
     MODES: tuple[
         str, ...
     ]  # that it has; without `eager` the first is the one to use when nobody asks for another

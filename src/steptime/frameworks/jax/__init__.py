@@ -17,6 +17,8 @@ from steptime.core.program import Program
 from steptime.graph import Work
 
 INSTALL = "pip install 'steptime[jax]'"
+REQUIRES = ("jax", "optax")
+OPTIONAL = ()
 MODES = ("compiled",)
 PACKAGES = ("jaxlib", "optax", "numpy", "jax-cuda12-plugin", "jax-cuda13-plugin")
 # XLA raises RuntimeError for every failure; only the text says which.

@@ -13,6 +13,8 @@ from steptime.frameworks.numpy.rounding import Rounding
 from steptime.graph import Work
 
 INSTALL = "pip install numpy"
+REQUIRES = ()
+OPTIONAL = ()
 MODES = ("eager",)
 ONLY = {"device": "cpu", "precision": "fp64", "mode": "eager", "layout": "nchw"}
 

@@ -15,6 +15,8 @@ from steptime.core.program import Program
 from steptime.graph import Work
 
 INSTALL = "pip install 'steptime[onnxruntime]'"
+REQUIRES = ("onnx", "onnxruntime")
+OPTIONAL = ()
 MODES = ("graph",)
 ONLY = {"phase": "inference", "mode": "graph", "layout": "nchw"}
 NOT_ON_CPU = {

@@ -16,6 +16,8 @@ from steptime.core.program import Program
 from steptime.graph import Work
 
 INSTALL = "pip install 'steptime[openvino]'"
+REQUIRES = ("onnx", "openvino")
+OPTIONAL = ("nncf",)
 MODES = ("graph",)
 ONLY = {"phase": "inference", "mode": "graph", "layout": "nchw"}
 TELEMETRY = "openvino_telemetry"

@@ -18,6 +18,8 @@ from steptime.core.program import Program
 from steptime.graph import Work
 
 INSTALL = "pip install 'steptime[pytorch]'"
+REQUIRES = ("torch",)
+OPTIONAL = ("torchao", "horovod", "psutil")
 MODES = ("eager", "compiled", "cudagraph")
 
 

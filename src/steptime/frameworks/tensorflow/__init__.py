@@ -14,6 +14,8 @@ from steptime.core.program import Program
 from steptime.graph import Work
 
 INSTALL = "pip install 'steptime[tensorflow]'"
+REQUIRES = ("tensorflow",)
+OPTIONAL = ()
 MODES = ("graph", "eager", "xla", "session")
 ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "2",  # what it is built with is no news
