@@ -29,12 +29,12 @@ from steptime.index.query import from_url  # noqa: E402
 from steptime.index.source import Source  # noqa: E402
 from steptime.store import (
     folder_changes,
+    listing,  # noqa: E402
     reader,  # noqa: E402
 )
-from steptime.store import listing as surveying  # noqa: E402
 from steptime.store.compaction import compact  # noqa: E402
 from steptime.store.folder import FolderStore  # noqa: E402
-from steptime.store.imports import Imports, rows  # noqa: E402
+from steptime.store.imports import Imports, rows_path  # noqa: E402
 from steptime.store.journal import Journal, uuid7  # noqa: E402
 from steptime.store.merge import merge  # noqa: E402
 from steptime.web.server import app  # noqa: E402
@@ -77,7 +77,7 @@ def imported(store: FolderStore, name: str, count: int = 1, **changes: Any) -> P
         imports.keep(
             sha, name.encode(), [ForeignRun(**common, place=f"row {i}") for i in range(count)]
         )
-    return rows(store.path, sha)
+    return rows_path(store.path, sha)
 
 
 def seen(source: Source) -> list[dict[str, Any]]:
@@ -229,7 +229,7 @@ def test_a_settled_folder_is_not_listed_again(
         os.utime(folder, (1, 1))
     seen(source)
     with monkeypatch.context() as patch:
-        patch.setattr(surveying.os, "listdir", lambda *_: pytest.fail("listed again"))
+        patch.setattr(listing.os, "listdir", lambda *_: pytest.fail("listed again"))
         assert len(seen(source)) == 2
     measured("new")
     assert len(seen(source)) == 3
@@ -332,7 +332,7 @@ def test_a_store_that_is_gone_is_told_and_may_come_back(
     before = seen(source)
     store.path.rename(elsewhere)
     store.path.mkdir()  # as where a disk was mounted
-    assert seen(source) == before and f"{store.path}/STORE.json was there" in source.trouble
+    assert seen(source) == before and f"{store.path}/STORE.json existed" in source.trouble
     store.path.rmdir()
     elsewhere.rename(store.path)
     assert seen(source) == before and not source.trouble
@@ -422,7 +422,7 @@ def test_the_next_process_reads_nothing_again(
     imported(store, "a", 3)
     before = seen(Source(store, Cache("here", tmp_path / "cache")))
     with monkeypatch.context() as patch:
-        for name in ("_journal", "_import"):
+        for name in ("_read_journal", "_read_import"):
             patch.setattr(folder_changes, name, lambda *_: pytest.fail("read again"))
         source = Source(FolderStore(store.path), Cache("here", tmp_path / "cache"))
         assert seen(source) == before

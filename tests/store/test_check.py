@@ -47,7 +47,7 @@ def test_everything_is_counted_and_nothing_is_changed(
     before = files(outcomes)
     report = check(outcomes)
     assert (report.attempts, report.wrong, report.duplicates) == (4, [], 0)
-    assert report.journals["ended"] == 1 and report.parts == {
+    assert report.journals["ended"] == 1 and report.part_files == {
         "files": 1,
         "attempts": 3,
         "damaged": 0,
@@ -85,14 +85,14 @@ def test_two_texts_of_one_id_are_wrong(store: FolderStore, keep: Keep, make_job:
     text = path.read_text()
     compact(store)
     path.write_text(text.replace("mnist-mlp", "lenet5"))
-    assert "says something else of the same id" in check(store).wrong[0]
+    assert "has another text for the same id" in check(store).wrong[0]
 
 
 def test_a_damaged_part_is_wrong(outcomes: FolderStore) -> None:
     compact(outcomes)
     outcomes.parts.paths()[0].write_bytes(b"")
     report = check(outcomes)
-    assert report.parts["damaged"] == 1 and len(report.wrong) == 1
+    assert report.part_files["damaged"] == 1 and len(report.wrong) == 1
 
 
 def test_a_damaged_blob_is_wrong(store: FolderStore) -> None:

@@ -30,14 +30,14 @@ def aged(path: Path, seconds: float) -> None:
 
 def test_everything_that_ended_goes_into_one_part_of_its_day(outcomes: FolderStore) -> None:
     done = compact(outcomes)
-    assert (done.moved, len(done.parts), done.problems, left(outcomes)) == (3, 1, [], [])
+    assert (done.moved, len(done.part_files), done.problems, left(outcomes)) == (3, 1, [], [])
     assert len(outcomes.attempts()) == 2 and len(outcomes.attempts("certify")) == 1
 
 
 def test_days_have_parts_of_their_own(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
     keep(make_job(id="019a8c1e-5b7e-7c31-9a52-0d6f1c2b3a44"))
     keep(make_job(id="019a9c1e-5b7e-7c31-9a52-0d6f1c2b3a44"))
-    assert [name[:10] for name in compact(store).parts] == ["2025-11-16", "2025-11-19"]
+    assert [name[:10] for name in compact(store).part_files] == ["2025-11-16", "2025-11-19"]
 
 
 def test_a_large_day_has_several_parts(
@@ -45,7 +45,7 @@ def test_a_large_day_has_several_parts(
 ) -> None:
     monkeypatch.setattr(compaction, "MOST_CHARACTERS", 1)
     before = [keep(make_job()) for _ in range(3)]
-    assert len(compact(store).parts) == 3
+    assert len(compact(store).part_files) == 3
     assert [attempt.id for attempt in store.attempts()] == [path.stem for path in before]
 
 
@@ -108,7 +108,7 @@ def test_a_journal_whose_part_is_there_goes(
     compact(store)
     path.write_text(text)
     done = compact(store)
-    assert (done.moved, done.finished, done.parts, left(store)) == (0, 1, [], [])
+    assert (done.moved, done.finished, done.part_files, left(store)) == (0, 1, [], [])
 
 
 def test_another_text_of_the_same_id_is_kept_and_told(
@@ -119,7 +119,7 @@ def test_another_text_of_the_same_id_is_kept_and_told(
     compact(store)
     path.write_text(text.replace("mnist-mlp", "lenet5"))
     done = compact(store)
-    assert left(store) == [path] and "another text of this id" in done.problems[0]
+    assert left(store) == [path] and "another text for this id" in done.problems[0]
 
 
 def test_two_journals_of_one_id_are_not_two_rows(

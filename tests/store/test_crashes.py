@@ -51,7 +51,12 @@ def test_a_compactor_may_die_before_any_of_its_calls(
         assert copy.attempts() == before and copy.problems == []
         compact(copy)
         report = check(copy)
-        assert (report.attempts, report.wrong, report.duplicates, report.parts["attempts"]) == (
+        assert (
+            report.attempts,
+            report.wrong,
+            report.duplicates,
+            report.part_files["attempts"],
+        ) == (
             3,
             [],
             0,
@@ -70,4 +75,4 @@ def test_hundreds_of_kills_lose_nothing_and_double_nothing(quick: FolderStore) -
     compact(quick)
     assert measured(quick) == found
     report = check(quick)
-    assert (report.wrong, report.duplicates, report.parts["attempts"]) == ([], 0, len(found))
+    assert (report.wrong, report.duplicates, report.part_files["attempts"]) == ([], 0, len(found))

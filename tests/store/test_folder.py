@@ -138,6 +138,6 @@ def test_nobody_tidies_another_plan_or_what_still_runs(
 def test_a_mark_without_a_format_is_told_in_plain_words(tmp_path: Path, text: str) -> None:
     (tmp_path / "STORE.json").write_text(text)
     with pytest.raises(
-        SteptimeError, match=r'does not say its format, as \{"format": 1\} does\. Is this'
+        SteptimeError, match=r'does not name its format, as \{"format": 1\} does\. Is this'
     ):
         FolderStore(tmp_path)

@@ -6,7 +6,7 @@ import pytest
 
 from steptime.core.errors import SteptimeError
 from steptime.core.foreign import ForeignRun
-from steptime.store.imports import Imports, blob, foreign_runs, rows
+from steptime.store.imports import Imports, blob_path, foreign_runs, rows_path
 
 SHA = "ab" + "0" * 62
 
@@ -60,15 +60,15 @@ def test_a_better_reader_replaces_the_rows(tmp_path: Path) -> None:
 def test_an_original_that_was_cut_is_mended(tmp_path: Path) -> None:
     with Imports(tmp_path) as imports:
         imports.keep(SHA, b"data", [])
-        blob(tmp_path, SHA).write_bytes(b"da")
+        blob_path(tmp_path, SHA).write_bytes(b"da")
         assert imports.keep(SHA, b"data", [])
-    assert blob(tmp_path, SHA).read_bytes() == b"data"
+    assert blob_path(tmp_path, SHA).read_bytes() == b"data"
 
 
 def test_a_damaged_line_is_told_and_the_rest_is_there(tmp_path: Path) -> None:
     with Imports(tmp_path) as imports:
         imports.keep(SHA, b"data", [run(), run("line 2")])
-    file = rows(tmp_path, SHA)
+    file = rows_path(tmp_path, SHA)
     file.write_bytes(b'{"torn\n' + file.read_bytes() + b"[]\n")
     problems: list[str] = []
     assert len(list(foreign_runs(tmp_path, problems))) == 2

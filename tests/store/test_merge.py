@@ -99,7 +99,7 @@ def test_another_text_of_the_same_id_is_told_and_not_taken(
     copy = target.journal(path.stem)
     copy.write_text(path.read_text().replace("mnist-mlp", "lenet5"))
     before = copy.read_text()
-    assert "something else" in merge(target, store).problems[0] and copy.read_text() == before
+    assert "another text" in merge(target, store).problems[0] and copy.read_text() == before
 
 
 def test_damage_is_told_and_not_taken(

@@ -10,7 +10,7 @@ from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.store.folder import FolderStore
 from steptime.store.journal import Journal
-from steptime.store.postgres import PostgresStore, is_database, named
+from steptime.store.postgres import PostgresStore, is_database, public_address
 from steptime.store.push import push
 
 psycopg = pytest.importorskip("psycopg", reason="needs the extra postgres")
@@ -33,7 +33,7 @@ def test_addresses_are_told_from_folders() -> None:
     ],
 )
 def test_a_database_is_named_without_user_and_password(address: str) -> None:
-    assert named(address) == "postgresql://db.example:5433/team"
+    assert public_address(address) == "postgresql://db.example:5433/team"
 
 
 @pytest.mark.parametrize("password", [f"{SECRET}@x", f"{SECRET}%zz", f"{SECRET}/x", f"{SECRET}?x"])

@@ -63,7 +63,7 @@ def test_many_damaged_lines_are_one_note_with_their_count(path: Path) -> None:
     path.write_text("".join([lines[0], "{torn\n" * 1000, *lines[1:]]))
     problems: list[str] = []
     assert read(path, problems) is not None
-    assert problems == [f"{path}: line 2 and 999 more are damaged and passed over."]
+    assert problems == [f"{path}: skipped damaged line 2 and 999 more."]
 
 
 def test_one_damaged_line_is_named(path: Path) -> None:
@@ -71,7 +71,7 @@ def test_one_damaged_line_is_named(path: Path) -> None:
     path.write_text("".join([lines[0], "{torn\n", *lines[1:]]))
     problems: list[str] = []
     read(path, problems)
-    assert problems == [f"{path}: line 2 is damaged and passed over."]
+    assert problems == [f"{path}: skipped damaged line 2."]
 
 
 def test_without_an_end_the_attempt_crashed_and_says_what_was_printed(path: Path) -> None:

@@ -35,11 +35,11 @@ def shipped() -> dict[str, str]:
 
 
 def store_folder() -> Path:
-    from steptime.store.postgres import is_database, named
+    from steptime.store.postgres import is_database, public_address
 
     if is_database(word := _store_word()):
         raise SteptimeError(
-            f"Only stored results are read from {named(word)}. "
+            f"Only stored results are read from {public_address(word)}. "
             "Everything else needs a folder (--store DIR); `steptime store push` sends it to a database."
         )
     return Path(word)

@@ -28,7 +28,7 @@ class Ledger:
         )
         self._count = int(database.execute("SELECT count(*) FROM attempts").fetchone()[0])
 
-    def known(self, ids: Iterable[str]) -> set[str]:
+    def known_ids(self, ids: Iterable[str]) -> set[str]:
         """Attempts that ended and need not be read again."""
         wanted = list(ids)
         if not wanted or not self._count:

@@ -40,11 +40,13 @@ class Intake:
         return changed
 
     def _take(self, pieces: list[Piece]) -> None:
-        new = {attempt.id: (piece.place, attempt) for piece in pieces for attempt in piece.attempts}
+        new = {
+            attempt.id: (piece.location, attempt) for piece in pieces for attempt in piece.attempts
+        }
         for piece in pieces:
             self.store.problems.extend(piece.problems)
             if piece.present:
-                self.ledger.move(piece.present, piece.place)
+                self.ledger.move(piece.present, piece.location)
         gone = [place for piece in pieces for place in piece.gone]
         lost = self.ledger.at(gone) if gone else {}
         keys = {
@@ -95,17 +97,19 @@ class Intake:
 
     def _take_foreign(self, pieces: list[Piece]) -> None:
         """Lines are looked at one by one only where some are damaged."""
-        lines = ((piece.place, line) for piece in pieces for line in piece.foreign)
-        if self.index.add_foreign(lines, places=[piece.place for piece in pieces if piece.whole]):
+        lines = ((piece.location, line) for piece in pieces for line in piece.foreign)
+        if self.index.add_foreign(
+            lines, places=[piece.location for piece in pieces if piece.has_all_rows]
+        ):
             for piece in pieces:
                 for number, line in enumerate(piece.foreign, 1):
-                    list(read_line(Path(piece.place), number, line, self.store.problems))
+                    list(read_line(Path(piece.location), number, line, self.store.problems))
 
     def _mark(self, pieces: list[Piece], gone: list[str]) -> None:
         """What has a problem is told again by the next process."""
-        marks = {piece.place: piece.mark for piece in pieces if piece.mark}
+        marks = {piece.location: piece.mark for piece in pieces if piece.mark}
         self.ledger.mark(
-            marks, [piece.place for piece in pieces if piece.mark and not piece.problems]
+            marks, [piece.location for piece in pieces if piece.mark and not piece.problems]
         )
         if any(place.startswith("parts/") for place in gone):  # others may hold what it held
             gone = [

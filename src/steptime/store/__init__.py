@@ -1,1 +1,1 @@
-"""Where attempts are kept: journals in a folder. Journals are the truth."""
+"""Where attempts are kept. Journals in a folder are the truth; the rest follows from them."""

@@ -1,4 +1,4 @@
-"""What a store holds that somebody who follows it has not seen yet, piece by piece."""
+"""What a store holds that a follower, such as the index, has not seen yet."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ from steptime.core.record import Attempt
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """A file of a folder, or what is new in a table of a database."""
+    """A file of a folder, or the new rows of a database table."""
 
-    place: str = ""
-    mark: str = (
-        ""  # tells this state of the place from others; empty: look again, it may change unseen
-    )
+    # A file's path within the store, or the name of a table.
+    location: str = ""
+    # Tells this state of the location from others. Empty: look again, it may change unseen.
+    mark: str = ""
     attempts: tuple[Attempt, ...] = ()
-    present: frozenset[str] = (
-        frozenset()
-    )  # ids of known attempts that lie here, perhaps only since a moment ago
-    foreign: tuple[bytes, ...] = ()  # imported rows as they are kept, each a line of JSON
-    whole: bool = False  # there are no other imported rows in this place
-    gone: frozenset[str] = frozenset()  # places that hold nothing any more
+    # Ids of attempts that were read before and lie here, perhaps since a moment ago.
+    present: frozenset[str] = frozenset()
+    # Imported rows as they are stored, each a line of JSON.
+    foreign: tuple[bytes, ...] = ()
+    # True: `foreign` holds every imported row of this location.
+    has_all_rows: bool = False
+    # Locations that hold nothing any more.
+    gone: frozenset[str] = frozenset()
     problems: tuple[str, ...] = ()
 
 
 class Seen(Protocol):
-    """What the follower knows."""
+    """What the follower has read so far."""
 
     @property
     def marks(self) -> Mapping[str, str]:
-        """By place."""
+        """The latest mark of each location."""
 
-    def known(self, ids: Iterable[str]) -> set[str]:
-        """Which of these attempts need not be read again: those that ended never change."""
+    def known_ids(self, ids: Iterable[str]) -> set[str]:
+        """Those of these attempts that need no second reading: ended ones never change."""

@@ -1,4 +1,4 @@
-"""Reads everything in a store and tells what is there and what is wrong. Changes nothing."""
+"""Read everything in a store and report what is there and what is wrong. Changes nothing."""
 
 from __future__ import annotations
 
@@ -13,71 +13,80 @@ from steptime.core.errors import SteptimeError
 from steptime.store import journals, parts
 from steptime.store.blobs import Blobs
 from steptime.store.folder import FolderStore
+from steptime.store.imports import PATTERN as IMPORTS
 from steptime.store.imports import foreign_runs
 from steptime.store.journals import StoredJournal
 
 
 @dataclass
-class Report:
-    attempts: int = 0  # ended ones, each counted once
-    journals: Counter[str] = field(default_factory=Counter)  # by state
-    parts: Counter[str] = field(default_factory=Counter)
-    duplicates: int = 0  # the same text once more: harmless, one is read
+class CheckReport:
+    # Ended ones, each counted once.
+    attempts: int = 0
+    # By state.
+    journals: Counter[str] = field(default_factory=Counter)
+    part_files: Counter[str] = field(default_factory=Counter)
+    # The same text in a second file is harmless: one of them is read.
+    duplicates: int = 0
     blobs: Counter[str] = field(default_factory=Counter)
     imports: Counter[str] = field(default_factory=Counter)
-    drafts: int = 0  # what killed writers left: nobody reads them
+    # Left by killed writers; no reader opens them.
+    drafts: int = 0
     wrong: list[str] = field(default_factory=list)
 
 
-def check(store: FolderStore) -> Report:
+def check(store: FolderStore) -> CheckReport:
     if not store.path.is_dir():
         raise SteptimeError(f"There is no store {store.path}. Name one with --store.")
-    report = Report(journals=Counter(dict.fromkeys((journals.ENDED, *journals.OTHER), 0)))
-    _attempts(store, report)
-    _blobs(store, report)
-    _imports(store, report)
+    report = CheckReport()
+    for state in (journals.ENDED, *journals.OTHER):
+        report.journals[state] = 0
+    _check_attempts(store, report)
+    _check_blobs(store, report)
+    _check_imports(store, report)
     report.drafts = sum(1 for _ in store.path.rglob(".*.draft"))
     return report
 
 
-def _attempts(store: FolderStore, report: Report) -> None:
-    seen: dict[str, tuple[bytes, Path]] = {}
-    for found in chain(_journals(store, report), _parts(store, report)):
-        digest = hashlib.sha256(found.text.encode()).digest()
-        if found.id not in seen:
-            seen[found.id] = digest, found.path
-        elif seen[found.id][0] == digest:
+def _check_attempts(store: FolderStore, report: CheckReport) -> None:
+    first_seen: dict[str, tuple[bytes, Path]] = {}
+    for journal in chain(_ended_journals(store, report), _part_journals(store, report)):
+        digest = hashlib.sha256(journal.text.encode()).digest()
+        if journal.id not in first_seen:
+            first_seen[journal.id] = digest, journal.path
+            continue
+        other_digest, other_path = first_seen[journal.id]
+        if other_digest == digest:
             report.duplicates += 1
         else:
             report.wrong.append(
-                f"{found.path}: {seen[found.id][1]} says something else of the same id, {found.id}."
+                f"{journal.path}: {other_path} has another text for the same id, {journal.id}."
             )
-    report.attempts = len(seen)
+    report.attempts = len(first_seen)
 
 
-def _journals(store: FolderStore, report: Report) -> Iterator[StoredJournal]:
-    for found in journals.scan(journals.paths(store.path)):
-        report.journals[found.state] += 1
-        if found.problem:
-            report.wrong.append(found.problem)
-        if found.state == journals.ENDED:
-            yield found
+def _ended_journals(store: FolderStore, report: CheckReport) -> Iterator[StoredJournal]:
+    for journal in journals.scan(journals.paths(store.path)):
+        report.journals[journal.state] += 1
+        if journal.problem:
+            report.wrong.append(journal.problem)
+        if journal.state == journals.ENDED:
+            yield journal
 
 
-def _parts(store: FolderStore, report: Report) -> Iterator[StoredJournal]:
-    report.parts.update(files=0, attempts=0, damaged=0)
+def _part_journals(store: FolderStore, report: CheckReport) -> Iterator[StoredJournal]:
+    report.part_files.update(files=0, attempts=0, damaged=0)
     for path in store.parts.paths():
-        report.parts["files"] += 1
+        report.part_files["files"] += 1
         try:
-            for found in parts.stored_journals(path, parts.texts(path), report.wrong):
-                report.parts["attempts"] += 1
-                yield found
+            for journal in parts.stored_journals(path, parts.texts(path), report.wrong):
+                report.part_files["attempts"] += 1
+                yield journal
         except parts.DamagedPart as problem:
-            report.parts["damaged"] += 1
+            report.part_files["damaged"] += 1
             report.wrong.append(str(problem))
 
 
-def _blobs(store: FolderStore, report: Report) -> None:
+def _check_blobs(store: FolderStore, report: CheckReport) -> None:
     blobs = Blobs(store.path)
     names = list(blobs.names())
     damaged = blobs.check()
@@ -86,12 +95,14 @@ def _blobs(store: FolderStore, report: Report) -> None:
     report.wrong += damaged
 
 
-def _imports(store: FolderStore, report: Report) -> None:
-    """Rows can be proved only by their original."""
+def _check_imports(store: FolderStore, report: CheckReport) -> None:
     problems: list[str] = []
-    files = sorted((store.path / "imports").glob("*.jsonl"))
     rows = sum(1 for _ in foreign_runs(store.path, problems))
-    lost = [file for file in files if not Blobs(store.path).path(file.stem).is_file()]
-    problems += [f"{file}: its original is missing; import the original again." for file in lost]
+    files = sorted(store.path.glob(IMPORTS))
+    blobs = Blobs(store.path)
+    for file in files:
+        # Only the original proves the rows that were read from it.
+        if not blobs.path(file.stem).is_file():
+            problems.append(f"{file}: its original is missing; import the original again.")
     report.imports.update(files=len(files), rows=rows, damaged=len(problems))
     report.wrong += problems

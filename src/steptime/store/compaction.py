@@ -1,5 +1,7 @@
-"""Moves ended journals into parts. Killed at any moment it loses nothing: the id is the identity, and a journal goes
-only when a part on the disk holds its text."""
+"""Move ended journals into parts.
+
+Killed at any moment it loses nothing: the id is the identity of an attempt, and a journal is
+removed only after a part on the disk holds its text."""
 
 from __future__ import annotations
 
@@ -15,26 +17,26 @@ from steptime.store.atomic import explain_write_errors
 from steptime.store.folder import FolderStore
 from steptime.store.journals import StoredJournal
 
-MOST_CHARACTERS = 100_000_000  # of journals in one part: they are all in memory when it is written
+# Of the journals in one part: all of them are in memory while it is written.
+MOST_CHARACTERS = 100_000_000
 DEAD_DRAFT_SECONDS = 3600.0
-ORDERS_SECONDS = (
-    86_400.0  # a parent reads its worker's journal at once and then takes the orders away
-)
+# A parent reads its worker's journal at once and then removes the orders.
+ORDERS_SECONDS = 86_400.0
 
 
 @dataclass
-class Compaction:
-    """What was done, what was left and why."""
-
+class CompactionReport:
     moved: int = 0
-    finished: int = 0  # journals whose text a part held already: an earlier compactor was killed
-    parts: list[str] = field(default_factory=list)
+    # Journals whose text a part held already: an earlier compactor was killed.
+    finished: int = 0
+    part_files: list[str] = field(default_factory=list)
+    # Journals that stay, by the reason.
     left: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
 
-def compact(store: FolderStore) -> Compaction:
-    done = Compaction()
+def compact(store: FolderStore) -> CompactionReport:
+    report = CompactionReport()
     if not store.path.is_dir():
         raise SteptimeError(f"There is no store {store.path}. Name one with --store.")
     advice = "The journals are kept; make room and compact again."
@@ -43,108 +45,116 @@ def compact(store: FolderStore) -> Compaction:
         explain_write_errors(f"A part of {store.path}", advice),
     ):
         _drop_drafts(store.parts.folder)
-        known = _known(store, done.problems)
-        for batch in _batches(store, done):
-            if new := _unknown(batch, known, done):
-                _move(store, new, known, done)
-    return done
+        part_of = _parts_by_id(store, report.problems)
+        for batch in _batches(store, report):
+            new = _drop_duplicates(batch, part_of, report)
+            if new:
+                _move(store, new, part_of, report)
+    return report
 
 
-def _batches(store: FolderStore, done: Compaction) -> Iterator[list[StoredJournal]]:
-    """Each of one day."""
+def _batches(store: FolderStore, report: CompactionReport) -> Iterator[list[StoredJournal]]:
+    """Journals to move; each batch is of one day."""
     for day in sorted(store.path.glob("journal/*/*/*")):
-        yield from journals.batches(_movable(day, done), MOST_CHARACTERS)
+        yield from journals.batches(_movable(day, report), MOST_CHARACTERS)
 
 
 def _drop_drafts(folder: Path) -> None:
-    """What killed compactors left half-written. One may live where locks do not work: young ones stay."""
+    """Remove what killed compactors left half-written.
+
+    Without working locks another compactor may be alive, so young drafts stay."""
     for draft in folder.glob(".*.draft"):
         if time.time() - draft.stat().st_mtime > DEAD_DRAFT_SECONDS:
             draft.unlink(missing_ok=True)
 
 
-def _known(store: FolderStore, problems: list[str]) -> dict[str, Path]:
-    """In which part an id is."""
-    known: dict[str, Path] = {}
+def _parts_by_id(store: FolderStore, problems: list[str]) -> dict[str, Path]:
+    part_of: dict[str, Path] = {}
     for path in store.parts.paths():
         try:
-            known |= dict.fromkeys(parts.ids(path), path)
+            part_of.update(dict.fromkeys(parts.ids(path), path))
         except parts.DamagedPart as problem:
             problems.append(str(problem))
-    return known
+    return part_of
 
 
-def _movable(day: Path, done: Compaction) -> Iterator[StoredJournal]:
-    for found in journals.scan(sorted(day.glob("*.jsonl"))):
-        state = (
-            "awaited" if found.state == journals.ENDED and _is_awaited(found.path) else found.state
-        )
+def _movable(day: Path, report: CompactionReport) -> Iterator[StoredJournal]:
+    for journal in journals.scan(sorted(day.glob("*.jsonl"))):
+        state = journal.state
+        if state == journals.ENDED and _is_awaited(journal.path):
+            state = "awaited"
         if state == journals.ENDED:
-            yield found
+            yield journal
             continue
-        done.left[state] += 1
-        if found.problem:
-            done.problems.append(found.problem)
+        report.left[state] += 1
+        if journal.problem:
+            report.problems.append(journal.problem)
 
 
 def _is_awaited(path: Path) -> bool:
-    """Its worker is gone but the parent has not read it yet. A parent that died does not count for ever."""
+    """Whether the worker is gone but its parent has not read the journal yet.
+
+    A parent that died does not count for ever."""
     orders = path.with_suffix(".case.json")
     return orders.exists() and time.time() - path.stat().st_mtime < ORDERS_SECONDS
 
 
-def _unknown(
-    batch: list[StoredJournal], known: dict[str, Path], done: Compaction
+def _drop_duplicates(
+    batch: list[StoredJournal], part_of: dict[str, Path], report: CompactionReport
 ) -> list[StoredJournal]:
-    """Those that no part holds yet. The others go if a part has the very same text, and are told if not."""
-    held, unknown = _held(batch, known, done.problems), []
-    for found in batch:
-        if found.id not in held:
-            unknown.append(found)
-        elif held[found.id] == found.text:
-            found.path.unlink(missing_ok=True)
-            done.finished += 1
+    """Return the journals that no part holds yet; remove those whose exact text one holds."""
+    texts = _texts_in_parts(batch, part_of, report.problems)
+    new = []
+    for journal in batch:
+        if journal.id not in texts:
+            new.append(journal)
+        elif texts[journal.id] == journal.text:
+            journal.path.unlink(missing_ok=True)
+            report.finished += 1
         else:
-            done.problems.append(
-                f"{found.path}: {known[found.id]} holds another text of this id; both are kept."
+            part_file = part_of[journal.id]
+            report.problems.append(
+                f"{journal.path}: {part_file} has another text for this id; both are kept."
             )
-    return unknown
+    return new
 
 
-def _held(
-    batch: list[StoredJournal], known: dict[str, Path], problems: list[str]
+def _texts_in_parts(
+    batch: list[StoredJournal], part_of: dict[str, Path], problems: list[str]
 ) -> dict[str, str]:
-    """What the parts say of these ids. Of a damaged part it is not relied on."""
-    wanted: dict[Path, list[str]] = {}
-    for found in batch:
-        if found.id in known:
-            wanted.setdefault(known[found.id], []).append(found.id)
-    held: dict[str, str] = {}
-    for path, names in wanted.items():
+    """What the parts hold for these ids. A damaged part is not relied on."""
+    ids_by_part: dict[Path, list[str]] = {}
+    for journal in batch:
+        if journal.id in part_of:
+            ids_by_part.setdefault(part_of[journal.id], []).append(journal.id)
+    texts: dict[str, str] = {}
+    for path, ids in ids_by_part.items():
         try:
-            held |= parts.texts(path, only=names)
+            texts.update(parts.texts(path, only=ids))
         except parts.DamagedPart as problem:
             problems.append(str(problem))
-    return held
+    return texts
 
 
 def _move(
-    store: FolderStore, batch: list[StoredJournal], known: dict[str, Path], done: Compaction
+    store: FolderStore,
+    batch: list[StoredJournal],
+    part_of: dict[str, Path],
+    report: CompactionReport,
 ) -> None:
-    """One part for these, all of one day. Of two journals with one id the first counts."""
-    kept: dict[str, StoredJournal] = {}
-    for found in batch:
-        kept.setdefault(found.id, found)
-    path = parts.write(
-        store.parts.folder, "-".join(batch[0].path.parts[-4:-1]), list(kept.values())
-    )
-    done.parts.append(path.name)
-    known |= dict.fromkeys(kept, path)
-    for found in batch:
-        if kept[found.id].text == found.text:
-            found.path.unlink(missing_ok=True)
-            done.moved += 1
+    """Write one part of these journals, all of one day. The first journal of an id counts."""
+    firsts: dict[str, StoredJournal] = {}
+    for journal in batch:
+        firsts.setdefault(journal.id, journal)
+    day = "-".join(batch[0].path.parts[-4:-1])
+    path = parts.write(store.parts.folder, day, list(firsts.values()))
+    report.part_files.append(path.name)
+    part_of.update(dict.fromkeys(firsts, path))
+    for journal in batch:
+        if firsts[journal.id].text == journal.text:
+            journal.path.unlink(missing_ok=True)
+            report.moved += 1
         else:
-            done.problems.append(
-                f"{found.path}: another journal has this id and another text; both are kept."
+            report.problems.append(
+                f"{journal.path}: another journal has this id and another text; both are kept."
             )

@@ -1,4 +1,6 @@
-"""A folder's news: what each new or changed file holds. Attempts that only moved into a part are not read again."""
+"""What is new in a folder: the content of each new or changed file.
+
+Attempts that only moved into a part are not read again."""
 
 from __future__ import annotations
 
@@ -12,66 +14,75 @@ from steptime.store.listing import FINAL, FolderListing
 
 
 def news(listing: FolderListing, seen: Seen) -> Iterator[Piece]:
-    """New things first: an attempt whose journal is gone lies in a part that is new."""
-    now = listing.marks(seen.marks)
-    new = {place: mark for place, mark in now.items() if seen.marks.get(place) != mark}
-    known = seen.known(PurePosixPath(place).stem for place in new if place.startswith("journal/"))
-    for place, mark in new.items():
-        path = listing.path / place
-        if place.startswith("journal/"):
-            yield from (
-                [Piece(place=place, mark=FINAL)]
-                if path.stem in known
-                else _journal(path, place, mark)
-            )
-        elif place.startswith("parts/"):
-            yield _part(path, place, mark, seen)
+    """New files first, because an attempt whose journal is gone lies in a part that is new."""
+    marks = listing.marks(seen.marks)
+    changed = {}
+    for location, mark in marks.items():
+        if seen.marks.get(location) != mark:
+            changed[location] = mark
+    journals = [location for location in changed if location.startswith("journal/")]
+    known_ids = seen.known_ids(PurePosixPath(location).stem for location in journals)
+    for location, mark in changed.items():
+        path = listing.path / location
+        if location.startswith("parts/"):
+            yield _read_part(path, location, mark, seen)
+        elif location.startswith("imports/"):
+            yield _read_import(path, location, mark)
+        elif path.stem in known_ids:
+            yield Piece(location=location, mark=FINAL)
         else:
-            yield _import(path, place, mark)
-    if gone := seen.marks.keys() - now.keys():
+            yield from _read_journal(path, location, mark)
+    gone = seen.marks.keys() - marks.keys()
+    if gone:
         yield Piece(gone=frozenset(gone))
 
 
-def _journal(path: Path, place: str, mark: str) -> Iterator[Piece]:
-    """One without an end may still get one; a running one may end without a sign."""
+def _read_journal(path: Path, location: str, mark: str) -> Iterator[Piece]:
+    """A journal without an end may still get one; a running one may end unnoticed."""
     problems: list[str] = []
     attempt = reader.read(path, problems)
     if attempt is not None:
-        mark = FINAL if attempt.ended and not problems else mark
-        yield Piece(place=place, mark=mark, attempts=(attempt,), problems=tuple(problems))
-    elif problems or not _lives(path):
-        yield Piece(place=place, mark=mark, problems=tuple(problems))
+        if attempt.ended and not problems:
+            mark = FINAL
+        yield Piece(location=location, mark=mark, attempts=(attempt,), problems=tuple(problems))
+    elif problems or not _is_running_or_gone(path):
+        yield Piece(location=location, mark=mark, problems=tuple(problems))
 
 
-def _lives(path: Path) -> bool:
-    """Or is gone: then a part has it."""
+def _is_running_or_gone(path: Path) -> bool:
+    """If the journal is gone, a part has it."""
     try:
         return is_running(path)
     except OSError:
         return True
 
 
-def _part(path: Path, place: str, mark: str, seen: Seen) -> Piece:
+def _read_part(path: Path, location: str, mark: str, seen: Seen) -> Piece:
     problems: list[str] = []
     try:
         ids = parts.ids(path)
-        known = seen.known(ids)
-        texts = parts.texts(path, only=ids - known) if known < ids else {}
-        attempts = tuple(
-            row.attempt for row in parts.stored_journals(path, texts, problems) if row.attempt
-        )
+        known_ids = seen.known_ids(ids)
+        texts = {}
+        if known_ids < ids:
+            texts = parts.texts(path, only=ids - known_ids)
     except parts.DamagedPart as problem:
-        return Piece(place=place, mark=mark, problems=(str(problem),))
-    present = frozenset(known)
+        return Piece(location=location, mark=mark, problems=(str(problem),))
+    journals = parts.stored_journals(path, texts, problems)
+    attempts = tuple(journal.attempt for journal in journals if journal.attempt)
     return Piece(
-        place=place, mark=FINAL, attempts=attempts, present=present, problems=tuple(problems)
+        location=location,
+        mark=FINAL,
+        attempts=attempts,
+        present=frozenset(known_ids),
+        problems=tuple(problems),
     )
 
 
-def _import(path: Path, place: str, mark: str) -> Piece:
+def _read_import(path: Path, location: str, mark: str) -> Piece:
     try:
-        lines = tuple(line for line in path.read_bytes().split(b"\n") if line)
+        content = path.read_bytes()
     except OSError as problem:
-        told = f"{path}: not readable ({problem.strerror}); it is left as it is."
-        return Piece(place=place, mark=mark, whole=True, problems=(told,))
-    return Piece(place=place, mark=mark, foreign=lines, whole=True)
+        sentence = f"{path}: not readable ({problem.strerror}); it is left as it is."
+        return Piece(location=location, mark=mark, has_all_rows=True, problems=(sentence,))
+    lines = tuple(line for line in content.split(b"\n") if line)
+    return Piece(location=location, mark=mark, foreign=lines, has_all_rows=True)

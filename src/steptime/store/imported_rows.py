@@ -1,4 +1,4 @@
-"""Imported rows back from the file that keeps them. Changes nothing on the disk."""
+"""Read imported rows back from the file that holds them. Changes nothing on the disk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from steptime.core.foreign import ForeignRun
 
 
-def runs_of(file: Path, problems: list[str]) -> Iterator[ForeignRun]:
+def read_rows(file: Path, problems: list[str]) -> Iterator[ForeignRun]:
     try:
         lines = file.read_bytes().split(b"\n")
     except OSError as problem:
@@ -22,10 +22,12 @@ def runs_of(file: Path, problems: list[str]) -> Iterator[ForeignRun]:
 
 
 def read_line(file: Path, number: int, line: bytes, problems: list[str]) -> Iterator[ForeignRun]:
+    """Yield the row, or nothing if the line is damaged."""
     try:
         values: Any = json.loads(line)
         yield ForeignRun.from_dict(values)
     except (ValueError, TypeError, AttributeError, RecursionError):
         problems.append(
-            f"{file}: line {number} is damaged and was passed over; importing the original again mends it."
+            f"{file}: line {number} is damaged and was skipped; "
+            "import the original again to repair it."
         )

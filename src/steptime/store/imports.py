@@ -1,6 +1,7 @@
-"""Other tools' results in the store's folder: the original file as it came, by its content, and the rows read from it.
+"""Results of other tools: the original file by its content, and the rows that were read from it.
 
-A file's rows lie in one file named after its content, so importing it again changes nothing."""
+The rows of an original lie in one file named after its content, so a second import changes
+nothing."""
 
 from __future__ import annotations
 
@@ -14,12 +15,16 @@ from steptime.core.foreign import ForeignRun
 from steptime.store.atomic import atomic_write, explain_write_errors
 from steptime.store.blobs import Blobs
 from steptime.store.folder import FolderStore
-from steptime.store.imported_rows import read_line, runs_of
+from steptime.store.imported_rows import read_line, read_rows
+
+PATTERN = "imports/*.jsonl"
 
 
 class Imports:
-    """The writer. Files appear whole or not at all; two writers of the same content write the same file. What was
-    kept is safe on the disk when the block ends: to wait for each of a thousand files would take minutes."""
+    """The writer, used as a context manager.
+
+    Files are synchronised once, at the end of the block: waiting for each of a thousand files
+    would take minutes."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -34,28 +39,39 @@ class Imports:
             os.sync()
 
     def keep(self, sha256: str, data: bytes, runs: Iterable[ForeignRun]) -> bool:
-        """The original first: rows whose original is missing could not be proved. Tells whether anything changed."""
-        found, name = list(runs), self._name(sha256)
-        same = _text([replace(run, file=name) for run in found]) if name else b""
-        if (
-            name
-            and same == rows(self.path, sha256).read_bytes()
-            and _holds(blob(self.path, sha256), data)
-        ):
-            return False  # the same file under another name is no news
+        """Store an original and its rows. Returns whether anything changed."""
+        runs = list(runs)
+        if self._holds(sha256, data, runs):
+            return False
         with explain_write_errors(f"The store {self.path}", "Choose another folder with --store."):
             self._store.make()
-            kept = self._write(blob(self.path, sha256), data)
-            return self._write(rows(self.path, sha256), _text(found)) or kept
+            # The original first: rows without it could not be proved.
+            blob_changed = self._write(blob_path(self.path, sha256), data)
+            rows_changed = self._write(rows_path(self.path, sha256), rows_text(runs))
+        return blob_changed or rows_changed
 
-    def _name(self, sha256: str) -> str:
-        """Under which the file was imported before."""
-        kept = rows(self.path, sha256)
-        first = kept.read_bytes().partition(b"\n")[0] if kept.exists() else b""
-        return next((run.file for run in read_line(kept, 1, first, [])), "") if first else ""
+    def _holds(self, sha256: str, data: bytes, runs: list[ForeignRun]) -> bool:
+        """The same file under another name counts as the same."""
+        name = self._imported_name(sha256)
+        if not name:
+            return False
+        renamed = [replace(run, file=name) for run in runs]
+        stored = rows_path(self.path, sha256).read_bytes()
+        return stored == rows_text(renamed) and _has_content(blob_path(self.path, sha256), data)
+
+    def _imported_name(self, sha256: str) -> str:
+        """The name under which the original was imported before; empty if it was not."""
+        path = rows_path(self.path, sha256)
+        if not path.exists():
+            return ""
+        first_line = path.read_bytes().partition(b"\n")[0]
+        if first_line:
+            for run in read_line(path, 1, first_line, []):
+                return run.file
+        return ""
 
     def _write(self, path: Path, data: bytes) -> bool:
-        if _holds(path, data):
+        if _has_content(path, data):
             return False
         with atomic_write(path, sync=False) as draft:
             draft.write_bytes(data)
@@ -63,26 +79,30 @@ class Imports:
         return True
 
 
-def _holds(path: Path, data: bytes) -> bool:
+def _has_content(path: Path, data: bytes) -> bool:
     return path.exists() and path.stat().st_size == len(data) and path.read_bytes() == data
 
 
-def blob(path: Path, sha256: str) -> Path:
-    return Blobs(path).path(sha256)
+def blob_path(store: Path, sha256: str) -> Path:
+    return Blobs(store).path(sha256)
 
 
-def rows(path: Path, sha256: str) -> Path:
-    return path / "imports" / f"{sha256}.jsonl"
+def rows_path(store: Path, sha256: str) -> Path:
+    return store / "imports" / f"{sha256}.jsonl"
 
 
-def foreign_runs(path: Path | str, problems: list[str] | None = None) -> Iterator[ForeignRun]:
-    """All imported rows. What cannot be read is told in `problems`, the rest is still there."""
-    for file in sorted((Path(path) / "imports").glob("*.jsonl")):
-        yield from runs_of(file, [] if problems is None else problems)
+def foreign_runs(store: Path | str, problems: list[str] | None = None) -> Iterator[ForeignRun]:
+    """All imported rows. What cannot be read is skipped and explained in `problems`."""
+    if problems is None:
+        problems = []
+    for file in sorted(Path(store).glob(PATTERN)):
+        yield from read_rows(file, problems)
 
 
-def _text(runs: list[ForeignRun]) -> bytes:
-    lines = (
-        json.dumps(run.to_dict(), ensure_ascii=False, separators=(",", ":")) + "\n" for run in runs
-    )
+def rows_text(runs: Iterable[ForeignRun]) -> bytes:
+    """The content of the file that holds these rows: one JSON object per line."""
+    lines = []
+    for run in runs:
+        text = json.dumps(run.to_dict(), ensure_ascii=False, separators=(",", ":"))
+        lines.append(f"{text}\n")
     return "".join(lines).encode(errors="replace")

@@ -1,4 +1,4 @@
-"""The journals of a folder one by one, each with the state its writer left it in. Changes nothing on the disk."""
+"""The journals of a folder, each with the state its writer left it in. Changes nothing."""
 
 from __future__ import annotations
 
@@ -10,17 +10,25 @@ from steptime.core.record import Attempt
 from steptime.store import reader
 from steptime.store.journal import is_running
 
-ENDED, RUNNING, WITHOUT_END, DAMAGED = "ended", "running", "without_end", "damaged"
+ENDED = "ended"
+RUNNING = "running"
+WITHOUT_END = "without_end"
+DAMAGED = "damaged"
 OTHER = (RUNNING, WITHOUT_END, DAMAGED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredJournal:
+    """One journal, in a file of its own or in a part."""
+
     path: Path
     state: str
-    text: str = ""  # of one that ended: the whole file
-    attempt: Attempt | None = None  # none yet where its first line is not written
-    problem: str = ""  # of a damaged one
+    # The complete text, if the journal ended.
+    text: str = ""
+    # None if the first line is not written yet.
+    attempt: Attempt | None = None
+    # Why it is damaged.
+    problem: str = ""
 
     @property
     def id(self) -> str:
@@ -37,38 +45,43 @@ def scan(files: Iterable[Path]) -> Iterator[StoredJournal]:
         try:
             yield inspect(path)
         except FileNotFoundError:
-            continue  # meanwhile a compactor moved it into a part
+            # A compactor has moved it into a part.
+            continue
 
 
-def batches(files: Iterable[StoredJournal], most_characters: int) -> Iterator[list[StoredJournal]]:
+def batches(
+    journals: Iterable[StoredJournal], most_characters: int
+) -> Iterator[list[StoredJournal]]:
     """As many at once as fit into memory."""
     batch: list[StoredJournal] = []
     characters = 0
-    for file in files:
-        batch.append(file)
-        characters += len(file.text)
+    for journal in journals:
+        batch.append(journal)
+        characters += len(journal.text)
         if characters >= most_characters:
             yield batch
-            batch, characters = [], 0
+            batch = []
+            characters = 0
     if batch:
         yield batch
 
 
 def inspect(path: Path) -> StoredJournal:
-    """A journal without an end may belong to a writer on a machine whose locks are not seen here: it is never final."""
+    """Read a journal and judge its state.
+
+    One without an end is never final: its writer may run on a machine whose locks are not
+    visible here."""
     problems: list[str] = []
     try:
         data = path.read_bytes()
-        attempt, text = reader.parse(data, path, problems), data.decode()
+        attempt = reader.parse(data, path, problems)
+        text = data.decode()
         running = is_running(path)
     except FileNotFoundError:
         raise
     except (OSError, UnicodeDecodeError) as problem:
-        return StoredJournal(
-            path=path,
-            state=DAMAGED,
-            problem=f"{path}: not readable ({problem}); it is left as it is.",
-        )
+        sentence = f"{path}: not readable ({problem}); it is left as it is."
+        return StoredJournal(path=path, state=DAMAGED, problem=sentence)
     if running:
         return StoredJournal(path=path, state=RUNNING)
     if problems:

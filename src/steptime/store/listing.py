@@ -1,4 +1,4 @@
-"""Which files a store's folder has, cheaply asked again and again: a folder that did not change is not listed again."""
+"""Which files a store's folder has. Cheap to ask again: unchanged folders are not listed again."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-FINAL = "final"  # the mark of a file that never changes: a journal with its end, a part
-SETTLED_NS = 2_000_000_000  # a folder may change twice within one tick of its file system's clock
+# The mark of a file that never changes: a journal with its end, or a part.
+FINAL = "final"
+# A folder may change twice within one tick of its file system's clock.
+SETTLED_NS = 2_000_000_000
 
 
 @dataclass(frozen=True)
-class _Listing:
+class _Snapshot:
+    """The content of one folder at one moment."""
+
     changed_ns: int
     listed_ns: int
-    marks: dict[str, str]  # by the name of what is in it
+    # By the name of each file in it.
+    marks: dict[str, str]
 
     @property
     def settled(self) -> bool:
@@ -26,57 +31,64 @@ class _Listing:
 class FolderListing:
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._listings: dict[str, _Listing] = {}
+        self._snapshots: dict[str, _Snapshot] = {}
 
-    def marks(self, known: Mapping[str, str]) -> dict[str, str]:
-        """Of every file that holds results, by its name within the store. Journals before parts, because a compactor
-        moves attempts from there to here."""
-        found = {}
+    def marks(self, seen_marks: Mapping[str, str]) -> dict[str, str]:
+        """The mark of every file that holds results, by its path within the store.
+
+        Journals come before parts, because a compactor moves attempts from there to here."""
+        marks = {}
         for day in self._days("journal", 3):
-            for place in (f"{day}/{name}" for name in self._listed(day, ".jsonl", marked=False)):
-                found[place] = (
-                    FINAL if known.get(place) == FINAL else _mark(self.path / place)
-                )  # it may have grown
+            for name in self._list(day, ".jsonl", marked=False):
+                location = f"{day}/{name}"
+                # A journal without its end may have grown, so it is always looked at.
+                if seen_marks.get(location) != FINAL:
+                    marks[location] = _mark(self.path / location)
+                else:
+                    marks[location] = FINAL
         for folder, suffix in (("imports", ".jsonl"), ("parts", ".parquet")):
-            found |= {
-                f"{folder}/{name}": mark for name, mark in self._listed(folder, suffix).items()
-            }
-        return {
-            place: FINAL if known.get(place) == FINAL else mark
-            for place, mark in found.items()
-            if mark
-        }
+            for name, mark in self._list(folder, suffix).items():
+                location = f"{folder}/{name}"
+                marks[location] = FINAL if seen_marks.get(location) == FINAL else mark
+        return {location: mark for location, mark in marks.items() if mark}
 
     def _days(self, folder: str, levels: int) -> Iterator[str]:
-        for name in self._listed(folder, "", marked=False):
-            if name.isdecimal():
-                below = f"{folder}/{name}"
-                yield from self._days(below, levels - 1) if levels > 1 else (below,)
+        for name in self._list(folder, "", marked=False):
+            if not name.isdecimal():
+                continue
+            below = f"{folder}/{name}"
+            if levels > 1:
+                yield from self._days(below, levels - 1)
+            else:
+                yield below
 
-    def _listed(self, folder: str, suffix: str, *, marked: bool = True) -> dict[str, str]:
-        path, now = self.path / folder, time.time_ns()
-        known = self._listings.get(folder)
+    def _list(self, folder: str, suffix: str, *, marked: bool = True) -> dict[str, str]:
+        """The marks of a folder's files by name; empty ones if they are not `marked`."""
+        path = self.path / folder
+        now = time.time_ns()
+        snapshot = self._snapshots.get(folder)
         try:
             changed = path.stat().st_mtime_ns
-            if known is None or known.changed_ns != changed or not known.settled:
-                names = sorted(
-                    name
-                    for name in os.listdir(path)
-                    if name.endswith(suffix) and not name.startswith(".")
-                )
-                known = _Listing(
-                    changed, now, {name: _mark(path / name) if marked else "" for name in names}
-                )
-                self._listings[folder] = known
+            if snapshot is None or snapshot.changed_ns != changed or not snapshot.settled:
+                names = [name for name in os.listdir(path) if _is_result(name, suffix)]
+                marks = {name: _mark(path / name) if marked else "" for name in sorted(names)}
+                snapshot = _Snapshot(changed, now, marks)
+                self._snapshots[folder] = snapshot
         except OSError:
-            return {}  # not there yet, or no more
-        return known.marks
+            # The folder is not there yet, or no more.
+            return {}
+        return snapshot.marks
+
+
+def _is_result(name: str, suffix: str) -> bool:
+    """A dot begins the name of a draft."""
+    return name.endswith(suffix) and not name.startswith(".")
 
 
 def _mark(path: Path) -> str:
-    """Empty: gone meanwhile."""
+    """Size and time of a file; empty if it is gone."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return ""
-    return f"{found.st_size}.{found.st_mtime_ns}"
+    return f"{status.st_size}.{status.st_mtime_ns}"

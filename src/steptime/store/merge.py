@@ -1,4 +1,4 @@
-"""Takes what another folder holds into this one. What is here already stays as it is; the other is only read."""
+"""Copy into this store what another folder holds. Nothing here is replaced; the other is read."""
 
 from __future__ import annotations
 
@@ -9,49 +9,53 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from steptime.core.errors import SteptimeError
-from steptime.store import journals, parts
+from steptime.store import imports, journals, machines, parts
 from steptime.store.atomic import atomic_write, explain_write_errors
-from steptime.store.blobs import Blobs
-from steptime.store.folder import FolderStore
+from steptime.store.blobs import MISNAMED, Blobs
+from steptime.store.folder import MARK, FolderStore
 from steptime.store.journal import is_running
 from steptime.store.journals import StoredJournal
 
-NAMED_BY_CONTENT = ("imports/*.jsonl", "machines/*.json")
+# Files whose names tell their content: a name that is here already needs no comparison.
+NAMED_BY_CONTENT = (imports.PATTERN, machines.PATTERN)
 
 
 @dataclass
-class Merged:
-    """What was copied, by kind; what was here before; what was not taken, and why."""
+class MergeReport:
+    """Counts by what was counted: journals, parts, blobs, imports, machines."""
 
     copied: Counter[str] = field(default_factory=Counter)
+    # Here before.
     present: Counter[str] = field(default_factory=Counter)
+    # Not taken, by the reason.
     left: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
-    def count(self, kind: str, *, copied: bool) -> None:
-        (self.copied if copied else self.present)[kind] += 1
+    def count(self, name: str, *, copied: bool) -> None:
+        counts = self.copied if copied else self.present
+        counts[name] += 1
 
 
-def merge(store: FolderStore, other: FolderStore) -> Merged:
-    if not (other.path / "STORE.json").is_file():
-        raise SteptimeError(f"{other.path} is no store: it has no STORE.json.")
+def merge(store: FolderStore, other: FolderStore) -> MergeReport:
+    if not (other.path / MARK).is_file():
+        raise SteptimeError(f"{other.path} is no store: it has no {MARK}.")
     if store.path.resolve() == other.path.resolve():
         raise SteptimeError(f"{other.path} is the store itself. Name another one.")
     store.make()
-    done = Merged()
-    with explain_write_errors(
-        f"The store {store.path}", "What was copied is kept; make room and merge again."
-    ):
-        known = set(_known(store, done.problems))
-        _journals(store, other, known, done)  # before parts: a compactor moves from there to here
-        _parts(store, other, known, done)
-        _blobs(Blobs(store.path), Blobs(other.path), done)
+    report = MergeReport()
+    advice = "What was copied is kept; make room and merge again."
+    with explain_write_errors(f"The store {store.path}", advice):
+        known_ids = set(_ids_in_parts(store, report.problems))
+        # Journals before parts, because a compactor moves attempts from there to here.
+        _merge_journals(store, other, known_ids, report)
+        _merge_parts(store, other, known_ids, report)
+        _merge_blobs(Blobs(store.path), Blobs(other.path), report)
         for pattern in NAMED_BY_CONTENT:
-            _files(store, other, pattern, done)
-    return done
+            _merge_files(store, other, pattern, report)
+    return report
 
 
-def _known(store: FolderStore, problems: list[str]) -> Iterator[str]:
+def _ids_in_parts(store: FolderStore, problems: list[str]) -> Iterator[str]:
     for path in store.parts.paths():
         try:
             yield from parts.ids(path)
@@ -59,69 +63,78 @@ def _known(store: FolderStore, problems: list[str]) -> Iterator[str]:
             problems.append(str(problem))
 
 
-def _journals(store: FolderStore, other: FolderStore, known: set[str], done: Merged) -> None:
+def _merge_journals(
+    store: FolderStore, other: FolderStore, known_ids: set[str], report: MergeReport
+) -> None:
     """A journal without an end is taken, too: it may be all that is left of a machine."""
-    for found in journals.scan(journals.paths(other.path)):
-        if found.state in (journals.ENDED, journals.WITHOUT_END):
-            copied = found.id not in known and _journal(
-                found, store.path / found.path.relative_to(other.path), done
-            )
-            done.count("journals", copied=copied)
-            known.add(found.id)
-        else:
-            done.left[found.state] += 1
-            done.problems += [found.problem] if found.problem else []
+    for journal in journals.scan(journals.paths(other.path)):
+        if journal.state not in (journals.ENDED, journals.WITHOUT_END):
+            report.left[journal.state] += 1
+            if journal.problem:
+                report.problems.append(journal.problem)
+            continue
+        copied = False
+        if journal.id not in known_ids:
+            target = store.path / journal.path.relative_to(other.path)
+            copied = _copy_journal(journal, target, report)
+        report.count("journals", copied=copied)
+        known_ids.add(journal.id)
 
 
-def _journal(found: StoredJournal, target: Path, done: Merged) -> bool:
-    """Journals only grow: where one continues the other, the longer one counts."""
-    theirs, ours = found.path.read_bytes(), target.read_bytes() if target.exists() else b""
-    if target.exists() and (ours.startswith(theirs) or is_running(target)):
-        return False
+def _copy_journal(journal: StoredJournal, target: Path, report: MergeReport) -> bool:
+    """Journals only grow: if one continues the other, the longer one counts."""
+    theirs = journal.path.read_bytes()
+    ours = b""
+    if target.exists():
+        ours = target.read_bytes()
+        if ours.startswith(theirs) or is_running(target):
+            return False
     if not theirs.startswith(ours):
-        done.problems.append(
-            f"{found.path}: {target} says something else of the same id; it is not taken."
+        report.problems.append(
+            f"{journal.path}: {target} has another text for the same id; it is not taken."
         )
         return False
-    log = found.path.with_suffix(".log")
-    for source in (log, found.path) if log.exists() else (found.path,):
-        _copy(source, target.with_name(source.name))
+    # The log first: a journal that is here needs no second merge.
+    log = journal.path.with_suffix(".log")
+    if log.exists():
+        _copy(log, target.with_name(log.name))
+    _copy(journal.path, target)
     return True
 
 
-def _parts(store: FolderStore, other: FolderStore, known: set[str], done: Merged) -> None:
+def _merge_parts(
+    store: FolderStore, other: FolderStore, known_ids: set[str], report: MergeReport
+) -> None:
     for path in other.parts.paths():
         target = store.parts.folder / path.name
         try:
-            new = not parts.is_whole(target) and not parts.ids(path) <= known
+            is_new = not parts.is_intact(target) and not parts.ids(path) <= known_ids
         except parts.DamagedPart as problem:
-            done.problems.append(str(problem))
+            report.problems.append(str(problem))
             continue
-        if new:
+        if is_new:
             _copy(path, target)
-        done.count("parts", copied=new)
+        report.count("parts", copied=is_new)
 
 
-def _blobs(ours: Blobs, theirs: Blobs, done: Merged) -> None:
+def _merge_blobs(ours: Blobs, theirs: Blobs, report: MergeReport) -> None:
     for name in theirs.names():
-        new = not ours.is_whole(name)
-        if new and not theirs.is_whole(name):
-            done.problems.append(
-                f"{theirs.path(name)}: its content is not what its name says; it is not taken."
-            )
+        is_new = not ours.is_intact(name)
+        if is_new and not theirs.is_intact(name):
+            report.problems.append(f"{theirs.path(name)}: {MISNAMED}; it is not taken.")
             continue
-        if new:
+        if is_new:
             ours.put(theirs.path(name))
-        done.count("blobs", copied=new)
+        report.count("blobs", copied=is_new)
 
 
-def _files(store: FolderStore, other: FolderStore, pattern: str, done: Merged) -> None:
+def _merge_files(store: FolderStore, other: FolderStore, pattern: str, report: MergeReport) -> None:
     for path in sorted(other.path.glob(pattern)):
         target = store.path / path.relative_to(other.path)
-        new = not target.exists()
-        if new:
+        is_new = not target.exists()
+        if is_new:
             _copy(path, target)
-        done.count(path.parent.name, copied=new)
+        report.count(path.parent.name, copied=is_new)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -1,5 +1,7 @@
-"""Parts: many ended journals in one Parquet file that never changes and is named after its content, so that damage
-shows. The journal's text is the truth in it; the other columns are there to be asked, and follow from the text."""
+"""Parts: Parquet files of many ended journals. A part never changes.
+
+It is named after its content, so that damage shows. The journal's text is the truth in it; the
+other columns follow from the text and serve queries."""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from steptime.core.errors import NotInstalled, SteptimeError
 from steptime.core.record import Attempt
 from steptime.store import reader
 from steptime.store.atomic import NotWritten, atomic_write
-from steptime.store.blobs import sha256_of
+from steptime.store.blobs import MISNAMED, sha256_of
 from steptime.store.journal import uuid7
 from steptime.store.journals import ENDED, StoredJournal
 
@@ -39,20 +41,19 @@ LEFT = "the part is left as it is and not used."
 
 
 class DamagedPart(SteptimeError):
-    """It cannot be used; it is never deleted, either."""
+    """The part cannot be used. It is never deleted."""
 
 
 def write(folder: Path, day: str, journals: Sequence[StoredJournal]) -> Path:
-    """When this returns the file is whole, was read back equal, and is safe on the disk."""
+    """Write one part. When this returns it was read back equal and is safe on the disk."""
     folder.mkdir(parents=True, exist_ok=True)
     scratch = folder / f".{uuid7()}.draft"
+    texts = {journal.id: journal.text for journal in journals}
     try:
-        _copy(scratch, journals)
-        if dict(_asked(scratch, "id, record")) != {
-            journal.id: journal.text for journal in journals
-        }:
+        _write_parquet(scratch, journals)
+        if dict(_query(scratch, "id, record")) != texts:
             raise DamagedPart(
-                "A part did not read back as it was written; the journals are kept. Is the disk sound?"
+                "A part did not read back as it was written; the journals are kept. Check the disk."
             )
         path = folder / f"{day}.{sha256_of(scratch)}.parquet"
         with atomic_write(path) as draft:
@@ -62,7 +63,7 @@ def write(folder: Path, day: str, journals: Sequence[StoredJournal]) -> Path:
         scratch.unlink(missing_ok=True)
 
 
-def is_whole(path: Path) -> bool:
+def is_intact(path: Path) -> bool:
     try:
         return path.name.endswith(f".{sha256_of(path)}.parquet")
     except OSError:
@@ -70,108 +71,119 @@ def is_whole(path: Path) -> bool:
 
 
 def ids(path: Path) -> set[str]:
-    return {row[0] for row in _trusted(path, "id")}
+    return {row[0] for row in _query_intact(path, "id")}
 
 
 def texts(path: Path, *, task: str = "", only: Iterable[str] | None = None) -> dict[str, str]:
-    """The journals' texts by id: of all, of one task, or of these ids."""
-    where, values = ("task = ?", list[Any]([task])) if task else ("TRUE", list[Any]())
+    """The journals' texts by id: all of them, those of one task, or those of some ids."""
+    conditions = ["TRUE"]
+    values: list[Any] = []
+    if task:
+        conditions.append("task = ?")
+        values.append(task)
     if only is not None:
-        where, values = f"{where} AND id IN (SELECT unnest(?))", [*values, list(only)]
-    return dict(_trusted(path, "id, record", where, values))
+        conditions.append("id IN (SELECT unnest(?))")
+        values.append(list(only))
+    return dict(_query_intact(path, "id, record", " AND ".join(conditions), values))
 
 
 class Parts:
-    """All parts of a store. Each is read once: a part never changes."""
+    """All parts of a store. Each is read once, because a part never changes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._read: dict[tuple[Path, str], list[Attempt]] = {}
+        self._cache: dict[tuple[Path, str], list[Attempt]] = {}
 
     def paths(self) -> list[Path]:
         return sorted(self.folder.glob("*.parquet"))
 
     def attempts(self, task: str, problems: list[str]) -> list[Attempt]:
-        return [attempt for path in self.paths() for attempt in self._of(path, task, problems)]
+        attempts: list[Attempt] = []
+        for path in self.paths():
+            attempts += self._attempts_of(path, task, problems)
+        return attempts
 
-    def _of(self, path: Path, task: str, problems: list[str]) -> list[Attempt]:
-        if (path, task) in self._read:
-            return self._read[path, task]
-        told: list[str] = []
+    def _attempts_of(self, path: Path, task: str, problems: list[str]) -> list[Attempt]:
+        if (path, task) in self._cache:
+            return self._cache[path, task]
+        new_problems: list[str] = []
         try:
-            attempts = [
-                row.attempt
-                for row in stored_journals(path, texts(path, task=task), told)
-                if row.attempt
-            ]
+            journals = stored_journals(path, texts(path, task=task), new_problems)
+            attempts = [journal.attempt for journal in journals if journal.attempt]
         except DamagedPart as problem:
-            attempts, told = [], [str(problem)]
-        if not told:  # a problem is told each time
-            self._read[path, task] = attempts
-        problems += told
+            attempts = []
+            new_problems = [str(problem)]
+        # A part with a problem is read again, so that the problem is reported each time.
+        if not new_problems:
+            self._cache[path, task] = attempts
+        problems += new_problems
         return attempts
 
 
 def stored_journals(
-    path: Path, kept: dict[str, str], problems: list[str]
+    path: Path, texts_by_id: dict[str, str], problems: list[str]
 ) -> Iterator[StoredJournal]:
-    """These texts of a part as if each were still a journal of its own."""
-    for identifier, text in kept.items():
+    """These texts of a part, as if each were still a file of its own."""
+    for identifier, text in texts_by_id.items():
         attempt = reader.parse(text.encode(), path / identifier, problems)
         if attempt is not None:
             yield StoredJournal(path=path, state=ENDED, text=text, attempt=attempt)
 
 
-def _copy(path: Path, journals: Sequence[StoredJournal]) -> None:
-    attempts, written = (
-        [one.attempt for one in journals if one.attempt],
-        [one.text for one in journals],
-    )
-    columns = {name: [column(attempt) for attempt in attempts] for name, column in COLUMNS.items()}
-    columns["record"] = written
+def _write_parquet(path: Path, journals: Sequence[StoredJournal]) -> None:
+    attempts = [journal.attempt for journal in journals if journal.attempt]
+    columns: dict[str, list[Any]] = {}
+    for name, column in COLUMNS.items():
+        columns[name] = [column(attempt) for attempt in attempts]
+    columns["record"] = [journal.text for journal in journals]
     values = ", ".join(f"unnest(?) AS {name}" for name in columns)
-    form = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{schema: '{SCHEMA}'}}"
+    options = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{schema: '{SCHEMA}'}}"
     target = str(path).replace("'", "''")
-    question = f"COPY (SELECT {values} ORDER BY task, id) TO '{target}' ({form})"
+    query = f"COPY (SELECT {values} ORDER BY task, id) TO '{target}' ({options})"
     try:
-        _database().execute(question, list(columns.values()))
+        _cursor().execute(query, list(columns.values()))
     except _duckdb().IOException as problem:
         raise NotWritten(f"{path} cannot be written: {problem}. The journals are kept.") from None
 
 
-def _trusted(
-    path: Path, columns: str, where: str = "TRUE", values: Sequence[Any] = ()
+def _query_intact(
+    path: Path, columns: str, condition: str = "TRUE", values: Sequence[Any] = ()
 ) -> list[tuple[Any, ...]]:
-    """A flipped bit could make a row vanish from an answer: the whole file is looked at first."""
-    if not is_whole(path):
+    """Check the hash of the file first: a flipped bit could make a row vanish unnoticed."""
+    if not is_intact(path):
         raise DamagedPart(
-            f"{path}: its content is not what its name says; {LEFT} Merging a store with a sound copy mends it."
+            f"{path}: {MISNAMED}; {LEFT} Merge a store with an intact copy to repair it."
         )
-    return _asked(path, columns, where, values)
+    return _query(path, columns, condition, values)
 
 
-def _asked(
-    path: Path, columns: str, where: str = "TRUE", values: Sequence[Any] = ()
+def _query(
+    path: Path, columns: str, condition: str = "TRUE", values: Sequence[Any] = ()
 ) -> list[tuple[Any, ...]]:
-    database = _database()
-    name = re.sub(r"([*?\[])", r"[\1]", str(path))  # DuckDB would take these for a pattern
+    cursor = _cursor()
+    # DuckDB would take these characters for a pattern.
+    name = re.sub(r"([*?\[])", r"[\1]", str(path))
+    metadata = "SELECT decode(key), decode(value) FROM parquet_kv_metadata(?)"
+    query = f"SELECT {columns} FROM read_parquet(?) WHERE {condition} ORDER BY id"
     try:
-        metadata = "SELECT decode(key), decode(value) FROM parquet_kv_metadata(?)"
-        schema = dict(database.execute(metadata, [name]).fetchall()).get("schema")
-        if schema != SCHEMA:
-            raise DamagedPart(
-                f"{path}: written as {schema!r}, this version reads {SCHEMA!r}: use a newer steptime."
-            )
-        question = f"SELECT {columns} FROM read_parquet(?) WHERE {where} ORDER BY id"
-        return list(database.execute(question, [name, *values]).fetchall())
+        schema = dict(cursor.execute(metadata, [name]).fetchall()).get("schema")
+        _check_schema(path, schema)
+        return list(cursor.execute(query, [name, *values]).fetchall())
     except _duckdb().Error as problem:
+        first_line = str(problem).splitlines()[0]
+        raise DamagedPart(f"{path}: not readable ({first_line}); {LEFT}") from None
+
+
+def _check_schema(path: Path, schema: str | None) -> None:
+    if schema != SCHEMA:
         raise DamagedPart(
-            f"{path}: not readable ({str(problem).splitlines()[0]}); {LEFT}"
-        ) from None
+            f"{path}: written as {schema!r}, this version reads {SCHEMA!r}: use a newer steptime."
+        )
 
 
-def _database() -> Any:
-    return _connection().cursor()  # a cursor of its own, because a connection serves one thread
+def _cursor() -> Any:
+    """A new one for each query, because a connection serves one thread."""
+    return _connection().cursor()
 
 
 @cache
@@ -184,6 +196,6 @@ def _duckdb() -> Any:
         import duckdb
     except ImportError:
         raise NotInstalled(
-            "Parts are files of DuckDB; install it with: pip install 'steptime[guide]'"
+            "Parts are read with DuckDB; install it with: pip install 'steptime[guide]'"
         ) from None
     return duckdb

@@ -1,4 +1,4 @@
-"""A team's store: the same attempts, under the same ids, in PostgreSQL. A password is never printed."""
+"""A team's store in PostgreSQL: the same attempts under the same ids. Passwords are never shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steptime.core.record import Attempt
 from steptime.store import reader
 from steptime.store.blobs import sha256_of
 from steptime.store.changes import Piece, Seen
-from steptime.store.postgres_tables import check_format, has, has_column
+from steptime.store.postgres_tables import check_format, has_column, has_table
 from steptime.store.readable import ReadableStore
 
 if TYPE_CHECKING:
@@ -24,9 +24,21 @@ CONNECT_SECONDS = 10
 BATCH_ROWS = 1000
 SCHEMES = ("postgresql://", "postgres://")
 
+Row = tuple[Any, ...]
 
-def is_database(word: str) -> bool:
-    return word.startswith(SCHEMES)
+MEASURED = "SELECT id::text, journal FROM runs WHERE task = %s AND NOT id = ANY(%s::uuid[])"
+SNAPSHOT = """
+SELECT identity::text, pg_snapshot_xmin(pg_current_snapshot())::text FROM steptime_store
+"""
+UNREADABLE = (
+    "The database's address cannot be read; write postgresql://USER:PASSWORD@HOST:PORT/NAME "
+    "and in a password %40 for @, %2F for /, %3F for ?, %25 for %. "
+    "Better leave the password to PGPASSWORD or ~/.pgpass."
+)
+
+
+def is_database(address: str) -> bool:
+    return address.startswith(SCHEMES)
 
 
 class PostgresStore(ReadableStore):
@@ -34,105 +46,108 @@ class PostgresStore(ReadableStore):
 
     def __init__(self, address: str) -> None:
         self.address = address
-        self.path = named(address)  # for people
+        self.path = public_address(address)
         self.problems = []
-        self._read: dict[str, Attempt] = {}
+        self._attempts: dict[str, Attempt] = {}
 
     def attempts(self, task: str = "measure") -> list[Attempt]:
-        """Each is fetched once: what is stored never changes."""
-        question = "SELECT id::text, journal FROM runs WHERE task = %s AND NOT id = ANY(%s::uuid[])"
+        """Each is fetched once, because what is stored never changes."""
         self.problems = []
-        rows = self._asked("runs", question, [task, list(self._read)])
-        self._read |= {attempt.id: attempt for attempt in _attempts(rows, self.problems)}
-        return [attempt for _, attempt in sorted(self._read.items()) if attempt.task == task]
+        rows = self._query("runs", MEASURED, [task, list(self._attempts)])
+        for attempt in _parse_attempts(rows, self.problems):
+            self._attempts[attempt.id] = attempt
+        ordered = sorted(self._attempts.items())
+        return [attempt for _, attempt in ordered if attempt.task == task]
 
     def foreign_runs(self) -> list[ForeignRun]:
-        rows = self._asked("foreign_runs", "SELECT row FROM foreign_runs ORDER BY original, id", [])
-        return [ForeignRun.from_dict(json.loads(text)) for (text,) in rows]
+        query = "SELECT row FROM foreign_runs ORDER BY original, id"
+        return _parse_foreign(self._query("foreign_runs", query, []))
 
     def news(self, seen: Seen) -> Iterator[Piece]:
-        with connected(self.address) as connection:
+        with connect(self.address) as connection:
             for table in ("runs", "foreign_runs"):
-                if has(connection, table):
+                if has_table(connection, table):
                     check_format(connection, self.path)
-                    yield from _news(connection, table, seen, self.path)
+                    yield from _table_news(connection, table, seen, self.path)
 
     def attempts_at(self, places: Mapping[str, str]) -> list[Attempt]:
-        rows = self._asked(
-            "runs", "SELECT id::text, journal FROM runs WHERE id = ANY(%s::uuid[])", [list(places)]
-        )
-        return list(_attempts(rows, self.problems))
+        query = "SELECT id::text, journal FROM runs WHERE id = ANY(%s::uuid[])"
+        rows = self._query("runs", query, [list(places)])
+        return list(_parse_attempts(rows, self.problems))
 
     def foreign_at(self, places: Mapping[str, str]) -> list[ForeignRun]:
-        question = "SELECT row FROM foreign_runs WHERE id = ANY(%s::uuid[])"
-        rows = self._asked("foreign_runs", question, [list(places)])
-        return [ForeignRun.from_dict(json.loads(text)) for (text,) in rows]
+        query = "SELECT row FROM foreign_runs WHERE id = ANY(%s::uuid[])"
+        return _parse_foreign(self._query("foreign_runs", query, [list(places)]))
 
     def machines(self) -> list[dict[str, Any]]:
-        rows = self._asked(
-            "machines", "SELECT fingerprint, content FROM machines ORDER BY fingerprint", []
-        )
-        return [
-            {"fingerprint": fingerprint, **json.loads(content)} for fingerprint, content in rows
-        ]
+        query = "SELECT fingerprint, content FROM machines ORDER BY fingerprint"
+        machines = []
+        for fingerprint, content in self._query("machines", query, []):
+            machines.append({"fingerprint": fingerprint, **json.loads(content)})
+        return machines
 
     def blob(self, sha256: str) -> bytes | None:
-        rows = self._asked("blobs", "SELECT content FROM blobs WHERE sha256 = %s", [sha256])
-        return next(
-            (bytes(content) for (content,) in rows if sha256_of(bytes(content)) == sha256), None
-        )
+        rows = self._query("blobs", "SELECT content FROM blobs WHERE sha256 = %s", [sha256])
+        for (content,) in rows:
+            data = bytes(content)
+            if sha256_of(data) == sha256:
+                return data
+        return None
 
-    def _asked(self, table: str, question: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        with connected(self.address) as connection:
-            if not has(connection, table):
+    def _query(self, table: str, query: str, values: Sequence[Any]) -> list[Row]:
+        with connect(self.address) as connection:
+            if not has_table(connection, table):
                 return []
             check_format(connection, self.path)
-            return list(connection.execute(question.encode(), values).fetchall())
+            return list(connection.execute(query.encode(), values).fetchall())
 
 
-def _news(
+def _table_news(
     connection: psycopg.Connection[Any], table: str, seen: Seen, name: object
 ) -> Iterator[Piece]:
-    """A transaction may end after one that began later: all that had not ended at the last look are asked for again."""
+    """The rows of one table that the follower has not seen.
+
+    A transaction may end after one that began later. So the mark is the oldest transaction that
+    had not ended at the last look, and all rows since then are asked for again."""
     if not has_column(connection, table, "batch"):
         raise SteptimeError(
             f"The tables of {name} are old: `steptime store push` brings them up to date."
         )
-    question = (
-        "SELECT identity::text, pg_snapshot_xmin(pg_current_snapshot())::text FROM steptime_store"
-    )
-    (identity, unseen) = connection.execute(question).fetchone() or ("", "0")
-    was, _, since = seen.marks.get(table, "").partition(" ")
-    if was not in ("", identity):
-        yield Piece(gone=frozenset({table}))  # another database has this name now
-    since = since if was == identity else "0"
-    found = connection.execute(
-        f"SELECT id::text FROM {table} WHERE batch >= %s::xid8".encode(), [since]
-    )
-    ids = {row[0] for row in found}
-    wanted, column = sorted(ids - seen.known(ids)), "journal" if table == "runs" else "row"
-    fetch = (
-        f"SELECT id::text, {column} FROM {table} WHERE id = ANY(%s::uuid[]) ORDER BY id".encode()
-    )
-    for first in range(0, len(wanted), BATCH_ROWS):
-        rows = connection.execute(fetch, [wanted[first : first + BATCH_ROWS]]).fetchall()
-        yield _piece(table, rows)
-    yield Piece(place=table, mark=f"{identity} {unseen}")
+    identity, oldest_open = connection.execute(SNAPSHOT.encode()).fetchone() or ("", "0")
+    seen_identity, _, since = seen.marks.get(table, "").partition(" ")
+    if seen_identity not in ("", identity):
+        # Another database has this name now.
+        yield Piece(gone=frozenset({table}))
+    if seen_identity != identity:
+        since = "0"
+    new_ids = f"SELECT id::text FROM {table} WHERE batch >= %s::xid8"
+    ids = {row[0] for row in connection.execute(new_ids.encode(), [since])}
+    unread = sorted(ids - seen.known_ids(ids))
+    column = "journal" if table == "runs" else "row"
+    fetch = f"SELECT id::text, {column} FROM {table} WHERE id = ANY(%s::uuid[]) ORDER BY id"
+    for first in range(0, len(unread), BATCH_ROWS):
+        batch = unread[first : first + BATCH_ROWS]
+        yield _piece(table, connection.execute(fetch.encode(), [batch]).fetchall())
+    yield Piece(location=table, mark=f"{identity} {oldest_open}")
 
 
-def _piece(table: str, rows: list[tuple[Any, ...]]) -> Piece:
+def _piece(table: str, rows: list[Row]) -> Piece:
     problems: list[str] = []
     if table == "runs":
-        attempts = tuple(_attempts(rows, problems))
-        return Piece(place=table, attempts=attempts, problems=tuple(problems))
-    return Piece(place=table, foreign=tuple(text.encode() for _, text in rows))
+        attempts = tuple(_parse_attempts(rows, problems))
+        return Piece(location=table, attempts=attempts, problems=tuple(problems))
+    return Piece(location=table, foreign=tuple(text.encode() for _, text in rows))
 
 
-def _attempts(rows: list[tuple[Any, ...]], problems: list[str]) -> Iterator[Attempt]:
+def _parse_attempts(rows: list[Row], problems: list[str]) -> Iterator[Attempt]:
     for identifier, text in rows:
         attempt = reader.parse(text.encode(), Path("runs") / identifier, problems)
         if attempt is not None:
             yield attempt
+
+
+def _parse_foreign(rows: list[Row]) -> list[ForeignRun]:
+    return [ForeignRun.from_dict(json.loads(text)) for (text,) in rows]
 
 
 def _psycopg() -> Any:
@@ -140,50 +155,50 @@ def _psycopg() -> Any:
         import psycopg
     except ImportError:
         raise NotInstalled(
-            "PostgreSQL is spoken to by psycopg; install it: pip install 'steptime[postgres]'"
+            "PostgreSQL needs psycopg; install it with: pip install 'steptime[postgres]'"
         ) from None
     return psycopg
 
 
-def _parsed(address: str) -> dict[str, Any]:
-    """What was found is not told: a mistake in an address is often a mistake about its password."""
+def _parse_address(address: str) -> dict[str, Any]:
+    """Its error does not repeat the address, which may hold a mistyped password."""
     _psycopg()
     import psycopg.conninfo
 
     try:
-        found = dict(psycopg.conninfo.conninfo_to_dict(address))
+        settings = dict(psycopg.conninfo.conninfo_to_dict(address))
     except psycopg.Error:
-        found = {"host": "@"}
-    words = [str(found.get(name) or "") for name in ("host", "dbname")]
-    if (
-        any("@" in word for word in words)
-        or not str(found.get("port") or 0).replace(",", "").isdigit()
-    ):
-        raise SteptimeError(
-            "The database's address cannot be read; it is written postgresql://USER:PASSWORD@HOST:PORT/NAME, and in a "
-            "password @ is %40, / is %2F, ? is %3F, % is %25. Better leave the password to PGPASSWORD or ~/.pgpass."
-        )
-    return found
+        raise SteptimeError(UNREADABLE) from None
+    host = str(settings.get("host") or "")
+    database = str(settings.get("dbname") or "")
+    ports = str(settings.get("port") or 0).replace(",", "")
+    # An @ in the host or the name is the end of a password that was not escaped.
+    if "@" in host or "@" in database or not ports.isdigit():
+        raise SteptimeError(UNREADABLE)
+    return settings
 
 
-def named(address: str) -> str:
+def public_address(address: str) -> str:
     """The database without its user and password."""
-    found = _parsed(address)
-    port = f":{found['port']}" if found.get("port") else ""
-    return f"postgresql://{found.get('host', '')}{port}/{found.get('dbname', '')}"
+    settings = _parse_address(address)
+    port = f":{settings['port']}" if settings.get("port") else ""
+    return f"postgresql://{settings.get('host', '')}{port}/{settings.get('dbname', '')}"
 
 
 @contextlib.contextmanager
-def connected(address: str) -> Iterator[psycopg.Connection[Any]]:
-    words, psycopg = {"connect_timeout": CONNECT_SECONDS, **_parsed(address)}, _psycopg()
+def connect(address: str) -> Iterator[psycopg.Connection[Any]]:
+    settings = {"connect_timeout": CONNECT_SECONDS, **_parse_address(address)}
+    psycopg = _psycopg()
     try:
-        with psycopg.connect(**words) as connection:
+        with psycopg.connect(**settings) as connection:
             yield connection
     except psycopg.Error as problem:
-        told = " ".join(str(problem).split())[:300]
-        for secret in filter(None, (words.get("password"), words.get("sslpassword"))):
-            told = told.replace(str(secret), "…")
-        reached = "does not answer" if isinstance(problem, psycopg.OperationalError) else "refuses"
+        answer = " ".join(str(problem).split())[:300]
+        for name in ("password", "sslpassword"):
+            if settings.get(name):
+                answer = answer.replace(str(settings[name]), "…")
+        is_unreachable = isinstance(problem, psycopg.OperationalError)
+        verb = "does not answer" if is_unreachable else "refuses"
         raise SteptimeError(
-            f"The database {named(address)} {reached}: {told} Stored journals are kept."
+            f"The database {public_address(address)} {verb}: {answer} Stored journals are kept."
         ) from None

@@ -1,4 +1,4 @@
-"""The tables of a team's database: makes them, and brings older ones up to date."""
+"""The tables of a team's database: make them, and bring older ones up to date."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     import psycopg
 
 FORMAT = 1
-# `journal` and `row` are the truth, to the last digit. `record` is there to be asked: jsonb knows no NaN and no order.
-# `batch` is the transaction that sent a row: whoever saw all that was older asks for what is not.
+# `journal` and `row` are the truth, to the last digit. `record` serves queries: jsonb keeps
+# neither NaN nor the order of keys.
+# `batch` is the transaction that sent a row: a follower asks for rows newer than those it saw.
 BATCH = "batch xid8 NOT NULL DEFAULT pg_current_xact_id()"
 IDENTITY = "identity uuid NOT NULL DEFAULT gen_random_uuid()"
 TABLES = f"""
@@ -40,14 +41,19 @@ INDEXES = """
 CREATE INDEX IF NOT EXISTS runs_batch ON runs (batch);
 CREATE INDEX IF NOT EXISTS foreign_runs_batch ON foreign_runs (batch);
 """
-LOCK = 0x57E971E  # any number: two who make the tables at once would trip over each other
+HAS_COLUMN = """
+SELECT FROM pg_attribute
+WHERE attrelid = to_regclass(%s) AND attname = %s AND NOT attisdropped
+"""
+# Any number: two processes that make the tables at once would collide.
+LOCK = 0x57E971E
 
 
 def prepare(connection: psycopg.Connection[Any], name: str) -> None:
     connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
-    if has(connection, "steptime_store"):
+    if has_table(connection, "steptime_store"):
         check_format(connection, name)
-    if not has(connection, "blobs"):
+    if not has_table(connection, "blobs"):
         connection.execute(TABLES.encode())
         for table, column, definition in UPGRADES:
             if not has_column(connection, table, column):
@@ -56,19 +62,20 @@ def prepare(connection: psycopg.Connection[Any], name: str) -> None:
     connection.commit()
 
 
-def has(connection: psycopg.Connection[Any], table: str) -> bool:
+def has_table(connection: psycopg.Connection[Any], table: str) -> bool:
     row = connection.execute("SELECT to_regclass(%s)", [table]).fetchone()
     return row is not None and row[0] is not None
 
 
 def has_column(connection: psycopg.Connection[Any], table: str, column: str) -> bool:
-    question = "SELECT FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = %s AND NOT attisdropped"
-    return connection.execute(question, [table, column]).fetchone() is not None
+    return connection.execute(HAS_COLUMN, [table, column]).fetchone() is not None
 
 
 def check_format(connection: psycopg.Connection[Any], name: object) -> None:
     row = connection.execute("SELECT max(format) FROM steptime_store").fetchone()
-    if row and row[0] is not None and row[0] > FORMAT:
+    store_format = row[0] if row else None
+    if store_format is not None and store_format > FORMAT:
         raise SteptimeError(
-            f"The store {name} has format {row[0]}, this version reads up to {FORMAT}. Use a newer steptime."
+            f"The store {name} has format {store_format}, this version reads up to {FORMAT}. "
+            "Use a newer steptime."
         )

@@ -1,4 +1,4 @@
-"""Sends what a folder holds to PostgreSQL. Sending twice changes nothing, here or there."""
+"""Send what a folder holds to PostgreSQL. Sending twice changes nothing, here or there."""
 
 from __future__ import annotations
 
@@ -15,155 +15,200 @@ from uuid import UUID
 
 from steptime.core.foreign import ForeignRun
 from steptime.store import journals, parts
-from steptime.store.blobs import Blobs
+from steptime.store.blobs import MISNAMED, Blobs
 from steptime.store.folder import FolderStore
 from steptime.store.imports import foreign_runs
 from steptime.store.journals import StoredJournal
-from steptime.store.postgres import connected, named
+from steptime.store.postgres import connect, public_address
 from steptime.store.postgres_tables import prepare
 
 if TYPE_CHECKING:
     import psycopg
 
-BATCH_CHARACTERS, BATCH_ROWS = 10_000_000, 1000
-MOST_BYTES = 256 << 20  # of a blob: the database holds it in memory while it is sent
+BATCH_CHARACTERS = 10_000_000
+BATCH_ROWS = 1000
+# Of a blob: the database holds it in memory while it is sent.
+MOST_BYTES = 256 << 20
+
+Row = dict[str, Any]
 
 
 @dataclass
-class Pushed:
-    runs: int = 0  # sent now
+class PushReport:
+    # Sent now.
+    runs: int = 0
     foreign_runs: int = 0
     machines: int = 0
     blobs: int = 0
-    present: int = 0  # runs and rows that were there before
+    # Runs and imported rows that the database had before.
+    present: int = 0
+    # Not sent, by the reason.
     left: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
 
-def push(store: FolderStore, address: str) -> Pushed:
-    """Sends what the database lacks. The folder is not changed: what could not be sent is sent next time."""
-    done = Pushed()
-    with connected(address) as connection:
-        prepare(connection, named(address))
-        known = _known(connection, "SELECT id::text FROM runs")
-        for batch in journals.batches(_unsent(store, known, done), BATCH_CHARACTERS):
-            done.runs += _insert(
-                connection, "runs", [row for found in batch for row in _rows(found, done.problems)]
-            )
-        known = _known(connection, "SELECT id::text FROM foreign_runs")
-        rows = (
-            _foreign_row(run)
-            for run in foreign_runs(store.path, done.problems)
-            if _is_new(run.id, known, done)
-        )
-        while some := list(islice(rows, BATCH_ROWS)):
-            done.foreign_runs += _insert(connection, "foreign_runs", some)
-        _push_files(connection, store, done)
-    return done
+def push(store: FolderStore, address: str) -> PushReport:
+    """Send what the database lacks. The folder is not changed."""
+    report = PushReport()
+    with connect(address) as connection:
+        prepare(connection, public_address(address))
+        _push_runs(connection, store, report)
+        _push_foreign_runs(connection, store, report)
+        _push_machines(connection, store, report)
+        _push_blobs(connection, store, report)
+    return report
 
 
-def _push_files(connection: psycopg.Connection[Any], store: FolderStore, done: Pushed) -> None:
-    """Machines, and the originals and traces that prove rows and runs."""
-    known = _known(connection, "SELECT fingerprint FROM machines")
-    machines = [one for one in store.machines() if one["fingerprint"] not in known]
-    rows = [{"fingerprint": one["fingerprint"], "content": json.dumps(one)} for one in machines]
-    done.machines += _insert(connection, "machines", rows, key="fingerprint")
-    known = _known(connection, "SELECT sha256 FROM blobs")
+def _push_runs(connection: psycopg.Connection[Any], store: FolderStore, report: PushReport) -> None:
+    known_ids = _select_names(connection, "SELECT id::text FROM runs")
+    for batch in journals.batches(_unsent(store, known_ids, report), BATCH_CHARACTERS):
+        rows = [_run_row(journal) for journal in batch if _is_sendable(journal, report)]
+        report.runs += _insert(connection, "runs", rows)
+
+
+def _push_foreign_runs(
+    connection: psycopg.Connection[Any], store: FolderStore, report: PushReport
+) -> None:
+    known_ids = _select_names(connection, "SELECT id::text FROM foreign_runs")
+    runs = foreign_runs(store.path, report.problems)
+    rows = (_foreign_row(run) for run in runs if _is_new(run.id, known_ids, report))
+    while batch := list(islice(rows, BATCH_ROWS)):
+        report.foreign_runs += _insert(connection, "foreign_runs", batch)
+
+
+def _push_machines(
+    connection: psycopg.Connection[Any], store: FolderStore, report: PushReport
+) -> None:
+    known_ids = _select_names(connection, "SELECT fingerprint FROM machines")
+    rows = []
+    for machine in store.machines():
+        fingerprint = machine["fingerprint"]
+        if fingerprint not in known_ids:
+            rows.append({"fingerprint": fingerprint, "content": json.dumps(machine)})
+    report.machines += _insert(connection, "machines", rows, key="fingerprint")
+
+
+def _push_blobs(
+    connection: psycopg.Connection[Any], store: FolderStore, report: PushReport
+) -> None:
+    """The originals and traces that prove rows and runs."""
+    known_ids = _select_names(connection, "SELECT sha256 FROM blobs")
     blobs = Blobs(store.path)
     for name in blobs.names():
-        if name in known:
+        if name in known_ids:
             continue
-        if blobs.path(name).stat().st_size > MOST_BYTES:
-            done.left["too_large"] += 1
-        elif (content := store.blob(name)) is None:
-            done.problems.append(
-                f"{blobs.path(name)}: its content is not what its name says; it is not sent."
-            )
-        else:
-            done.blobs += _insert(
-                connection, "blobs", [{"sha256": name, "content": content}], key="sha256"
-            )
+        path = blobs.path(name)
+        if path.stat().st_size > MOST_BYTES:
+            report.left["too_large"] += 1
+            continue
+        content = store.blob(name)
+        if content is None:
+            report.problems.append(f"{path}: {MISNAMED}; it is not sent.")
+            continue
+        row = {"sha256": name, "content": content}
+        report.blobs += _insert(connection, "blobs", [row], key="sha256")
 
 
-def _known(connection: psycopg.Connection[Any], question: str) -> set[str]:
-    return {row[0] for row in connection.execute(question.encode())}
+def _select_names(connection: psycopg.Connection[Any], query: str) -> set[str]:
+    return {row[0] for row in connection.execute(query.encode())}
 
 
-def _unsent(store: FolderStore, known: set[str], done: Pushed) -> Iterator[StoredJournal]:
-    """Journals before parts: a compactor moves them from there to here."""
-    for found in journals.scan(journals.paths(store.path)):
-        if found.state != journals.ENDED:
-            done.left[found.state] += 1
-            done.problems += [found.problem] if found.problem else []
-        elif _is_new(found.id, known, done):
-            yield found
+def _unsent(store: FolderStore, known_ids: set[str], report: PushReport) -> Iterator[StoredJournal]:
+    """Journals before parts, because a compactor moves them from there to here."""
+    for journal in journals.scan(journals.paths(store.path)):
+        if journal.state != journals.ENDED:
+            report.left[journal.state] += 1
+            if journal.problem:
+                report.problems.append(journal.problem)
+        elif _is_new(journal.id, known_ids, report):
+            yield journal
     for path in store.parts.paths():
         try:
-            wanted = [
-                identifier for identifier in parts.ids(path) if _is_new(identifier, known, done)
-            ]
-            yield from parts.stored_journals(path, parts.texts(path, only=wanted), done.problems)
+            new_ids = [name for name in parts.ids(path) if _is_new(name, known_ids, report)]
+            texts = parts.texts(path, only=new_ids)
+            yield from parts.stored_journals(path, texts, report.problems)
         except parts.DamagedPart as problem:
-            done.problems.append(str(problem))
+            report.problems.append(str(problem))
 
 
-def _is_new(identifier: str, known: set[str], done: Pushed) -> bool:
-    done.present += identifier in known
-    return identifier not in known
+def _is_new(identifier: str, known_ids: set[str], report: PushReport) -> bool:
+    if identifier in known_ids:
+        report.present += 1
+        return False
+    return True
 
 
-def _rows(found: StoredJournal, problems: list[str]) -> Iterator[dict[str, Any]]:
-    assert found.attempt is not None
+def _is_sendable(journal: StoredJournal, report: PushReport) -> bool:
+    """The database takes ids and times only in their one spelling."""
+    assert journal.attempt is not None
     try:
-        (
-            UUID(found.id),
-            datetime.fromisoformat(found.attempt.started),
-            datetime.fromisoformat(found.attempt.ended),
-        )
+        UUID(journal.id)
+        datetime.fromisoformat(journal.attempt.started)
+        datetime.fromisoformat(journal.attempt.ended)
     except ValueError as problem:
-        problems.append(f"{found.path}: not sent ({problem}); it is left as it is.")
-        return
-    columns = {name: column(found.attempt) for name, column in parts.COLUMNS.items()}
-    yield {**columns, "record": _record(found.text), "journal": found.text}
+        report.problems.append(f"{journal.path}: not sent ({problem}); it is left as it is.")
+        return False
+    return True
+
+
+def _run_row(journal: StoredJournal) -> Row:
+    assert journal.attempt is not None
+    row = {name: column(journal.attempt) for name, column in parts.COLUMNS.items()}
+    row["record"] = _record(journal.text)
+    row["journal"] = journal.text
+    return row
 
 
 def _record(text: str) -> str:
-    """A journal as one object; its samples stay in the journal."""
-    lines = [json.loads(line) for line in text.split("\n") if line]
-    merged = {
-        name: value for line in lines if line["line"] != "sample" for name, value in line.items()
-    }
-    return json.dumps(_askable({name: value for name, value in merged.items() if name != "line"}))
+    """A journal as one JSON object. Its samples are only in the journal's text."""
+    merged: Row = {}
+    for line in text.split("\n"):
+        values = json.loads(line) if line else {}
+        if values.get("line") != "sample":
+            merged.update(values)
+    merged.pop("line", None)
+    return json.dumps(_to_jsonb(merged))
 
 
-def _foreign_row(run: ForeignRun) -> dict[str, Any]:
-    text = json.dumps(run.to_dict(), ensure_ascii=False)
+def _foreign_row(run: ForeignRun) -> Row:
+    values = run.to_dict()
     started = None
     with contextlib.suppress(ValueError):
         started = datetime.fromisoformat(run.started)
-    names = {"id": run.id, "source": run.source, "original": run.original, "started": started}
-    return {**names, "record": json.dumps(_askable(run.to_dict())), "row": text}
+    return {
+        "id": run.id,
+        "source": run.source,
+        "original": run.original,
+        "started": started,
+        "record": json.dumps(_to_jsonb(values)),
+        "row": json.dumps(values, ensure_ascii=False),
+    }
 
 
-def _askable(value: Any) -> Any:
-    """As jsonb takes it: no infinity, no character zero, no half characters."""
+def _to_jsonb(value: Any) -> Any:
+    """Replace what jsonb refuses: infinity, the character zero, half of a surrogate pair."""
     if isinstance(value, dict):
-        return {_askable(str(name)): _askable(inner) for name, inner in value.items()}
+        return {_to_jsonb(str(name)): _to_jsonb(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_askable(inner) for inner in value]
+        return [_to_jsonb(inner) for inner in value]
     if isinstance(value, str):
-        return value.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        text = value.replace("\0", "\N{REPLACEMENT CHARACTER}")
+        return text.encode(errors="replace").decode()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def _insert(
-    connection: psycopg.Connection[Any], table: str, rows: list[dict[str, Any]], key: str = "id"
+    connection: psycopg.Connection[Any], table: str, rows: list[Row], key: str = "id"
 ) -> int:
-    """In the order of their ids, so that two who send the same do not wait for each other in a circle."""
+    """Insert in the order of the keys, so that two senders of the same rows cannot deadlock."""
     if not rows:
         return 0
-    names, values = ", ".join(rows[0]), ", ".join(f"%({name})s" for name in rows[0])
+    names = ", ".join(rows[0])
+    values = ", ".join(f"%({name})s" for name in rows[0])
+    query = f"INSERT INTO {table} ({names}) VALUES ({values}) ON CONFLICT DO NOTHING"
+    ordered = sorted(rows, key=lambda row: str(row[key]))
     with connection.transaction(), connection.cursor() as cursor:
-        question = f"INSERT INTO {table} ({names}) VALUES ({values}) ON CONFLICT DO NOTHING"
-        cursor.executemany(question.encode(), sorted(rows, key=lambda row: str(row[key])))
+        cursor.executemany(query.encode(), ordered)
         return int(cursor.rowcount)

@@ -1,4 +1,4 @@
-"""A journal back into an attempt, whatever state its writer left it in. Changes nothing on the disk."""
+"""Read a journal back into an attempt, in whatever state its writer left it. Changes nothing."""
 
 from __future__ import annotations
 
@@ -20,24 +20,28 @@ from steptime.store.journal import SCHEMA, is_running
 NO_END = "No end line: the process was killed or the machine went down."
 OUTPUT_BYTES = 65_536
 
+Line = dict[str, Any]
+
 
 def read(path: Path, problems: list[str] | None = None) -> Attempt | None:
-    """None: nothing to keep yet, or nothing readable; then `problems` says which file and why."""
-    problems = [] if problems is None else problems
+    """None: nothing is written yet, or nothing is readable; then `problems` says why."""
+    if problems is None:
+        problems = []
     try:
         return parse(path.read_bytes(), path, problems)
     except FileNotFoundError:
-        return None  # meanwhile a compactor moved it into a part
+        # A compactor has moved it into a part.
+        return None
     except OSError as problem:
         problems.append(f"{path}: not readable ({problem.strerror}); it is left as it is.")
         return None
 
 
 def parse(data: bytes, path: Path, problems: list[str]) -> Attempt | None:
-    """What a journal says, wherever its text is kept. Only one without an end has its file looked at."""
+    """Read a journal's text, wherever it is kept. `path` is opened only if the end is missing."""
     try:
-        lines = _lines(data, path, problems)
-        return _attempt(path, lines, problems) if lines else None
+        lines = _parse_lines(data, path, problems)
+        return _parse_attempt(path, lines, problems) if lines else None
     except (SteptimeError, KeyError, TypeError, ValueError, AttributeError) as problem:
         problems.append(
             f"{path}: not readable ({type(problem).__name__}: {problem}); it is left as it is."
@@ -46,9 +50,10 @@ def parse(data: bytes, path: Path, problems: list[str]) -> Attempt | None:
 
 
 def has_ended(path: Path) -> bool:
-    return path.exists() and any(
-        line.get("line") == "end" for line in _lines(path.read_bytes(), path, [])
-    )
+    if not path.exists():
+        return False
+    lines = _parse_lines(path.read_bytes(), path, [])
+    return _first_line(lines, "end") is not None
 
 
 def last_output(log: Path) -> str:
@@ -61,9 +66,10 @@ def last_output(log: Path) -> str:
     return "\n".join(text.splitlines()[-OUTPUT_LINES:])
 
 
-def _lines(data: bytes, path: Path, problems: list[str]) -> list[dict[str, Any]]:
-    """Whole lines only. A torn last one is how a killed writer ends, so it is no problem."""
-    found, damaged = [], []
+def _parse_lines(data: bytes, path: Path, problems: list[str]) -> list[Line]:
+    """Complete lines only. A killed writer leaves a torn last one, which is no problem."""
+    lines: list[Line] = []
+    damaged: list[int] = []
     texts = data.split(b"\n")
     for number, text in enumerate(texts, 1):
         try:
@@ -73,92 +79,106 @@ def _lines(data: bytes, path: Path, problems: list[str]) -> list[dict[str, Any]]
             if number < len(texts):
                 damaged.append(number)
         if isinstance(value, dict):
-            found.append(value)
+            lines.append(value)
     if damaged:
-        more = f" and {len(damaged) - 1} more are" if len(damaged) > 1 else " is"
-        problems.append(f"{path}: line {damaged[0]}{more} damaged and passed over.")
-    return found
+        more = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
+        problems.append(f"{path}: skipped damaged line {damaged[0]}{more}.")
+    return lines
 
 
-def _attempt(path: Path, lines: list[dict[str, Any]], problems: list[str]) -> Attempt | None:
+def _first_line(lines: list[Line], name: str) -> Line | None:
+    for line in lines:
+        if line.get("line") == name:
+            return line
+    return None
+
+
+def _parse_attempt(path: Path, lines: list[Line], problems: list[str]) -> Attempt | None:
     begin = lines[0]
     if begin.get("line") != "begin":
         raise ValueError("the first line does not begin an attempt")
-    if begin["schema"] != SCHEMA:
-        raise ValueError(
-            f"written as {begin['schema']!r}, this version reads {SCHEMA!r}: use a newer steptime"
-        )
-    context = next((line for line in lines if line.get("line") == "context"), {})
-    end = next((line for line in lines if line.get("line") == "end"), None)
+    _check_schema(begin["schema"])
+    context = _first_line(lines, "context") or {}
+    end = _first_line(lines, "end")
     if end is None and is_running(path):
         return None
+    case = Case.from_dict(begin["case"])
+    findings = end.get("findings", {}) if end else {}
     measurement, failure = _outcome(path, end, lines, problems)
-    case, findings = Case.from_dict(begin["case"]), end.get("findings", {}) if end else {}
     if measurement and (lacking := accuracy.lacking(case.precision, findings)):
-        measurement, failure = None, Failure(cause="crashed", reason=lacking)
+        measurement = None
+        failure = Failure(cause="crashed", reason=lacking)
     return Attempt(
-        **{
-            name: begin[name]
-            for name in ("id", "session", "plan", "process", "environment", "pair", "started")
-        },
+        id=begin["id"],
+        session=begin["session"],
+        plan=begin["plan"],
+        process=begin["process"],
         case=case,
         protocol=Protocol.from_dict(begin["protocol"]),
-        **{name: context.get(name, {}) for name in ("machine", "software", "network")},
-        task=begin.get("task", "measure"),
+        started=begin["started"],
+        machine=context.get("machine", {}),
+        software=context.get("software", {}),
+        network=context.get("network", {}),
+        environment=begin["environment"],
+        pair=begin["pair"],
         ended=end["ended"] if end else "",
-        findings=findings,
+        task=begin.get("task", "measure"),
         measurement=measurement,
+        findings=findings,
         failure=failure,
     )
 
 
+def _check_schema(schema: object) -> None:
+    if schema != SCHEMA:
+        raise ValueError(
+            f"written as {schema!r}, this version reads {SCHEMA!r}: use a newer steptime"
+        )
+
+
 def _outcome(
-    path: Path, end: dict[str, Any] | None, lines: list[dict[str, Any]], problems: list[str]
+    path: Path, end: Line | None, lines: list[Line], problems: list[str]
 ) -> tuple[Measurement | None, Failure | None]:
     if end is None:
-        return None, Failure(
-            cause="crashed", reason=NO_END, output=last_output(path.with_suffix(".log"))
-        )
+        output = last_output(path.with_suffix(".log"))
+        return None, Failure(cause="crashed", reason=NO_END, output=output)
     if end["failure"] is not None:
-        return None, Failure(**_known(Failure, end["failure"]))
+        return None, Failure(**_known_fields(Failure, end["failure"]))
     if end["measurement"] is None:
         return None, None
-    measurement = _measurement(
-        end["measurement"], [line for line in lines if line.get("line") == "sample"]
-    )
+    samples = [line for line in lines if line.get("line") == "sample"]
+    measurement = _parse_measurement(end["measurement"], samples)
     if measurement is None:
         problems.append(f"{path}: samples are missing, so the measurement is not used.")
         return None, Failure(cause="crashed", reason="The journal is damaged: samples are missing.")
     return measurement, None
 
 
-def _measurement(rest: dict[str, Any], samples: list[dict[str, Any]]) -> Measurement | None:
+def _parse_measurement(facts: Line, samples: list[Line]) -> Measurement | None:
     """None unless every sample that the end line counts is there."""
-    deltas = [delta for line in samples for delta in line["deltas"]]
-    by_device = [value for line in samples for value in line["device_ns"] or ()]
-    whole = (
-        all(len(line["deltas"]) == line["samples"] for line in samples)
-        and len(deltas) == rest["samples"]
-    )
-    if not whole or len(by_device) not in (0, len(deltas)):
+    deltas: list[int] = []
+    device_ns: list[int] = []
+    for line in samples:
+        if len(line["deltas"]) != line["samples"]:
+            return None
+        deltas += line["deltas"]
+        device_ns += line["device_ns"] or ()
+    if len(deltas) != facts["samples"] or len(device_ns) not in (0, len(deltas)):
         return None
-    return Measurement(
-        **{
-            **_known(Measurement, rest),
-            "ranks": tuple(map(RankSamples.from_dict, rest.get("ranks", ()))),
-        },
-        stamps=tuple(accumulate(deltas, initial=rest["first"])),
-        device_ns=tuple(by_device) if by_device else None,
-        blocks=tuple(Block(**_known(Block, line)) for line in samples),
-    )
+    values = _known_fields(Measurement, facts)
+    values["ranks"] = tuple(RankSamples.from_dict(rank) for rank in facts.get("ranks", ()))
+    values["stamps"] = tuple(accumulate(deltas, initial=facts["first"]))
+    values["device_ns"] = tuple(device_ns) if device_ns else None
+    values["blocks"] = tuple(Block(**_known_fields(Block, line)) for line in samples)
+    return Measurement(**values)
 
 
-def _known(kind: type, values: dict[str, Any]) -> dict[str, Any]:
-    """A later version may add fields; old readers pass over them."""
-    names = _names(kind)
+def _known_fields(kind: type, values: Line) -> Line:
+    """A later version may add fields; older readers skip them."""
+    names = _field_names(kind)
     return {name: value for name, value in values.items() if name in names}
 
 
 @cache
-def _names(kind: Any) -> frozenset[str]:
+def _field_names(kind: Any) -> frozenset[str]:
     return frozenset(field.name for field in fields(kind))

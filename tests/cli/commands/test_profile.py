@@ -30,7 +30,7 @@ def test_a_look_inside_is_told_and_kept(steptime: Command, tmp_path: Path) -> No
     )
     store = FolderStore(tmp_path / "results")
     (attempt,) = store.attempts("profile")
-    assert Blobs(store.path).is_whole(attempt.findings["profile"]["operators"]["trace"]["sha256"])
+    assert Blobs(store.path).is_intact(attempt.findings["profile"]["operators"]["trace"]["sha256"])
     assert store.attempts() == []  # no measurement
 
 

@@ -39,7 +39,11 @@ def test_a_sound_store_is_compacted_and_still_sound(steptime: Callable, store: F
         "",
     ) and "2 journals moved into 1 part" in done.stdout
     found = json.loads(steptime("store", "check", "--json").stdout)
-    assert (found["attempts"], found["journals"]["ended"], found["parts"]["attempts"]) == (2, 0, 2)
+    assert (found["attempts"], found["journals"]["ended"], found["part_files"]["attempts"]) == (
+        2,
+        0,
+        2,
+    )
 
 
 def test_what_is_wrong_is_listed_with_exit_code_1(steptime: Callable, store: FolderStore) -> None:

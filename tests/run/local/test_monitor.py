@@ -103,5 +103,5 @@ def test_a_monitor_that_can_not_start_costs_no_measurement(
     attempt = executor.run(make_job(), store)
     assert (
         attempt.measurement is not None
-        and attempt.findings["monitor"]["problem"] == "The monitor told nothing."
+        and attempt.findings["monitor"]["problem"] == "The monitor wrote no readings."
     )

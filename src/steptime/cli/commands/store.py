@@ -12,7 +12,7 @@ import typer
 from steptime.cli import output
 
 if TYPE_CHECKING:
-    from steptime.store.check import Report
+    from steptime.store.check import CheckReport
     from steptime.store.folder import FolderStore
 
 WRONG = 1
@@ -44,7 +44,7 @@ def compact_command(json: Json = False) -> None:
         output.document({"store": str(store.path), **vars(done)})
         return
     output.say(
-        f"{_counted(done.moved, 'journal')} moved into {_counted(len(done.parts), 'part')} of {store.path}."
+        f"{_counted(done.moved, 'journal')} moved into {_counted(len(done.part_files), 'part')} of {store.path}."
     )
     if done.finished:
         output.say(f"{_counted(done.finished, 'journal')} removed that a part held already.")
@@ -61,18 +61,18 @@ def push_command(
     json: Json = False,
 ) -> None:
     """Sends attempts, imported rows, machines and blobs to PostgreSQL; what is there is not sent. Removes nothing."""
-    from steptime.store.postgres import named
+    from steptime.store.postgres import public_address
     from steptime.store.push import push
 
     done = push(_store(), database)
     _warn(done.problems)
     if json:
-        output.document({"database": named(database), **vars(done)})
+        output.document({"database": public_address(database), **vars(done)})
         return
     sent = f"{_counted(done.runs, 'attempt')} and {_counted(done.foreign_runs, 'imported row')}"
     files = f"{_counted(done.machines, 'machine')} and {_counted(done.blobs, 'blob')}"
     output.say(
-        f"{sent}, {files} sent to {named(database)}; {done.present:,} attempts and rows were there."
+        f"{sent}, {files} sent to {public_address(database)}; {done.present:,} attempts and rows were there."
     )
     _say_left(done.left)
 
@@ -111,10 +111,16 @@ def _store() -> FolderStore:
     return FolderStore(store_folder())
 
 
-def _tell(store: FolderStore, report: Report) -> None:
+def _tell(store: FolderStore, report: CheckReport) -> None:
     output.say(f"{report.attempts:,} attempts in {store.path}.")
-    for name in ("journals", "parts", "blobs", "imports"):
-        output.say(f"{name:<10}{_counts(getattr(report, name)) or 'none'}")
+    counters = {
+        "journals": report.journals,
+        "parts": report.part_files,
+        "blobs": report.blobs,
+        "imports": report.imports,
+    }
+    for name, counts in counters.items():
+        output.say(f"{name:<10}{_counts(counts) or 'none'}")
     if report.duplicates:
         output.say(f"{report.duplicates:,} stand in two files, one of which is read.")
     if report.drafts:

@@ -114,7 +114,7 @@ def kept(store: ReadableStore, attempt: Attempt, text: bytes) -> bool:
 
 
 def _written(store: FolderStore, identifier: str, text: bytes) -> bool:
-    store.check_there()  # else this journal would make another
+    store.check_exists()  # else this journal would make another
     try:
         path = store.journal(identifier)
     except (ValueError, OverflowError, OSError) as problem:
