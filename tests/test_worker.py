@@ -14,6 +14,7 @@ import pytest
 
 from steptime import worker
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
@@ -84,6 +85,7 @@ sys.exit(worker.main())
     assert (
         attempt is not None
         and attempt.failure is not None
+        and attempt.failure.cause == Cause.NO_SPACE
         and "cannot be written" in attempt.failure.reason
     )
 
@@ -92,7 +94,7 @@ def test_a_failure_tells_its_first_line_as_reason_and_the_end_of_its_traceback()
     try:
         raise ValueError("\n".join(f"line {number}" for number in range(100)))
     except ValueError as problem:
-        failure = worker.told("crashed", problem)
+        failure = worker.told(Cause.CRASHED, problem)
     assert failure.reason == "ValueError: line 0"
     assert failure.output.splitlines() == [f"line {number}" for number in range(60, 100)]
 

@@ -16,7 +16,8 @@ from typing import IO, Any, NoReturn
 
 from steptime import __version__, plugins, tasks, workloads
 from steptime.core.accuracy import NoAccuracy
-from steptime.core.errors import NotInstalled, SteptimeError, Unsupported
+from steptime.core.cause import Cause
+from steptime.core.errors import FULL_DISK, NoSpace, NotInstalled, SteptimeError, Unsupported
 from steptime.core.job import Job
 from steptime.core.ranks import Ranks, here
 from steptime.core.record import OUTPUT_LINES, Failure
@@ -71,9 +72,11 @@ def lead(job: Job, path: Path) -> int:
     try:
         failure = launcher.start(words, job.case, path)
     except SteptimeError as problem:
-        failure = Failure(cause="unsupported", reason=str(problem))
+        failure = Failure(cause=Cause.UNSUPPORTED, reason=str(problem))
     except OSError as problem:
-        failure = Failure(cause="not_installed", reason=f"The ranks cannot be started: {problem}.")
+        failure = Failure(
+            cause=Cause.NOT_INSTALLED, reason=f"The ranks cannot be started: {problem}."
+        )
     if failure and not has_ended(path):
         output = failure.output or last_output(path.with_suffix(".log"))
         close_failed(path, job, replace(failure, output=output))
@@ -95,16 +98,20 @@ def attempt(job: Job, journal: Journal, answers: IO[str] | None, ranks: Ranks) -
     """None: the journal is ended with what was found."""
     try:
         perform(job, journal, answers, ranks)
-    except (NotWritten, NoAccuracy) as problem:
-        return Failure(cause="crashed", reason=str(problem))
+    except NotWritten as problem:
+        return Failure(cause=cause_of_writing(problem), reason=str(problem))
+    except NoAccuracy as problem:
+        return Failure(cause=Cause.CRASHED, reason=str(problem))
+    except NoSpace as problem:
+        return Failure(cause=Cause.NO_SPACE, reason=str(problem))
     except NotInstalled as problem:
-        return Failure(cause="not_installed", reason=str(problem))
+        return Failure(cause=Cause.NOT_INSTALLED, reason=str(problem))
     except SteptimeError as problem:
-        return Failure(cause="unsupported", reason=str(problem))
+        return Failure(cause=Cause.UNSUPPORTED, reason=str(problem))
     except MemoryError as problem:
-        return told("out_of_memory", problem)
+        return told(Cause.OUT_OF_MEMORY, problem)
     except Exception as problem:
-        return told("crashed", problem)
+        return told(Cause.CRASHED, problem)
     return None
 
 
@@ -154,7 +161,14 @@ def meeting(job: Job, ranks: Ranks) -> Rendezvous | None:
     return Rendezvous(ranks, job.id, patience_seconds=job.protocol.limit_seconds)
 
 
-def told(cause: str, problem: Exception) -> Failure:
+def cause_of_writing(problem: NotWritten) -> Cause:
+    """A journal that cannot be written: the disk is full, or broken."""
+    error = problem.__cause__
+    is_full = isinstance(error, OSError) and error.errno in FULL_DISK
+    return Cause.NO_SPACE if is_full else Cause.CRASHED
+
+
+def told(cause: Cause, problem: Exception) -> Failure:
     lines = "".join(traceback.format_exception(problem)).splitlines()
     reason = f"{type(problem).__name__}: {problem}".splitlines()[0]
     return Failure(cause=cause, reason=reason, output="\n".join(lines[-OUTPUT_LINES:]))

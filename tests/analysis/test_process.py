@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from steptime.analysis.process import MOST_POINTS, measured_processes
+from steptime.core.cause import Cause
 from steptime.core.record import Failure
 
 Make = Callable[..., Any]
@@ -39,5 +40,5 @@ def test_many_blocks_are_taken_together(attempt_of: Make) -> None:
 
 def test_attempts_that_failed_are_left_out(attempt_of: Make) -> None:
     good = attempt_of(range(1, 101))
-    failed = replace(good, measurement=None, failure=Failure(cause="crashed", reason=""))
+    failed = replace(good, measurement=None, failure=Failure(cause=Cause.CRASHED, reason=""))
     assert [part.attempt for part in measured_processes([failed, good])] == [good]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from steptime.analysis.result import result
+from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 from steptime.core.protocol import preset
 from steptime.core.record import Failure, Record
@@ -230,7 +231,7 @@ def test_start_up_and_memory_are_told(record_of: Make) -> None:
 
 def test_a_failure_has_no_result(record_of: Make) -> None:
     failed = replace(
-        record_of().last, measurement=None, failure=Failure(cause="crashed", reason="x")
+        record_of().last, measurement=None, failure=Failure(cause=Cause.CRASHED, reason="x")
     )
     with pytest.raises(SteptimeError, match="no measurement \\(crashed\\)"):
         result(Record(attempts=(failed,)))

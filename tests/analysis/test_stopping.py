@@ -19,7 +19,7 @@ from steptime.analysis.stopping import (
     wants_more,
 )
 from steptime.core.protocol import Protocol, preset
-from steptime.core.record import Failure, Record
+from steptime.core.record import Record
 
 Make = Callable[..., Any]
 SESSIONS, MOST, STEPS = 2000, 36, 40
@@ -153,24 +153,6 @@ def test_a_fixed_number_of_processes_is_just_that(name: str, count: int, record_
     record = record_of(processes=count, protocol=preset(name))
     assert not wants_more(record)
     assert count == 1 or wants_more(Record(attempts=record.attempts[:-1]))
-
-
-@pytest.mark.parametrize(
-    "cause", ["unsupported", "out_of_memory", "not_installed", "cancelled", "timed_out"]
-)
-def test_a_failure_that_would_come_again_ends_the_case(cause: str, record_of: Make) -> None:
-    failed = replace(
-        record_of(processes=1).last, measurement=None, failure=Failure(cause=cause, reason="")
-    )
-    assert not wants_more(Record(attempts=(failed,)))
-
-
-def test_a_crash_is_tried_once_more(record_of: Make) -> None:
-    crashed = replace(
-        record_of(processes=1).last, measurement=None, failure=Failure(cause="crashed", reason="")
-    )
-    assert wants_more(Record(attempts=(crashed,)))
-    assert not wants_more(Record(attempts=(crashed, crashed)))
 
 
 def test_nothing_yet_wants_more() -> None:

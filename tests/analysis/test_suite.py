@@ -11,6 +11,7 @@ from scipy import stats
 
 from steptime.analysis.compare import SESSION_SD
 from steptime.analysis.suite import discoveries, geometric_mean_ratio, matched, stored_suite
+from steptime.core.cause import Cause
 from steptime.core.record import Failure, Record
 
 
@@ -79,7 +80,9 @@ def test_equal_plans_are_matched_case_by_case(make: Callable[..., Record]) -> No
 
 def test_what_has_no_measurement_has_no_partner(make: Callable[..., Record]) -> None:
     first, second = session_of(make, 1, "eager", (1, 8)), session_of(make, 50, "eager", (1, 8))
-    failed = replace(second[0].last, measurement=None, failure=Failure(cause="crashed", reason="x"))
+    failed = replace(
+        second[0].last, measurement=None, failure=Failure(cause=Cause.CRASHED, reason="x")
+    )
     assert len(matched(first, [Record(attempts=(failed,)), second[1]])) == 1
 
 

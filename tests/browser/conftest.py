@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from steptime.core.cause import Cause
 from steptime.core.foreign import ForeignRun
 from steptime.core.measurement import RankSamples
 from steptime.core.record import Attempt, Failure
@@ -182,7 +183,7 @@ class Filled:
     def failure(self) -> None:
         made = self.attempt([1] * 40, blocks=1, framework="openvino", session="failed")
         failure = Failure(
-            cause="unsupported",
+            cause=Cause.UNSUPPORTED,
             reason="OpenVINO does not train.",
             output="<script>alert(1)</script>",
         )

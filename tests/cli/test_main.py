@@ -15,6 +15,7 @@ import typer
 
 from steptime import __version__
 from steptime.cli.main import AFTER_INTERRUPT, COMMANDS, empty_words, spoken
+from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 from steptime.core.record import Failure
 from steptime.store.folder import FolderStore
@@ -166,5 +167,5 @@ def test_a_termination_is_an_interrupt(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert {path.suffix for path in tmp_path.glob("results/journal/*/*/*/*")} == {".jsonl"}
     assert FolderStore(tmp_path / "results").attempts()[-1].failure == Failure(
-        cause="cancelled", reason="Interrupted."
+        cause=Cause.CANCELLED, reason="Interrupted."
     )

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.measurement import Measurement
 from steptime.core.protocol import preset
 from steptime.core.record import Attempt, Failure, Record
@@ -28,7 +29,7 @@ def attempt(process: int, accuracy: dict[str, Any] | None, **outcome: Any) -> At
 
 
 def test_the_first_process_that_measured_tells_the_price() -> None:
-    lost = attempt(0, {"samples": 1}, failure=Failure(cause="crashed", reason="gone"))
+    lost = attempt(0, {"samples": 1}, failure=Failure(cause=Cause.CRASHED, reason="gone"))
     record = Record(attempts=(lost, attempt(1, {"samples": 2}, measurement=MEASUREMENT)))
     assert record.accuracy == {"samples": 2} and not record.accuracy_differs
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from steptime.core.errors import SteptimeError
+from steptime.core.errors import NoSpace, SteptimeError
 from steptime.data.sets import NoSet, cifar10, folder, mnist
 from steptime.data.staging import _self, remove_stale, staged
 
@@ -64,7 +64,7 @@ def test_a_tier_without_room_is_told_and_nothing_stays_there(tmp_path: Path) -> 
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
     try:
-        with pytest.raises(SteptimeError, match=r"cannot be staged in .*: File too large"):
+        with pytest.raises(NoSpace, match=r"cannot be staged in .*: File too large"):
             staged(mnist.SET, str(tmp_path), "me").__enter__()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

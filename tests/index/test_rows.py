@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from steptime.core.cause import Cause
 from steptime.core.record import Failure, Record
 from steptime.index.catalogue import DIMENSIONS, METRICS
 from steptime.index.rows import row
@@ -26,7 +27,7 @@ def test_a_row_has_only_names_of_the_catalogue(record_of: Callable[..., Record])
 
 def test_a_failure_has_dimensions_and_no_metric(record_of: Callable[..., Record]) -> None:
     attempt = replace(
-        record_of().last, measurement=None, failure=Failure(cause="crashed", reason="why")
+        record_of().last, measurement=None, failure=Failure(cause=Cause.CRASHED, reason="why")
     )
     found = row(Record(attempts=(attempt,)))
     assert found["status"] == "crashed" and not set(found) & set(METRICS)

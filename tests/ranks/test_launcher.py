@@ -9,18 +9,19 @@ from pathlib import Path
 import pytest
 
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 from steptime.core.record import Failure
 from steptime.ranks import launcher
 
-OUT = Failure(cause="out_of_memory", reason="MemoryError: too large")
-LOST = Failure(cause="crashed", reason="RuntimeError: connection closed by peer")
+OUT = Failure(cause=Cause.OUT_OF_MEMORY, reason="MemoryError: too large")
+LOST = Failure(cause=Cause.CRASHED, reason="RuntimeError: connection closed by peer")
 TWO = Case(workload="lenet5", exchange="independent", devices=2)
 
 
 def test_memory_is_the_cause_whoever_told_first() -> None:
     found = launcher.chosen({"Rank 0 of 2": LOST, "Rank 1 of 2": OUT}, {})
-    assert found == Failure(cause="out_of_memory", reason="Rank 1 of 2: MemoryError: too large")
+    assert found == Failure(cause=Cause.OUT_OF_MEMORY, reason="Rank 1 of 2: MemoryError: too large")
 
 
 def test_a_killed_rank_can_say_nothing_and_so_comes_before_those_that_miss_it() -> None:
@@ -32,7 +33,7 @@ def test_the_earliest_note_is_the_cause(tmp_path: Path) -> None:
     journal = tmp_path / "a.jsonl"
     for time_ns, rank, failure in (
         (2, 0, LOST),
-        (1, 1, Failure(cause="crashed", reason="ValueError: first")),
+        (1, 1, Failure(cause=Cause.CRASHED, reason="ValueError: first")),
     ):
         launcher.note(journal, rank, failure)
         os.utime(tmp_path / f"a.rank{rank}.json", ns=(time_ns, time_ns))
@@ -50,7 +51,7 @@ def test_a_damaged_note_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_what_holds_for_every_rank_names_none() -> None:
-    failure = Failure(cause="unsupported", reason="no fp64")
+    failure = Failure(cause=Cause.UNSUPPORTED, reason="no fp64")
     assert launcher.chosen({"Rank 0 of 2": failure, "Rank 1 of 2": failure}, {}) == failure
 
 
@@ -81,7 +82,7 @@ def test_a_rank_that_waits_for_a_lost_one_is_ended(
 ) -> None:
     monkeypatch.setattr(launcher, "GRACE_SECONDS", 0.1)
     failure = start("time.sleep(1000) if rank == '0' else os.kill(os.getpid(), 11)", tmp_path)
-    assert failure == Failure(cause="crashed", reason="Rank 1 of 2 was killed by SIGSEGV.")
+    assert failure == Failure(cause=Cause.CRASHED, reason="Rank 1 of 2 was killed by SIGSEGV.")
 
 
 def test_two_free_ports_are_found() -> None:

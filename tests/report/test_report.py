@@ -13,6 +13,7 @@ testclient = pytest.importorskip(
     "fastapi.testclient", reason="the guide is not installed: pip install '.[guide]'"
 )
 
+from steptime.core.cause import Cause
 from steptime.core.record import Failure  # noqa: E402
 from steptime.index.query import from_url  # noqa: E402
 from steptime.index.source import Source  # noqa: E402
@@ -96,7 +97,7 @@ def test_a_process_that_failed_beside_others_is_told(
     tmp_path: Path, attempt_of: Any, times_of: Any, write: Any
 ) -> None:
     good, store = attempt_of(times_of(0, steps=40)), FolderStore(tmp_path)
-    lost = Failure(cause="crashed", reason="The worker was killed by SIGSEGV.")
+    lost = Failure(cause=Cause.CRASHED, reason="The worker was killed by SIGSEGV.")
     first = write(store, good)
     write(store, replace(good, process=1, measurement=None, failure=lost))
     report = made(desk := Desk(Source(store)))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.job import Job
 from steptime.core.measurement import Block, Measurement
 from steptime.core.record import Attempt, Failure
@@ -33,7 +34,7 @@ class FakeExecutor:
         with Journal(path := store.journal(job.id)) as journal:
             journal.begin(job)
             if word:
-                journal.write_failure(Failure(cause=word, reason="As the script says."))
+                journal.write_failure(Failure(cause=Cause(word), reason="As the script says."))
             else:
                 journal.write_measurement(self.measurement(len(self.jobs)))
         attempt = reader.read(path)

@@ -10,6 +10,7 @@ import pytest
 
 from steptime import workloads
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.job import Job
 from steptime.core.record import Attempt, Failure
 from steptime.run.certify import REFERENCE, certify, effort, plan_for, proved, sized
@@ -43,7 +44,7 @@ class Examiner:
             network = workloads.load(job.case.workload).describe(job.case)
             journal.write_context(machine={}, software={}, network=network)
             if job.case.phase in phases:
-                journal.write_failure(Failure(cause=cause, reason=f"no {job.case.phase}"))
+                journal.write_failure(Failure(cause=Cause(cause), reason=f"no {job.case.phase}"))
             elif job.options.get("write"):
                 journal.write_findings({"reference": "r"})
             else:

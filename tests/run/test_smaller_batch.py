@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt, Failure
 from steptime.run.smaller_batch import with_smaller
@@ -16,7 +17,7 @@ def lost(attempt_of: Callable[..., Attempt]) -> Callable[[Case], dict[str, list[
     """A case whose memory ran out."""
 
     def make(case: Case) -> dict[str, list[Attempt]]:
-        failure = Failure(cause="out_of_memory", reason="too large")
+        failure = Failure(cause=Cause.OUT_OF_MEMORY, reason="too large")
         return {
             case.key: [
                 replace(attempt_of([1, 1], blocks=1), case=case, measurement=None, failure=failure)

@@ -17,6 +17,7 @@ import pytest
 
 from steptime.core.accuracy import COUNTS, ERRORS
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.job import Job
 from steptime.core.measurement import Block, Measurement, RankSamples
 from steptime.core.protocol import Protocol
@@ -120,7 +121,7 @@ def outcomes(
     with Journal(store.journal(job.id)) as journal:
         journal.begin(job)
         journal.write_failure(
-            Failure(cause="crashed", reason="It was killed.", output="last words")
+            Failure(cause=Cause.CRASHED, reason="It was killed.", output="last words")
         )
     return store
 

@@ -11,6 +11,7 @@ import pytest
 
 from steptime.core.accuracy import NoAccuracy
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.job import Job
 from steptime.core.measurement import Measurement
 from steptime.core.record import Failure
@@ -18,7 +19,7 @@ from steptime.store.atomic import NotWritten
 from steptime.store.journal import Journal, close_failed, is_running, uuid7
 from steptime.store.reader import read
 
-CRASH = Failure(cause="crashed", reason="It was killed.", output="last words")
+CRASH = Failure(cause=Cause.CRASHED, reason="It was killed.", output="last words")
 
 
 @pytest.fixture
@@ -125,7 +126,7 @@ def test_a_full_disk_is_a_sentence_and_takes_nothing_back(
         with pytest.raises(NotWritten, match="make room"):
             journal.write_measurement(measurement)
         assert path.read_bytes() == begun
-        journal.write_failure(Failure(cause="crashed", reason="The disk is full."))
+        journal.write_failure(Failure(cause=Cause.CRASHED, reason="The disk is full."))
     attempt = read(path)
     assert (
         attempt is not None

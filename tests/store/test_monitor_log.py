@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from steptime.core.cause import Cause
 from steptime.core.job import Job
 from steptime.core.measurement import Measurement
 from steptime.core.record import Failure
@@ -73,7 +74,7 @@ def test_a_long_series_is_thinned_and_keeps_its_ends(tmp_path: Path) -> None:
     assert len(times) <= monitor_log.MOST_ROWS + 1 and (times[0], times[-1]) == (0.0, count - 1)
 
 
-@pytest.mark.parametrize("failure", [None, Failure(cause="out_of_memory", reason="too much")])
+@pytest.mark.parametrize("failure", [None, Failure(cause=Cause.OUT_OF_MEMORY, reason="too much")])
 def test_the_series_ends_up_in_the_end_line_and_survives_compaction(
     store: FolderStore,
     make_job: Callable[..., Job],

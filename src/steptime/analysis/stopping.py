@@ -20,8 +20,6 @@ from steptime.core.record import Attempt, Record
 FIRST_LOOK, GROWTH = 6, 1.35
 PILOT = 3
 STARTS_WORTH = 3.0  # a process may measure this many times as long as it took to start
-CRASHES = 2
-ONCE = ("unsupported", "not_installed", "out_of_memory", "timed_out", "cancelled")
 THERMAL_REASONS = (
     0x8 | 0x20 | 0x40 | 0x80
 )  # NVML: hardware slowdown, software thermal, hardware thermal, power brake
@@ -55,12 +53,9 @@ def stops(typical_seconds: Numbers, protocol: Protocol, *, elapsed_seconds: floa
 
 
 def wants_more(record: Record) -> bool:
-    """Whether another process of this case is worth starting."""
+    """Whether the case needs another process, by its measurements alone. Failures: `core.cause`."""
     if not record.attempts:
         return True
-    causes = [failure.cause for failure in record.failures]
-    if len(causes) >= CRASHES or any(cause in ONCE for cause in causes):
-        return False
     parts = measured_processes(record.attempts)
     aside = set_aside(parts)
     typical = np.array([part.typical for part in parts if part.attempt.id not in aside])

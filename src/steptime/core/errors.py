@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
+
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the kernel answers if a disk, a quota or the limit of a file's size is reached."""
 
 
 class SteptimeError(Exception):
@@ -24,6 +28,10 @@ class Unsupported(SteptimeError):
 
 class NotInstalled(SteptimeError):
     """A part that is not here yet, with how to get it: once that is done, another try may succeed."""
+
+
+class NoSpace(SteptimeError):
+    """A disk or a staging tier is full: after somebody has made room, another try may succeed."""
 
 
 def unknown(what: str, word: object, known: Iterable[str], where: str = "") -> UnknownWord:

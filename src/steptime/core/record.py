@@ -6,20 +6,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.measurement import Measurement
 from steptime.core.protocol import Protocol
-
-SETTLED = ("unsupported", "out_of_memory")
-"""Causes that another try would only repeat. The rest is run again when the plan is."""
 
 OUTPUT_LINES = 40  # of a failed process are kept
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    cause: str  # unsupported, not_installed, out_of_memory, timed_out, cancelled, crashed
+    cause: Cause
     reason: str
     output: str = ""  # the end of what the process printed
+
+    def to_dict(self) -> dict[str, str]:
+        return {"cause": self.cause.value, "reason": self.reason, "output": self.output}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, str]) -> Failure:
+        return cls(
+            cause=Cause(values["cause"]),
+            reason=values["reason"],
+            output=values.get("output", ""),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,4 +104,4 @@ class Record:
     def status(self) -> str:
         if self.measurements:
             return "ok"
-        return self.failures[-1].cause if self.failures else "crashed"
+        return self.failures[-1].cause if self.failures else Cause.CRASHED

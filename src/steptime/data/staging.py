@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from steptime.core.errors import NotInstalled, SteptimeError
+from steptime.core.errors import FULL_DISK, NoSpace, SteptimeError
 from steptime.data import tiers
 from steptime.data.sets import VARIABLE, DataSet, folder
 
@@ -69,8 +69,10 @@ def _copied(found: list[Path], copy: str) -> list[Path]:
         for path in paths:
             _synchronise(path)
     except OSError as problem:
+        if problem.errno not in FULL_DISK:
+            raise
         size = sum(path.stat().st_size for path in found) / 1e6
-        raise NotInstalled(
+        raise NoSpace(
             f"{size:.0f} MB cannot be staged in {Path(copy).parent}: {problem.strerror}."
         ) from problem
     return paths

@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 from steptime.core.record import Failure
 from steptime.machine.oom import count_oom_kills
@@ -59,7 +60,7 @@ def start(command: Sequence[str], case: Case, journal: Path) -> Failure | None:
 def note(journal: Path, rank: int, failure: Failure) -> None:
     """A rank that is led leaves beside the journal why it failed."""
     with suppress(OSError):  # then its exit code has to do
-        _note(journal, rank).write_text(json.dumps(vars(failure)))
+        _note(journal, rank).write_text(json.dumps(failure.to_dict()))
 
 
 def notes(journal: Path, size: int) -> dict[str, Failure]:
@@ -67,8 +68,8 @@ def notes(journal: Path, size: int) -> dict[str, Failure]:
     paths = [(path, rank) for rank in range(size) if (path := _note(journal, rank)).exists()]
     found = {}
     for path, rank in sorted(paths, key=lambda pair: pair[0].stat().st_mtime_ns):
-        with suppress(ValueError, TypeError):
-            found[name_of(rank, size)] = Failure(**json.loads(path.read_text()))
+        with suppress(ValueError, TypeError, KeyError):
+            found[name_of(rank, size)] = Failure.from_dict(json.loads(path.read_text()))
         path.unlink(missing_ok=True)
     return found
 
@@ -77,26 +78,28 @@ def chosen(told: Mapping[str, Failure], silent: Mapping[str, Failure]) -> Failur
     """The failure that the others follow from. A rank whose partner is gone fails too, but it can say so: one that was
     killed cannot. Memory comes first, because only then is a smaller batch worth a try."""
     everyone = [*silent.items(), *told.items()]
-    memory = [pair for pair in everyone if pair[1].cause == "out_of_memory"]
+    memory = [pair for pair in everyone if pair[1].cause == Cause.OUT_OF_MEMORY]
     return next((named(name, failure) for name, failure in [*memory, *everyone]), None)
 
 
 def named(name: str, failure: Failure) -> Failure:
     """With the rank that tells it, unless it holds for all of them."""
-    if failure.cause in ("unsupported", "not_installed") or name in failure.reason:
+    if failure.cause in (Cause.UNSUPPORTED, Cause.NOT_INSTALLED) or name in failure.reason:
         return failure
     return replace(failure, reason=f"{name}: {failure.reason}")
 
 
 def death(name: str, code: int, by_memory: bool) -> Failure:
     if code > 0:
-        return Failure(cause="crashed", reason=f"{name} ended with exit code {code} and no result.")
+        return Failure(
+            cause=Cause.CRASHED, reason=f"{name} ended with exit code {code} and no result."
+        )
     if code == -signal.SIGKILL and by_memory:
         return Failure(
-            cause="out_of_memory", reason=f"The kernel killed {name} for want of memory."
+            cause=Cause.OUT_OF_MEMORY, reason=f"The kernel killed {name} for want of memory."
         )
     word = next((one.name for one in signal.Signals if one == -code), f"signal {-code}")
-    return Failure(cause="crashed", reason=f"{name} was killed by {word}.")
+    return Failure(cause=Cause.CRASHED, reason=f"{name} was killed by {word}.")
 
 
 def _here(command: Sequence[str], size: int) -> Processes:

@@ -12,9 +12,10 @@ from typing import Any
 from steptime import plugins, workloads
 from steptime.analysis.certificates import TASK, Certificate, certificate
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
-from steptime.core.record import SETTLED, Attempt
+from steptime.core.record import Attempt
 from steptime.run import local
 from steptime.run.session import plan_of
 from steptime.run.watch import NullWatch, Watch
@@ -117,7 +118,7 @@ class Examination:
         """In training, and where that is not to be had, in inference alone."""
         attempt = self.attempt(case)
         why = ""
-        if attempt.failure is not None and attempt.failure.cause == "unsupported":
+        if attempt.failure is not None and attempt.failure.cause == Cause.UNSUPPORTED:
             why = attempt.failure.reason
             attempt = self.attempt(replace(case, phase="inference"))
         self.done += 1
@@ -183,5 +184,5 @@ def _files(shelf_name: str, name: str) -> list[Path]:
 
 def _settled(attempt: Attempt) -> bool:
     return "certificate" in attempt.findings or (
-        attempt.failure is not None and attempt.failure.cause in SETTLED
+        attempt.failure is not None and attempt.failure.cause.is_final
     )

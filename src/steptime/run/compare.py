@@ -22,12 +22,13 @@ from steptime.analysis.compare import (
     wants_more_pairs,
 )
 from steptime.core.case import Case
+from steptime.core.cause import Cause, gives_up
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
 from steptime.run import local
-from steptime.run.session import MAY_PASS, TRIES, newest, plan_of
+from steptime.run.session import newest, plan_of
 from steptime.run.watch import NullWatch, Watch
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
@@ -121,7 +122,7 @@ class PairedComparison:
     pairs: list[Pair] = field(default_factory=list)
     together: bool = True  # False: both at once do not fit in memory
     tried: int = 0
-    failures: int = 0
+    failures: list[Cause] = field(default_factory=list)
 
     def remember(self) -> None:
         """Goes on with the newest session of this plan, unless that one has its verdict."""
@@ -209,11 +210,11 @@ class PairedComparison:
 
     def _note(self, attempt: Attempt, *, both_started: bool) -> None:
         assert attempt.failure is not None
-        if self.together and both_started and attempt.failure.cause == "out_of_memory":
+        if self.together and both_started and attempt.failure.cause == Cause.OUT_OF_MEMORY:
             self.together = False
             return
-        self.failures += 1 if attempt.failure.cause in MAY_PASS else TRIES
-        if self.failures >= TRIES:
+        self.failures.append(attempt.failure.cause)
+        if gives_up(self.failures):
             why = f"{attempt.failure.cause}: {attempt.failure.reason}"
             raise SteptimeError(
                 f"{attempt.case.label} could not be measured, so nothing is compared ({why})"

@@ -8,7 +8,7 @@ import platform
 import random
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,17 +19,16 @@ from steptime.analysis import stopping
 from steptime.analysis.flags.timing import session_drift
 from steptime.analysis.process import measured_processes
 from steptime.core.case import Case
+from steptime.core.cause import Cause, gives_up
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
-from steptime.core.record import SETTLED, Attempt, Record
+from steptime.core.record import Attempt, Record
 from steptime.run import local
 from steptime.run.smaller_batch import with_smaller
 from steptime.run.watch import NullWatch, Watch
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
 
-MAY_PASS = ("crashed", "timed_out")
-TRIES = 2
 LOOKS_BEFORE_GAPS = 2
 
 
@@ -99,7 +98,8 @@ class Session:
     watch: Watch
     executor: Any = field(default_factory=lambda: local.Executor())
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
-    failures: Counter[str] = field(default_factory=Counter)  # of this run alone
+    # Of this run alone: what an earlier run gave up may be tried again.
+    failures: dict[str, list[Cause]] = field(default_factory=lambda: defaultdict(list))
     wanting: dict[str, bool] = field(default_factory=dict)
     planned: list[Case] = field(default_factory=list)  # the others are those with a smaller batch
 
@@ -121,8 +121,8 @@ class Session:
 
     def wants_more(self, case: Case) -> bool:
         tried = self.attempts[case.key]
-        settled = any(attempt.failure and attempt.failure.cause in SETTLED for attempt in tried)
-        if settled or self.failures[case.key] >= TRIES:
+        settled = any(attempt.failure and attempt.failure.cause.is_final for attempt in tried)
+        if settled or gives_up(self.failures[case.key]):
             return False
         return not measured(tried) or stopping.wants_more(Record(attempts=measured(tried)))
 
@@ -141,7 +141,7 @@ class Session:
         attempt: Attempt = self.executor.run(job, self.store)
         tried.append(attempt)
         if attempt.failure:
-            self.failures[case.key] += 1 if attempt.failure.cause in MAY_PASS else TRIES
+            self.failures[case.key].append(attempt.failure.cause)
         self.wanting[case.key] = self.wants_more(case)
         self.add_smaller()
         self.watch.finished(attempt)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
 
@@ -28,6 +29,6 @@ def with_smaller(
 
 def _ran_out(tried: Sequence[Attempt]) -> bool:
     return any(
-        attempt.failure is not None and attempt.failure.cause == "out_of_memory"
+        attempt.failure is not None and attempt.failure.cause == Cause.OUT_OF_MEMORY
         for attempt in tried
     )

@@ -140,8 +140,7 @@ class Journal:
         self._append([self._end_line(findings)])
 
     def write_failure(self, failure: Failure) -> None:
-        facts = {"cause": failure.cause, "reason": failure.reason, "output": failure.output}
-        self._append([self._end_line({}, failure=facts)])
+        self._append([self._end_line({}, failure=failure.to_dict())])
 
     def _end_line(
         self,

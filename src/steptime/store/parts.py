@@ -27,7 +27,7 @@ COLUMNS: dict[str, Callable[[Attempt], Any]] = {
     "started": lambda attempt: attempt.started,
     "ended": lambda attempt: attempt.ended,
     "task": lambda attempt: attempt.task,
-    "status": lambda attempt: attempt.failure.cause if attempt.failure else "ok",
+    "status": lambda attempt: attempt.failure.cause.value if attempt.failure else "ok",
     "case_key": lambda attempt: attempt.case.key,
     "workload": lambda attempt: attempt.case.workload,
     "framework": lambda attempt: attempt.case.framework,

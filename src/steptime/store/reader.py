@@ -11,6 +11,7 @@ from typing import Any
 
 from steptime.core import accuracy
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 from steptime.core.measurement import Block, Measurement, RankSamples
 from steptime.core.protocol import Protocol
@@ -107,7 +108,7 @@ def _parse_attempt(path: Path, lines: list[Line], problems: list[str]) -> Attemp
     measurement, failure = _outcome(path, end, lines, problems)
     if measurement and (lacking := accuracy.lacking(case.precision, findings)):
         measurement = None
-        failure = Failure(cause="crashed", reason=lacking)
+        failure = Failure(cause=Cause.CRASHED, reason=lacking)
     return Attempt(
         id=begin["id"],
         session=begin["session"],
@@ -141,16 +142,18 @@ def _outcome(
 ) -> tuple[Measurement | None, Failure | None]:
     if end is None:
         output = last_output(path.with_suffix(".log"))
-        return None, Failure(cause="crashed", reason=NO_END, output=output)
+        return None, Failure(cause=Cause.CRASHED, reason=NO_END, output=output)
     if end["failure"] is not None:
-        return None, Failure(**_known_fields(Failure, end["failure"]))
+        return None, Failure.from_dict(end["failure"])
     if end["measurement"] is None:
         return None, None
     samples = [line for line in lines if line.get("line") == "sample"]
     measurement = _parse_measurement(end["measurement"], samples)
     if measurement is None:
         problems.append(f"{path}: samples are missing, so the measurement is not used.")
-        return None, Failure(cause="crashed", reason="The journal is damaged: samples are missing.")
+        return None, Failure(
+            cause=Cause.CRASHED, reason="The journal is damaged: samples are missing."
+        )
     return measurement, None
 
 

@@ -12,6 +12,7 @@ import pytest
 from steptime import networks, plugins
 from steptime.cli.commands.list import SECTIONS, list_command
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
@@ -81,7 +82,7 @@ def test_results_are_listed_with_the_ids_that_compare_takes(
     job = Job(id=uuid7(), session=uuid7(), plan="p", process=0, case=case, protocol=Protocol())
     with Journal(store.journal(job.id)) as journal:
         journal.begin(job)
-        journal.write_failure(Failure(cause="out_of_memory", reason="64 GiB wanted."))
+        journal.write_failure(Failure(cause=Cause.OUT_OF_MEMORY, reason="64 GiB wanted."))
     list_command("results", json=True)
     (found,) = json.loads(capsys.readouterr().out)["results"]
     assert (found["id"], found["session"]) == (job.id[-8:], job.session[-8:])

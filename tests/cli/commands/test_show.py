@@ -10,6 +10,7 @@ import pytest
 from steptime import networks
 from steptime.cli.commands.show import show_command
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
@@ -139,7 +140,7 @@ def test_a_stored_result_is_shown_as_run_shows_it(
     )
     with Journal(FolderStore(tmp_path).journal(job.id)) as journal:
         journal.begin(job)
-        journal.write_failure(Failure(cause="out_of_memory", reason="64 GiB wanted."))
+        journal.write_failure(Failure(cause=Cause.OUT_OF_MEMORY, reason="64 GiB wanted."))
     lines = shown(capsys, job.id[-8:])
     assert lines[0] == "Nothing was measured: the case failed." and lines[1].endswith(
         "64 GiB wanted."

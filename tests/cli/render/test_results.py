@@ -10,6 +10,7 @@ import pytest
 
 from steptime.cli.render import results
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.measurement import Block, Measurement
 from steptime.core.protocol import preset
 from steptime.core.record import Attempt, Failure, Record
@@ -63,7 +64,7 @@ def measured(milliseconds: int, **settings: object) -> Record:
 
 
 def failed(**settings: object) -> Record:
-    failure = Failure(cause="out_of_memory", reason="64 GiB wanted.", output="Traceback …")
+    failure = Failure(cause=Cause.OUT_OF_MEMORY, reason="64 GiB wanted.", output="Traceback …")
     return Record(
         attempts=(attempt(Case(**{"workload": "lenet5", **settings}), 0, failure=failure),)
     )  # type: ignore[arg-type]
@@ -145,7 +146,7 @@ def test_the_document_holds_result_or_failure() -> None:
 
 
 def with_a_crash(record: Record) -> Record:
-    failure = Failure(cause="crashed", reason="The worker was killed by SIGKILL.")
+    failure = Failure(cause=Cause.CRASHED, reason="The worker was killed by SIGKILL.")
     return Record(attempts=(*record.attempts, attempt(record.case, 3, failure=failure)))
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
@@ -42,7 +43,7 @@ def write(folder: CampaignFolder, attempt_of: Callable[..., Attempt]) -> Measure
         with Journal(path) as journal:
             journal.begin(job)
             if failed:
-                journal.write_failure(Failure(cause="crashed", reason="It did."))
+                journal.write_failure(Failure(cause=Cause.CRASHED, reason="It did."))
             else:
                 measurement = attempt_of([1000] * 20).measurement
                 assert measurement

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Failure
@@ -49,7 +50,7 @@ def finish(folder: CampaignFolder, size: int) -> None:
 def fail(folder: CampaignFolder, size: int) -> None:
     lost = replace(job(folder, size), id=uuid7())
     path = folder.journal(Key(slot_of(lost), f"7_{size - 1}", 0))
-    journal.close_failed(path, lost, Failure(cause="timed_out", reason="It took too long."))
+    journal.close_failed(path, lost, Failure(cause=Cause.TIMED_OUT, reason="It took too long."))
     folder.deliver(path)
 
 

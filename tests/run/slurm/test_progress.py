@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.run.slurm.progress import Place, Progress, seconds_left
 
 
@@ -13,7 +14,7 @@ def test_a_campaign_is_over_when_nothing_waits_or_runs() -> None:
     case = Case(workload="mnist-mlp")
     places = [
         Place(case=case, process=0, state="done"),
-        Place(case=case, process=1, state="failed", cause="timed_out"),
+        Place(case=case, process=1, state="failed", cause=Cause.TIMED_OUT),
     ]
     found = Progress(session="s", name="n", places=places, seconds_left=0.0)
     assert found.is_over and found.causes == {"timed_out": 1} and found.to_dict()["done"] == 1

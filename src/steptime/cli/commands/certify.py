@@ -12,6 +12,7 @@ from steptime.cli import output
 from steptime.cli.render.watch import Progress
 from steptime.cli.request import store_folder
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from steptime.run.certify import Outcome
 
 ALL_FAILED, SOME_FAILED = 3, 4
-NOT_HERE = ("unsupported", "not_installed")
+NOT_HERE = (Cause.UNSUPPORTED, Cause.NOT_INSTALLED)
 ON_CPU, ON_CUDA = ("fp32", "bf16"), ("fp32", "tf32", "bf16", "fp16", "fp8")
 LEGEND = """Numbers are an item's largest error as a share of its bound; above 1 it fails.
 ~ the item proves little: its bound is wider than half of the value, or most of its steps could not be judged."""

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
+from steptime.core.cause import Cause
 from steptime.core.container import Container
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
@@ -64,9 +65,9 @@ class Executor:
     def _hindrance(self, job: Job, launch: Launch | ContainerLaunch) -> Failure | None:
         """An interpreter or a tier that is absent makes a case that cannot run here, not a crash."""
         if launch.absence:
-            return Failure(cause="not_installed", reason=launch.absence)
+            return Failure(cause=Cause.NOT_INSTALLED, reason=launch.absence)
         lacking = self.machine.lacks(job.case)
-        return Failure(cause="unsupported", reason=lacking) if lacking else None
+        return Failure(cause=Cause.UNSUPPORTED, reason=lacking) if lacking else None
 
     def _launch(self, job: Job) -> Launch | ContainerLaunch:
         way = self.machine.way(job.case)
@@ -104,5 +105,5 @@ class Resident:
 
     def cancel(self, reason: str) -> Attempt:
         """NullWatch wants the rest any more; what it was before that, it stays."""
-        self.worker.end("cancelled", reason)
+        self.worker.end(Cause.CANCELLED, reason)
         return self.worker.attempt()

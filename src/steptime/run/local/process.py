@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.record import Attempt, Failure
@@ -79,7 +80,7 @@ class WorkerProcess:
         try:
             yield
         except BaseException:
-            self.end("cancelled", "Interrupted.")
+            self.end(Cause.CANCELLED, "Interrupted.")
             with contextlib.suppress(
                 SteptimeError
             ):  # what interrupted us matters more than a full disk
@@ -89,7 +90,8 @@ class WorkerProcess:
     def wait(self) -> None:
         if not self._readable(self.ended):
             self.end(
-                "timed_out", f"No result after {self.job.protocol.limit_seconds:g} s: it was ended."
+                Cause.TIMED_OUT,
+                f"No result after {self.job.protocol.limit_seconds:g} s: it was ended.",
             )
         elif self._was_told_to_end():
             time.sleep(
@@ -111,7 +113,7 @@ class WorkerProcess:
         assert self.process.stdout is not None
         if not self._readable(self.process.stdout.fileno()):
             self.end(
-                "timed_out",
+                Cause.TIMED_OUT,
                 f"Not {word} after {self.job.protocol.limit_seconds:g} s: it was ended.",
             )
             return False
@@ -126,7 +128,7 @@ class WorkerProcess:
                 return
             yield line.decode(errors="replace").strip()
         self.end(
-            "timed_out", f"Not a word for {self.job.protocol.limit_seconds:g} s: it was ended."
+            Cause.TIMED_OUT, f"Not a word for {self.job.protocol.limit_seconds:g} s: it was ended."
         )
 
     def tell(self, word: str) -> bool:
@@ -137,7 +139,7 @@ class WorkerProcess:
             return False
         return True
 
-    def end(self, cause: str, reason: str) -> None:
+    def end(self, cause: Cause, reason: str) -> None:
         self.failure = self.failure or Failure(cause=cause, reason=reason)
         self._end_group()
         self.launch.end(self.job)
@@ -166,15 +168,15 @@ class WorkerProcess:
             words = reader.last_output(self.log).strip().rpartition("\n")[2]
             said = f" Its last words: {words}" if words else ""
             return Failure(
-                cause="crashed",
+                cause=Cause.CRASHED,
                 reason=f"The worker ended with exit code {code} and no result.{said}",
             )
         if code == -signal.SIGKILL and count_oom_kills() > self.oom_kills:
             return Failure(
-                cause="out_of_memory", reason="The kernel killed the worker for want of memory."
+                cause=Cause.OUT_OF_MEMORY, reason="The kernel killed the worker for want of memory."
             )
         name = next((one.name for one in signal.Signals if one == -code), f"signal {-code}")
-        return Failure(cause="crashed", reason=f"The worker was killed by {name}.")
+        return Failure(cause=Cause.CRASHED, reason=f"The worker was killed by {name}.")
 
     def _readable(self, file: int) -> bool:
         poll = select.poll()

@@ -10,7 +10,7 @@ from steptime.analysis import stopping
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
-from steptime.core.record import SETTLED, Attempt, Record
+from steptime.core.record import Attempt, Record
 from steptime.plan.expand import Plan
 from steptime.plan.machine_file import MachineFile, told
 from steptime.run.session import measured, plan_of, software
@@ -193,7 +193,7 @@ class _State:
         request = list(self.machine.section(case.node_type).request(case))
         return any(
             attempt.failure
-            and attempt.failure.cause in SETTLED
+            and attempt.failure.cause.is_final
             and attempt.environment.get("slurm", {}).get("request") == request
             for attempt in self.tried[case.key]
         )

@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
+from steptime.core.cause import Cause
 from steptime.core.job import Job
 from steptime.core.record import Failure
 from steptime.run.slurm.client import Slurm, Task, is_over
@@ -17,17 +18,23 @@ from steptime.run.slurm.folder import TERMINATED, CampaignFolder, Key, slot_of
 from steptime.store import reader
 
 CAUSES = {
-    "BOOT_FAIL": "node_failed", "CANCELLED": "cancelled", "DEADLINE": "timed_out", "NODE_FAIL": "node_failed",
-    "OUT_OF_MEMORY": "out_of_memory", "PREEMPTED": "preempted", "REQUEUED": "requeued", "REVOKED": "cancelled",
-    "TIMEOUT": "timed_out",
-}  # fmt: skip
+    "BOOT_FAIL": Cause.NODE_FAILED,
+    "CANCELLED": Cause.CANCELLED,
+    "DEADLINE": Cause.TIMED_OUT,
+    "NODE_FAIL": Cause.NODE_FAILED,
+    "OUT_OF_MEMORY": Cause.OUT_OF_MEMORY,
+    "PREEMPTED": Cause.PREEMPTED,
+    "REQUEUED": Cause.REQUEUED,
+    "REVOKED": Cause.CANCELLED,
+    "TIMEOUT": Cause.TIMED_OUT,
+}
 WORDS = {
-    "cancelled": "was cancelled",
-    "timed_out": "ran into its time limit",
-    "node_failed": "lost its node",
-    "out_of_memory": "used more memory than it asked for",
-    "preempted": "had to make room for another",
-    "requeued": "was put back into the queue",
+    Cause.CANCELLED: "was cancelled",
+    Cause.TIMED_OUT: "ran into its time limit",
+    Cause.NODE_FAILED: "lost its node",
+    Cause.OUT_OF_MEMORY: "used more memory than it asked for",
+    Cause.PREEMPTED: "had to make room for another",
+    Cause.REQUEUED: "was put back into the queue",
 }
 # Without control groups a job that grows too large is killed like any other, and only its log says why.
 OVER_MEMORY = re.compile(r"exceeded (job )?memory limit|oom[-_]kill", re.IGNORECASE)
@@ -123,9 +130,9 @@ class Ledger:
             self._state(key, task),
             reader.last_output(array / "log" / f"{key.task}.log"),
         )
-        cause = CAUSES.get(state, "crashed")
-        if cause == "crashed" and OVER_MEMORY.search(output):
-            cause = "out_of_memory"
+        cause = CAUSES.get(state, Cause.CRASHED)
+        if cause == Cause.CRASHED and OVER_MEMORY.search(output):
+            cause = Cause.OUT_OF_MEMORY
         where = (
             f" on {task.node}"
             if task and task.node and begun and key.restart == task.restarts
