@@ -1,16 +1,30 @@
-# Two commands on a fresh machine: `make tour` shows a first result, `make test` proves the tree.
+# `make tour` shows a first result, `make check` is for people who edit, `make test` runs everything.
 PYTHON ?= python3
 BIN := .venv/bin
+# Our own environment has fixed versions of what would otherwise pull gigabytes of CUDA packages.
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+TOUR := pytorch,onnxruntime,guide
 EVERYTHING := pytorch,jax,tensorflow,onnxruntime,openvino,int8,data,guide,trace,postgres,dev
-# Else each of the many processes would compile the package anew.
+# Without compiled modules each of the many processes would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: tour test lint commands engine documentation contracts frameworks horovod clean
+.PHONY: tour check test lint commands engine documentation contracts frameworks horovod clean
 
+# The two compared cases differ by far more than the noise of a busy two-core machine.
 tour: .venv/tour.done
-	$(BIN)/steptime run
-	$(BIN)/steptime certify mnist-mlp --framework pytorch --framework onnxruntime
-	$(BIN)/steptime compare workload=mnist-mlp,phase=inference framework=onnxruntime,mode=graph --preset quick
+	@$(BIN)/steptime run
+	@echo
+	@$(BIN)/steptime certify lenet5 --framework pytorch --framework onnxruntime
+	@echo
+	@$(BIN)/steptime compare workload=lenet5,phase=inference,batch_size=1 framework=onnxruntime,mode=graph --preset quick
+	@echo
+	@$(BIN)/steptime chart 'x=model&by=framework,phase' -o tour.svg
+	@echo 'Open the Performance Guide next: $(BIN)/steptime guide, then http://127.0.0.1:8765'
+
+# No service, no browser, no second framework; about a minute.
+HEAVY := tests/browser tests/frameworks tests/contracts tests/run/slurm tests/test_documentation.py
+check: .venv/test.done lint
+	$(BIN)/pytest --quiet --numprocesses=2 -m 'not live and not slow and not service' $(HEAVY:%=--ignore=%)
 
 test: .venv/test.done
 	$(MAKE) --jobs=2 lint documentation commands engine contracts frameworks
@@ -20,8 +34,8 @@ lint:
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The longest parts first, two side by side: the commands of the docs; what people see; then everything else.
-SEEN := tests/cli tests/guide tests/browser
+# The longest first, two side by side: commands in the docs, what people see, then the rest.
+SEEN := tests/cli tests/web tests/index tests/charts tests/report tests/browser
 commands:
 	$(BIN)/pytest --durations=10 $(SEEN)
 
@@ -35,34 +49,34 @@ contracts:
 	$(BIN)/pytest --durations=5 tests/contracts --deselect tests/contracts/test_trained_weights.py
 	$(BIN)/pytest tests/contracts/test_trained_weights.py
 
-# A framework keeps its threads for as long as its process lives, so each has a process of its own here as elsewhere.
+# A framework keeps its threads as long as its process lives, so each gets its own process.
 FRAMEWORKS := $(filter-out %/__pycache__/,$(wildcard tests/frameworks/*/))
 frameworks:
 	$(BIN)/pytest tests/frameworks/test_*.py
 	set -e; for folder in $(FRAMEWORKS); do $(BIN)/pytest --durations=3 $$folder; done
 
-# An interrupted install leaves no stamp, so the next call goes on with it.
-.venv/tour.done: pyproject.toml | .venv/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[pytorch,onnxruntime]'
+# An interrupted install leaves no stamp, so the next call continues it.
+.venv/tour.done: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) --editable '.[$(TOUR)]'
 	touch $@
 
-.venv/test.done: pyproject.toml | .venv/bin/python .venv/system.done
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$(EVERYTHING)]'
+.venv/test.done: pyproject.toml constraints.txt | .venv/bin/python .venv/system.done
+	$(PIP) --editable '.[$(EVERYTHING)]'
 	touch $@ .venv/tour.done
 
 SYSTEM := chromium postgresql slurmctld slurmd slurm-client munge bubblewrap iproute2
-# What is no Python package. Where apt is missing or forbidden the tests that need these skip and say so.
+# Not Python packages. If apt is missing or forbidden, the tests that need these skip and say so.
 .venv/system.done: Makefile | .venv/bin/python
 	(which chromium slurmctld slurmd sbatch munged bwrap tc && ls /usr/lib/postgresql/*/bin/initdb) >/dev/null || \
 	    (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(SYSTEM)) \
 	    || echo 'one of $(SYSTEM) could not be installed'
 	touch $@
 
-# For exchange=horovod. Its last release is written for C++14 and PyTorch's headers want C++20; and a set of processes
-# forgets which network interface it was told.
+# For exchange=horovod. Its last release is written for C++14, but PyTorch's headers need C++20; and
+# a process set forgets its network interface.
 HOROVOD := 0.28.1
 horovod: .venv/tour.done
-	$(BIN)/pip install --quiet --disable-pip-version-check setuptools wheel packaging cffi cloudpickle pyyaml
+	$(PIP) setuptools wheel packaging cffi cloudpickle pyyaml
 	$(BIN)/pip download --quiet --no-deps --no-build-isolation --no-binary horovod --dest build horovod==$(HOROVOD)
 	tar --extract --directory build --file build/horovod-$(HOROVOD).tar.gz
 	cd build/horovod-$(HOROVOD) && sed -i 's/CMAKE_CXX_STANDARD 1[47]/CMAKE_CXX_STANDARD 20/' CMakeLists.txt horovod/torch/CMakeLists.txt
