@@ -38,10 +38,10 @@ from steptime.index.cache import Cache
 from steptime.index.index import Index
 from steptime.index.query import from_url
 from steptime.index.rows import COLUMNS
-from steptime.index.source import Source
 from steptime.index.table import TYPES
+from steptime.index.workspace import Workspace
 from steptime.store.folder import FolderStore
-from steptime.web.pages.explore import FACETS, view
+from steptime.web.explore_view import FACETS
 
 CONFIGURATIONS, ROWS_IN_A_FILE, MOST_FILED = 20_000, 20_000, 1_000_000
 QUESTIONS = {
@@ -178,7 +178,7 @@ def asked(index: Index) -> dict[str, dict[str, Timed]]:
             "chart": timed(partial(index.points, query)),
             "12 facets": timed(partial(index.facets, query, names)),
             "mixing notice": timed(partial(index.mixed, query)),
-            "whole page's data": timed(partial(view, index, query)),
+            "whole page's data": timed(partial(explore_values, index, query)),
         }
     return found
 
@@ -255,24 +255,24 @@ def opened(store: Path, count: int) -> Index:
     if count <= MOST_FILED:
         filed(store, count)
         what, cpu, wall = "read and indexed", time.process_time(), time.perf_counter()
-        source = Source(FolderStore(store), cache)
-        source.refresh()
+        workspace = Workspace(FolderStore(store), cache)
+        workspace.refresh()
     else:
         (store / "imports").mkdir(parents=True)
-        source = Source(FolderStore(store), cache)
-        source.refresh()
-        put(source.index, count)
+        workspace = Workspace(FolderStore(store), cache)
+        workspace.refresh()
+        put(workspace.index, count)
         what, cpu, wall = "cells made", time.process_time(), time.perf_counter()
-        source.index.summarise()
+        workspace.index.summarise()
     print(
         f"{what} in {time.process_time() - cpu:.1f} s CPU, {time.perf_counter() - wall:.1f} s wall",
         flush=True,
     )
-    cache.publish(source.index, worked_seconds=3600.0)
+    cache.publish(workspace.index, worked_seconds=3600.0)
     size = sum(path.stat().st_size for path in cache.published())
-    look = timed(lambda: (source.expect_news(), source.refresh()))
+    look = timed(lambda: (workspace.expect_changes(), workspace.refresh()))
     print(f"index {size / 1e6:,.0f} MB; a look for news {1000 * look[0]:.1f} ms CPU")
-    return source.index
+    return workspace.index
 
 
 if __name__ == "__main__":

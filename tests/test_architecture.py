@@ -52,7 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "run": {"analysis", "core", "machine", "plan", "plugins", "run", "store", "workloads"},
     "index": {"analysis", "core", "duckdb", "index", "store"},
     "charts": {"analysis", "charts", "core", "index", "vl_convert"},
-    "report": {"analysis", "charts", "core", "index", "markupsafe", "report", "web"},
+    "report": {"analysis", "charts", "core", "index", "jinja2", "report"},
     "formats": {"analysis", "charts", "core", "duckdb", "formats", "index", "plan", "plugins"},
     "web": {
         "analysis",
@@ -60,8 +60,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "core",
         "fastapi",
         "index",
-        "jinja2",
         "markupsafe",
+        "plugins",
         "report",
         "starlette",
         "store",

@@ -33,8 +33,8 @@ uvicorn = pytest.importorskip(
 
 pytest.importorskip("fastapi", reason="the guide is not installed: pip install '.[guide]'")
 
-from steptime.index.source import Source  # noqa: E402
-from steptime.web.server import app  # noqa: E402
+from steptime.index.workspace import Workspace  # noqa: E402
+from steptime.web.server import make_app  # noqa: E402
 
 QUIET = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -90,9 +90,9 @@ def rows() -> list[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def served(source: Source, running: Callable[[], list[Any]] = list) -> Iterator[str]:
+def served(workspace: Workspace, running: Callable[[], list[Any]] = list) -> Iterator[str]:
     server = uvicorn.Server(
-        uvicorn.Config(app(source, running=running), port=0, log_level="warning")
+        uvicorn.Config(make_app(workspace, campaigns=running), port=0, log_level="warning")
     )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -105,9 +105,9 @@ def served(source: Source, running: Callable[[], list[Any]] = list) -> Iterator[
 
 @pytest.fixture(scope="module")
 def address(rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    source = Source(FolderStore(tmp_path_factory.mktemp("store")))
-    source.index.add(rows)
-    with served(source) as found:
+    workspace = Workspace(FolderStore(tmp_path_factory.mktemp("store")))
+    workspace.index.add(rows)
+    with served(workspace) as found:
         yield found
 
 
@@ -237,9 +237,9 @@ def filled(
 
 @pytest.fixture(scope="module")
 def filled_address(filled: Filled) -> Iterator[str]:
-    source = Source(filled.store)
-    source.refresh()
-    with served(source) as found:
+    workspace = Workspace(filled.store)
+    workspace.refresh()
+    with served(workspace) as found:
         yield found
 
 
@@ -339,9 +339,9 @@ def looked(
 
 @pytest.fixture(scope="module")
 def looked_address(looked: Looked) -> Iterator[str]:
-    source = Source(looked.store)
-    source.refresh()
-    with served(source) as found:
+    workspace = Workspace(looked.store)
+    workspace.refresh()
+    with served(workspace) as found:
         yield found
 
 

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytest.importorskip("fastapi", reason="the guide is not installed: pip install '.[guide]'")
 
-from steptime.index.source import Source
+from steptime.index.workspace import Workspace
 from steptime.store.folder import FolderStore
 from steptime.web.pages import campaigns
 
@@ -49,7 +49,7 @@ def open_campaigns(
 ) -> Iterator[Opener]:
     monkeypatch.setattr(campaigns, "LIVE_SECONDS", 0.2)
     with (
-        serve(Source(FolderStore(tmp_path)), lambda: told) as address,
+        serve(Workspace(FolderStore(tmp_path)), lambda: told) as address,
         opening(chromium, address) as open_view,
     ):
         yield open_view

@@ -13,9 +13,9 @@ axe = pytest.importorskip(
     "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
 )
 
-from steptime.index.source import Source  # noqa: E402
-from steptime.report.report import as_html, made  # noqa: E402
-from steptime.web.context import Desk  # noqa: E402
+from steptime.index.workspace import Workspace  # noqa: E402
+from steptime.report.html import render_report  # noqa: E402
+from steptime.report.report import make_report  # noqa: E402
 
 Opener = Callable[..., Any]
 PHONE = {"viewport": {"width": 390, "height": 800}}
@@ -23,9 +23,9 @@ PHONE = {"viewport": {"width": 390, "height": 800}}
 
 @pytest.fixture(scope="module")
 def file(filled: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    desk = Desk(Source(filled.store))
+    workspace = Workspace(filled.store)
     path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(as_html(desk, made(desk)))
+    path.write_text(render_report(make_report(workspace), filled.store.path))
     return path
 
 

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from steptime.charts.chart import MOST_COLOURS, MOST_NAMES, MOST_SMALL_CHARTS, over_time, spec
+from steptime.charts.chart import (
+    MOST_COLOURS,
+    MOST_NAMES,
+    MOST_SMALL_CHARTS,
+    make_history_spec,
+    make_spec,
+)
 from steptime.index.index import Point
 from steptime.index.query import from_url
 
@@ -31,7 +37,7 @@ POINTS = [
 
 
 def drawn(query: str, points: list[Point] = POINTS) -> dict[str, Any]:
-    return spec(from_url(query), points, VALUES.__getitem__)
+    return make_spec(from_url(query), points, VALUES.__getitem__)
 
 
 def marks(query: str, channel: str, points: list[Point] = POINTS) -> dict[str, str]:
@@ -57,7 +63,7 @@ def test_numbers_have_the_colours_of_the_legend_that_spells_them_as_the_points_d
         Point({"model": "m", "replica_batch": size}, 1.0, None, None, 1, "id")
         for size in (50.0, 128.0)
     ]
-    chart = spec(from_url("by=replica_batch&mark=bar"), points, lambda name: ["128.0", "50.0"])
+    chart = make_spec(from_url("by=replica_batch&mark=bar"), points, lambda name: ["128.0", "50.0"])
     assert chart["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["50", "128"]
     assert [value["replica_batch"] for value in chart["data"]["values"]] == ["50", "128"]
 
@@ -73,7 +79,7 @@ def test_more_than_two_dimensions_share_the_shape() -> None:
 
 
 def test_units_have_their_name_where_all_points_share_it() -> None:
-    chart = spec(from_url("by=framework"), POINTS, lambda name: [], "target_tokens")
+    chart = make_spec(from_url("by=framework"), POINTS, lambda name: [], "target_tokens")
     titles = {layer["encoding"]["y"]["title"] for layer in chart["layer"]}
     assert titles == {"Throughput, target tokens/s (best)"}
 
@@ -152,7 +158,10 @@ def test_the_axis_says_what_a_deviation_is() -> None:
 def test_a_change_of_level_is_drawn_as_a_dashed_line() -> None:
     rows = [{"id": "a", "started": "2026-01-01", "throughput": 1.0}]
     query = from_url("")
-    assert [len(over_time(query, rows, changed)["layer"]) for changed in ((), ("a",))] == [1, 2]
+    assert [len(make_history_spec(query, rows, changed)["layer"]) for changed in ((), ("a",))] == [
+        1,
+        2,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -165,9 +174,9 @@ def test_small_charts_and_legends_hold_no_more_names_than_can_be_read(
         Point({"model": "m", "server": f"s{number}"}, 1.0, None, None, number, "id")
         for number in range(100)
     ]
-    shown = spec(from_url(query), points, lambda name: [f"s{number}" for number in range(100)])[
-        "data"
-    ]["values"]
+    shown = make_spec(
+        from_url(query), points, lambda name: [f"s{number}" for number in range(100)]
+    )["data"]["values"]
     assert len(shown) == most and "s99" in {value["server"] for value in shown}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steptime.charts.defaults import focused, usual
+from steptime.charts.defaults import focus_query, usual_queries
 from steptime.index.query import Query
 
 
@@ -20,8 +20,10 @@ def row(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_view_needs_two_values_of_its_axis() -> None:
-    assert usual([row(), row(framework="jax")]) == []
-    assert [view.x for view in usual([row(), row(model="other"), row(precision="bf16")])] == [
+    assert usual_queries([row(), row(framework="jax")]) == []
+    assert [
+        view.x for view in usual_queries([row(), row(model="other"), row(precision="bf16")])
+    ] == [
         "model",
         "precision",
     ]
@@ -34,26 +36,26 @@ def test_all_else_is_fixed_where_most_is_shown() -> None:
         row(model="b", replica_batch=16.0),
         row(model="b", replica_batch=16.0),
     ]
-    view = focused(Query(x="replica_batch"), rows)
+    view = focus_query(Query(x="replica_batch"), rows)
     assert view is not None and dict(view.where) == {"source": ("steptime",), "model": ("b",)}
 
 
 def test_numbers_are_fixed_as_a_query_writes_them() -> None:
     rows = [row(), row(precision="bf16"), row(replica_batch=16.0)]
-    view = focused(Query(x="precision"), rows)
+    view = focus_query(Query(x="precision"), rows)
     assert view is not None and ("replica_batch", ("8",)) in view.where
 
 
 def test_own_results_come_before_imported_ones() -> None:
     rows = [row(), row(model="other"), *(row(source="lambda", model=f"m{n}") for n in range(9))]
-    assert [dict(view.where)["source"] for view in usual(rows)] == [("steptime",)]
+    assert [dict(view.where)["source"] for view in usual_queries(rows)] == [("steptime",)]
 
 
 def test_without_throughput_the_commonest_metric_is_shown() -> None:
     rows = [row(throughput=None, flops=1.0), row(throughput=None, flops=2.0, model="other")]
-    assert [view.y for view in usual(rows)] == ["flops"]
+    assert [view.y for view in usual_queries(rows)] == ["flops"]
 
 
 def test_a_price_is_drawn_where_precisions_have_one() -> None:
     rows = [row(task_loss=0.0), row(precision="int8", task_loss=0.4)]
-    assert usual(rows)[-1].x == "task_loss"
+    assert usual_queries(rows)[-1].x == "task_loss"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from steptime.charts.chart import spec
-from steptime.charts.draw import drawable, drawn
+from steptime.charts.chart import make_spec
+from steptime.charts.draw import clean_text, draw
 from steptime.index.index import Point
 from steptime.index.query import from_url
 
@@ -16,11 +16,12 @@ from steptime.index.query import from_url
 def test_odd_characters_of_others_do_not_end_the_process(text: str) -> None:
     pytest.importorskip("vl_convert", reason="vl-convert is not installed: pip install '.[guide]'")
     points = [Point({"model": text}, 1.0, None, None, 1, "id")]
-    picture = drawn(".svg", spec(from_url(""), points, lambda name: [text]))
+    picture = draw(".svg", make_spec(from_url(""), points, lambda name: [text]))
     assert picture.startswith(b"<svg") and b"<script" not in picture
 
 
 def test_what_xml_has_is_left_alone() -> None:
     assert (
-        drawable({"a": ["é\n", 1, None]}) == {"a": ["é\n", 1, None]} and drawable("a\0b") == "a�b"
+        clean_text({"a": ["é\n", 1, None]}) == {"a": ["é\n", 1, None]}
+        and clean_text("a\0b") == "a�b"
     )

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the guide is not installed: pip install '.[guide]'")
 
-from steptime.charts.monitor import watched
+from steptime.charts.monitor import monitor_view
 from steptime.core.record import Record
 
 
@@ -21,7 +21,7 @@ def test_each_thing_that_was_seen_has_a_chart_and_a_row(record_of: Callable[...,
         "cpu_seconds": [0.0, 1.0, 3.0],
         "memory_bytes": [1 << 20, 3 << 20, 2 << 20],
     }
-    found = watched(
+    found = monitor_view(
         record_of(
             processes=2, findings=seen({**columns, "disk_read_bytes": [0, 0, 0], "odd": [1, 1, 1]})
         )
@@ -43,7 +43,9 @@ def test_boards_are_told_apart(record_of: Callable[..., Record]) -> None:
         "gpu1.power_w": [50.0, 60.0],
         "gpu0.odd": [1, 1],
     }
-    found = watched(record_of(processes=1, findings=seen(columns, absent=["gpu0.utilisation"])))
+    found = monitor_view(
+        record_of(processes=1, findings=seen(columns, absent=["gpu0.utilisation"]))
+    )
     assert found is not None and [row["what"] for row in found["rows"]] == [
         "gpu0 power, W",
         "gpu1 power, W",
@@ -53,15 +55,17 @@ def test_boards_are_told_apart(record_of: Callable[..., Record]) -> None:
 
 def test_a_long_series_is_drawn_with_few_points(record_of: Callable[..., Record]) -> None:
     columns = {"seconds": [float(n) for n in range(2000)], "memory_bytes": [1 << 20] * 2000}
-    found = watched(record_of(processes=1, findings=seen(columns)))
+    found = monitor_view(record_of(processes=1, findings=seen(columns)))
     assert found is not None and len(found["spec"]["data"]["values"]) <= 200
 
 
 def test_a_run_that_nobody_watched_shows_nothing(record_of: Callable[..., Record]) -> None:
-    assert watched(record_of(processes=1)) is None
+    assert monitor_view(record_of(processes=1)) is None
 
 
 def test_what_could_not_be_seen_is_told_once(record_of: Callable[..., Record]) -> None:
     told = seen({"seconds": [0.0, 1.0], "memory_bytes": [1, 1]}, node="n1")
-    found = watched(record_of(processes=2, findings=told, devices=2, nodes=2, exchange="allreduce"))
+    found = monitor_view(
+        record_of(processes=2, findings=told, devices=2, nodes=2, exchange="allreduce")
+    )
     assert found is not None and found["partial"] == ["monitored: of 2 ranks at most those on n1"]

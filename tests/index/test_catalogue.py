@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steptime.index.catalogue import DIMENSIONS, METRICS, word
+from steptime.index.catalogue import DIMENSIONS, METRICS, format_value
 
 
 def test_no_name_is_both_a_dimension_and_a_metric() -> None:
@@ -14,7 +14,7 @@ def test_no_name_is_a_word_of_the_grammar() -> None:
 
 
 def test_a_number_is_spelled_as_a_question_writes_it() -> None:
-    assert [word(value) for value in (64.0, 1_048_576.0, 0.5, 8, "fp32")] == [
+    assert [format_value(value) for value in (64.0, 1_048_576.0, 0.5, 8, "fp32")] == [
         "64",
         "1048576",
         "0.5",

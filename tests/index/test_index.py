@@ -234,7 +234,7 @@ def test_pages_of_a_listing_tile_it() -> None:
 def test_a_stream_is_the_whole_listing_some_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "AT_ONCE", 2)
     index = indexed(ROWS)
-    ((names,), *batches) = index.streamed(from_url(""))
+    ((names,), *batches) = index.stream(from_url(""))
     assert [len(batch) for batch in batches] == [2, 1]
     assert [
         dict(zip(names, row, strict=True)) for batch in batches for row in batch

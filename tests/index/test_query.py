@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from steptime.core.errors import SteptimeError, UnknownWord
 from steptime.index.catalogue import DIMENSIONS, METRICS
-from steptime.index.query import CHOICES, Query, bounds, from_url, said
+from steptime.index.query import CHOICES, Query, bounds, describe_condition, from_url
 
 WORDS = sorted(name for name, known in DIMENSIONS.items() if not known.number)
 keys = st.builds(lambda name, no: "!" * no + name, st.sampled_from(WORDS), st.booleans())
@@ -125,7 +125,11 @@ def test_what_does_not_go_together_is_refused(text: str) -> None:
 
 
 def test_a_condition_that_would_be_a_riddle_has_its_name() -> None:
-    told = [said("model", "a", "b"), said("!replica_batch", "8"), said("plausible", "no")]
+    told = [
+        describe_condition("model", "a", "b"),
+        describe_condition("!replica_batch", "8"),
+        describe_condition("plausible", "no"),
+    ]
     assert told == ["a or b", "not replica batch 8", "plausible no"]
 
 

@@ -11,7 +11,7 @@ import pytest
 from steptime.core.cause import Cause
 from steptime.core.record import Failure, Record
 from steptime.index.catalogue import DIMENSIONS, METRICS
-from steptime.index.rows import row
+from steptime.index.rows import make_row
 
 BESIDE = {"id", "started"}
 ACCURACY = {
@@ -21,7 +21,7 @@ ACCURACY = {
 
 
 def test_a_row_has_only_names_of_the_catalogue(record_of: Callable[..., Record]) -> None:
-    names = {name.removesuffix("_low").removesuffix("_high") for name in row(record_of())}
+    names = {name.removesuffix("_low").removesuffix("_high") for name in make_row(record_of())}
     assert names - BESIDE <= {*DIMENSIONS, *METRICS}
 
 
@@ -29,12 +29,12 @@ def test_a_failure_has_dimensions_and_no_metric(record_of: Callable[..., Record]
     attempt = replace(
         record_of().last, measurement=None, failure=Failure(cause=Cause.CRASHED, reason="why")
     )
-    found = row(Record(attempts=(attempt,)))
+    found = make_row(Record(attempts=(attempt,)))
     assert found["status"] == "crashed" and not set(found) & set(METRICS)
 
 
 def test_full_precision_has_no_price(record_of: Callable[..., Record]) -> None:
-    assert row(record_of())["task_loss"] == 0
+    assert make_row(record_of())["task_loss"] == 0
 
 
 def test_a_low_precision_has_its_price_with_an_interval(record_of: Callable[..., Record]) -> None:
@@ -42,7 +42,7 @@ def test_a_low_precision_has_its_price_with_an_interval(record_of: Callable[...,
     attempts = tuple(
         replace(attempt, findings={"accuracy": ACCURACY}) for attempt in record.attempts
     )
-    found: dict[str, Any] = row(Record(attempts=attempts))
+    found: dict[str, Any] = make_row(Record(attempts=attempts))
     assert (found["task_loss"], found["task_loss_low"], found["task_loss_high"]) == (1.0, 0.5, 1.5)
     assert round(found["disagreement"], 6) == 1 and found["logit_error"] == 0.02
 
@@ -50,7 +50,7 @@ def test_a_low_precision_has_its_price_with_an_interval(record_of: Callable[...,
 def test_ranks_are_told_by_devices_nodes_exchange_and_both_batches(
     record_of: Callable[..., Record],
 ) -> None:
-    found = row(
+    found = make_row(
         record_of(exchange="allreduce", devices=4, nodes=2, batch_size=8, interconnect="roce")
     )
     wanted = {"devices": 4, "nodes": 2, "exchange": "allreduce", "interconnect": "roce"}
@@ -64,7 +64,7 @@ def test_ranks_are_told_by_devices_nodes_exchange_and_both_batches(
 def test_one_process_has_no_exchange_whatever_is_allocated_for_it(
     record_of: Callable[..., Record],
 ) -> None:
-    found = row(record_of(devices=4, batch_size=8))
+    found = make_row(record_of(devices=4, batch_size=8))
     assert (found["exchange"], found["effective_batch"]) == ("", 8)
 
 
@@ -79,20 +79,20 @@ BOARDS = {"cpu": "A processor", "gpus": [{"name": "NVIDIA H200"}, {"name": "NVID
 def test_a_processing_unit_has_the_name_that_it_gives_itself(
     record_of: Callable[..., Record], case: dict[str, Any], name: str
 ) -> None:
-    assert row(record_of(machine=BOARDS, **case))["device"] == name
+    assert make_row(record_of(machine=BOARDS, **case))["device"] == name
 
 
 def test_a_machine_that_says_nothing_leaves_the_word_of_the_case(
     record_of: Callable[..., Record],
 ) -> None:
-    assert row(record_of())["device"] == "cpu"
+    assert make_row(record_of())["device"] == "cpu"
 
 
 def test_what_a_board_tells_and_how_long_the_start_took_are_metrics(
     record_of: Callable[..., Record],
 ) -> None:
     board = {"power_w": 500.0, "temperature_c": 50.0}
-    found = row(
+    found = make_row(
         record_of(device="cuda:0", gpu=board, memory={"peak_allocated_bytes": 7}, phase="inference")
     )
     assert (found["power"], found["temperature"], found["memory"], found["start_time"]) == (
@@ -103,7 +103,9 @@ def test_what_a_board_tells_and_how_long_the_start_took_are_metrics(
     )
     assert 0 < found["latency_p50"] <= found["latency_p90"]
     assert (
-        row(record_of(device="cuda:0", gpu=board, devices=2, exchange="allreduce")).get("power")
+        make_row(record_of(device="cuda:0", gpu=board, devices=2, exchange="allreduce")).get(
+            "power"
+        )
         is None
     )
 
@@ -113,9 +115,9 @@ def test_more_arithmetic_than_the_board_can_do_is_in_quarantine(
 ) -> None:
     work = {"fingerprint": "f", "unit": "images", "units_per_step": 32}
     found = [
-        row(record_of(device="cuda:0", machine=BOARDS, network={**work, "flops_per_step": flops}))[
-            "plausible"
-        ]
+        make_row(
+            record_of(device="cuda:0", machine=BOARDS, network={**work, "flops_per_step": flops})
+        )["plausible"]
         for flops in (10**6, 10**15)
     ]
     assert found == ["yes", "no"]
@@ -143,11 +145,11 @@ def test_more_arithmetic_than_any_such_processor_can_do_is_in_quarantine(
     """4.1 TFLOP/s is what two threads with AVX cannot pass, were every layer a convolution."""
     work = {"fingerprint": "f", "unit": "images", "units_per_step": 32, "flops_per_step": 10**9}
     ranks = {"machine": machine, "nodes": nodes, "devices": 2, "exchange": "allreduce"}
-    slow = row(record_of(**ranks, network=work))["flops"]
+    slow = make_row(record_of(**ranks, network=work))["flops"]
     fast = {**work, "flops_per_step": 10**9 * flops_per_second / slow}
-    assert row(record_of(**ranks, network=fast))["plausible"] == plausible
+    assert make_row(record_of(**ranks, network=fast))["plausible"] == plausible
 
 
 def test_steps_that_were_not_waited_for_are_in_quarantine(record_of: Callable[..., Record]) -> None:
-    assert row(record_of(checks={"forced_share": 0.9}))["plausible"] == "no"
-    assert row(record_of(steady=False))["plausible"] == "yes"  # noisy, and true
+    assert make_row(record_of(checks={"forced_share": 0.9}))["plausible"] == "no"
+    assert make_row(record_of(steady=False))["plausible"] == "yes"  # noisy, and true

@@ -16,11 +16,11 @@ testclient = pytest.importorskip(
 from steptime.core.cause import Cause
 from steptime.core.record import Failure  # noqa: E402
 from steptime.index.query import from_url  # noqa: E402
-from steptime.index.source import Source  # noqa: E402
-from steptime.report.report import SEAL, STYLE, as_html, made  # noqa: E402
+from steptime.index.workspace import Workspace  # noqa: E402
+from steptime.report.html import STYLE, STYLE_HASH, render_report  # noqa: E402
+from steptime.report.report import make_report  # noqa: E402
 from steptime.store.folder import FolderStore  # noqa: E402
-from steptime.web.context import Desk  # noqa: E402
-from steptime.web.server import app  # noqa: E402
+from steptime.web.server import make_app  # noqa: E402
 
 WORDS = {
     "phase": "training",
@@ -45,14 +45,14 @@ def row(number: int, **changes: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def guide(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    source = Source(FolderStore(tmp_path_factory.mktemp("store")))
+    workspace = Workspace(FolderStore(tmp_path_factory.mktemp("store")))
     hostile = [row(n, model=f"<script>{n}</script>", server="' onload='x") for n in range(1000)]
     grown = [
         row(9000 + count, model="grown", devices=count, throughput=90.0 * count)
         for count in (1, 2, 4)
     ]
-    source.index.add([*hostile, *grown])
-    return testclient.TestClient(app(source), base_url="http://127.0.0.1:8765")
+    workspace.index.add([*hostile, *grown])
+    return testclient.TestClient(make_app(workspace), base_url="http://127.0.0.1:8765")
 
 
 def test_a_thousand_names_make_a_page_of_less_than_two_megabytes(guide: Any) -> None:
@@ -66,9 +66,10 @@ def test_a_thousand_names_make_a_page_of_less_than_two_megabytes(guide: Any) -> 
 def test_a_report_may_only_use_its_own_style(guide: Any) -> None:
     page = guide.get("/report.html?model=grown")
     meta = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page.text)
-    assert meta and meta[1].replace("&#39;", "'") == f"default-src 'none'; style-src {SEAL}"
+    assert meta and meta[1].replace("&#39;", "'") == f"default-src 'none'; style-src {STYLE_HASH}"
     assert (
-        SEAL in page.headers["Content-Security-Policy"] and f"<style>{STYLE}</style>" in page.text
+        STYLE_HASH in page.headers["Content-Security-Policy"]
+        and f"<style>{STYLE}</style>" in page.text
     )
 
 
@@ -89,10 +90,6 @@ def test_a_wrong_question_has_the_guides_own_answer(guide: Any) -> None:
     assert guide.get("/report.html?x=modell", headers={"Accept": "text/html"}).status_code == 422
 
 
-def test_the_style_is_packed_with_the_templates() -> None:
-    assert (Path(app.__code__.co_filename).parent / "static" / "report.css").is_file()
-
-
 def test_a_process_that_failed_beside_others_is_told(
     tmp_path: Path, attempt_of: Any, times_of: Any, write: Any
 ) -> None:
@@ -100,12 +97,14 @@ def test_a_process_that_failed_beside_others_is_told(
     lost = Failure(cause=Cause.CRASHED, reason="The worker was killed by SIGSEGV.")
     first = write(store, good)
     write(store, replace(good, process=1, measurement=None, failure=lost))
-    report = made(desk := Desk(Source(store)))
+    report = make_report(Workspace(store))
     (told,) = report.failures
     assert told.what.startswith(
         "pytorch: crashed, The worker was killed"
     ) and told.example.startswith(first[-8:])
-    assert "Nothing failed." not in as_html(desk, report) and report.counts["failed"] == 0
+    assert (
+        "Nothing failed." not in render_report(report, store.path) and report.counts["failed"] == 0
+    )
 
 
 def test_a_result_of_ours_that_can_not_be_true_has_its_reason(
@@ -113,7 +112,7 @@ def test_a_result_of_ours_that_can_not_be_true_has_its_reason(
 ) -> None:
     store = FolderStore(tmp_path)
     write(store, attempt_of(times_of(0, steps=40), checks={"forced_share": 0.9}))
-    (told,) = made(Desk(Source(store))).quarantine
+    (told,) = make_report(Workspace(store)).quarantine
     assert told.what.startswith("pytorch: ") and "ok" not in told.what
 
 
@@ -121,10 +120,10 @@ def test_a_result_of_ours_that_can_not_be_true_has_its_reason(
 def test_a_chart_of_prices_needs_one_that_is_not_zero(
     tmp_path: Path, loss: float, charts: int
 ) -> None:
-    desk = Desk(Source(FolderStore(tmp_path)))
-    desk.source.index.add(
+    workspace = Workspace(FolderStore(tmp_path))
+    workspace.index.add(
         [row(1, precision="fp32", task_loss=0.0), row(2, precision="int8", task_loss=loss)]
     )
-    drawn = [chart for chart in made(desk).charts if chart.asked.x == "task_loss"]
+    drawn = [chart for chart in make_report(workspace).charts if chart.query.x == "task_loss"]
     assert len(drawn) == charts
-    assert len(made(desk, from_url("x=task_loss")).charts) == 1
+    assert len(make_report(workspace, from_url("x=task_loss")).charts) == 1

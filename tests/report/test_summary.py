@@ -6,18 +6,17 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi", reason="the guide is not installed")
+pytest.importorskip("duckdb", reason="duckdb is not installed: pip install '.[report]'")
 
 from steptime.index.query import from_url
-from steptime.index.source import Source
-from steptime.report.summary import compared, headline
+from steptime.index.workspace import Workspace
+from steptime.report.summary import compared_dimension, headline
 from steptime.store.folder import FolderStore
-from steptime.web.context import Desk
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    return Desk(Source(FolderStore(tmp_path_factory.mktemp("store"))))
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return Workspace(FolderStore(tmp_path_factory.mktemp("store")))
 
 
 def row(number: int, speed: float, **changes: Any) -> dict[str, Any]:
@@ -32,63 +31,65 @@ def row(number: int, speed: float, **changes: Any) -> dict[str, Any]:
     return {**known, "mode": "eager", "precision": "fp32", **ends, **changes}
 
 
-def said(desk: Desk, query: str, rows: list[dict[str, Any]]) -> str:
-    return headline(desk, from_url(query), rows)
+def headline_of(workspace: Workspace, query: str, rows: list[dict[str, Any]]) -> str:
+    return headline(workspace, from_url(query), rows)
 
 
-def test_one_pair_is_a_ratio_with_its_interval(desk: Desk) -> None:
+def test_one_pair_is_a_ratio_with_its_interval(workspace: Workspace) -> None:
     rows = [row(1, 100.0), row(2, 200.0, precision="bf16")]
-    assert said(desk, "by=precision", rows) == (
+    assert headline_of(workspace, "by=precision", rows) == (
         "Throughput of bf16 is 2 times that of fp32 (1.972 … 2.028): bf16 is better."
     )
 
 
-def test_the_larger_side_is_named_first_whichever_is_better(desk: Desk) -> None:
+def test_the_larger_side_is_named_first_whichever_is_better(workspace: Workspace) -> None:
     rows = [row(1, 100.0), row(2, 50.0, precision="bf16")]
-    assert "Throughput of fp32 is 2 times that of bf16" in said(desk, "by=precision", rows)
+    assert "Throughput of fp32 is 2 times that of bf16" in headline_of(
+        workspace, "by=precision", rows
+    )
     slow = [{**one, "step_time": speed} for one, speed in zip(rows, (1.0, 3.0), strict=True)]
-    assert said(desk, "y=step_time&by=precision", slow).endswith(
+    assert headline_of(workspace, "y=step_time&by=precision", slow).endswith(
         "(no interval): no difference is shown."
     )
 
 
-def test_few_configurations_are_counted(desk: Desk) -> None:
+def test_few_configurations_are_counted(workspace: Workspace) -> None:
     rows = [row(n, 100.0 * n, model=f"m{n}") for n in (1, 2)]
     rows += [
         row(3, 150.0, model="m1", precision="bf16"),
         row(4, 100.0, model="m2", precision="bf16"),
     ]
-    assert said(desk, "by=precision", rows) == (
+    assert headline_of(workspace, "by=precision", rows) == (
         "Of 2 configurations that both have, bf16 has the better throughput in 1 and fp32 in 1: "
         "0.5 … 1.5 times that of fp32."
     )
 
 
-def test_many_configurations_have_a_geometric_mean(desk: Desk) -> None:
+def test_many_configurations_have_a_geometric_mean(workspace: Workspace) -> None:
     rows = [row(n, 100.0, model=f"m{n}") for n in range(6)]
     rows += [row(10 + n, 200.0 + n, model=f"m{n}", precision="bf16") for n in range(6)]
-    assert "geometric mean over 6 configurations that both have): bf16 is better." in said(
-        desk, "by=precision", rows
+    assert "geometric mean over 6 configurations that both have): bf16 is better." in headline_of(
+        workspace, "by=precision", rows
     )
 
 
-def test_frameworks_without_certificates_get_no_ratio(desk: Desk) -> None:
+def test_frameworks_without_certificates_get_no_ratio(workspace: Workspace) -> None:
     rows = [row(1, 100.0), row(2, 200.0, framework="jax")]
-    text = said(desk, "by=framework", rows)
+    text = headline_of(workspace, "by=framework", rows)
     assert text.startswith(
-        "Who is faster, pytorch or jax, is not said: what both have is not certified"
+        "No verdict on pytorch against jax: the only common configuration is not certified"
     )
 
 
-def test_different_work_is_not_compared(desk: Desk) -> None:
+def test_different_work_is_not_compared(workspace: Workspace) -> None:
     rows = [row(1, 100.0), row(2, 200.0, model="other")]
-    assert said(desk, "", rows) == (
+    assert headline_of(workspace, "", rows) == (
         "The best throughput is 200 images/s (198 … 202): other, training, pytorch, eager, fp32."
     )
 
 
-def test_nothing_is_said_of_nothing(desk: Desk) -> None:
-    assert said(desk, "", [{"throughput": None}]) == "Nothing fits the question."
+def test_nothing_is_said_of_nothing(workspace: Workspace) -> None:
+    assert headline_of(workspace, "", [{"throughput": None}]) == "No results match this query."
 
 
 @pytest.mark.parametrize(
@@ -96,4 +97,4 @@ def test_nothing_is_said_of_nothing(desk: Desk) -> None:
     [("by=model,mode", "mode"), ("x=precision", "precision"), ("x=devices", ""), ("x=session", "")],
 )
 def test_what_is_set_side_by_side(query: str, name: str) -> None:
-    assert compared(from_url(query)) == name
+    assert compared_dimension(from_url(query)) == name

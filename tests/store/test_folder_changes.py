@@ -18,14 +18,14 @@ from steptime.core.errors import SteptimeError  # noqa: E402
 from steptime.core.foreign import ForeignRun  # noqa: E402
 from steptime.core.record import Record  # noqa: E402
 from steptime.index.query import from_url  # noqa: E402
-from steptime.index.source import Source  # noqa: E402
+from steptime.index.workspace import Workspace  # noqa: E402
 from steptime.store.blobs import Blobs  # noqa: E402
 from steptime.store.folder import FolderStore  # noqa: E402
 from steptime.store.imports import Imports, foreign_runs  # noqa: E402
 from steptime.store.postgres import PostgresStore  # noqa: E402
 from steptime.store.push import push  # noqa: E402
 from steptime.web.access import Access  # noqa: E402
-from steptime.web.server import app  # noqa: E402
+from steptime.web.server import make_app  # noqa: E402
 
 EVERYTHING = from_url("!status=nobody&!plausible=maybe")
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -59,29 +59,29 @@ def imported(store: FolderStore, count: int = 2) -> None:
         imports.keep("ab" * 32, b"x", runs)
 
 
-def seen(source: Source) -> list[dict[str, Any]]:
-    source.expect_news()
-    source.refresh()
-    return sorted(source.index.listing(EVERYTHING, 1000), key=lambda row: str(row["id"]))
+def seen(workspace: Workspace) -> list[dict[str, Any]]:
+    workspace.expect_changes()
+    workspace.refresh()
+    return sorted(workspace.index.listing(EVERYTHING, 1000), key=lambda row: str(row["id"]))
 
 
 def test_the_index_of_a_database_is_that_of_the_folder(
     store: FolderStore, database: str, measured: Measured
 ) -> None:
-    source = Source(PostgresStore(database))
-    assert seen(source) == []
+    workspace = Workspace(PostgresStore(database))
+    assert seen(workspace) == []
     first = measured("a")
     imported(store)
     push(store, database)
-    assert seen(source) == seen(Source(store)) and len(seen(source)) == 3
+    assert seen(workspace) == seen(Workspace(store)) and len(seen(workspace)) == 3
     measured("a", 1)
     measured("b")
     push(store, database)
-    assert seen(source) == seen(Source(store)) and len(seen(source)) == 4
-    found = source.found(first)
+    assert seen(workspace) == seen(Workspace(store)) and len(seen(workspace)) == 4
+    found = workspace.find_run(first)
     assert isinstance(found, Record) and len(found.attempts) == 2
-    foreign = next(row["id"] for row in seen(source) if row["source"] == "lambda")
-    assert source.found(foreign) in list(foreign_runs(store.path))
+    foreign = next(row["id"] for row in seen(workspace) if row["source"] == "lambda")
+    assert workspace.find_run(foreign) in list(foreign_runs(store.path))
 
 
 def test_only_what_is_new_is_fetched(
@@ -89,27 +89,27 @@ def test_only_what_is_new_is_fetched(
 ) -> None:
     from steptime.store import postgres
 
-    source, fetched = Source(PostgresStore(database)), list[int]()
+    workspace, fetched = Workspace(PostgresStore(database)), list[int]()
     measured("a")
     imported(store)
     push(store, database)
-    seen(source)
+    seen(workspace)
     real = postgres._piece
     monkeypatch.setattr(
         postgres, "_piece", lambda table, rows: fetched.append(len(rows)) or real(table, rows)
     )
-    seen(source)
+    seen(workspace)
     assert fetched == []
     measured("b")
     push(store, database)
-    assert len(seen(source)) == 4 and fetched == [1]
+    assert len(seen(workspace)) == 4 and fetched == [1]
 
 
 def test_a_transaction_that_ends_late_is_seen(
     store: FolderStore, database: str, measured: Measured
 ) -> None:
     """Its number is smaller than that of one that was seen already."""
-    source = Source(PostgresStore(database))
+    workspace = Workspace(PostgresStore(database))
     late = measured("late")
     push(store, database)
     with psycopg.connect(database) as slow:
@@ -122,25 +122,25 @@ def test_a_transaction_that_ends_late_is_seen(
         store.journal(late).unlink()
         early = measured("early")
         push(store, database)
-        assert [row["id"] for row in seen(source)] == [early]
+        assert [row["id"] for row in seen(workspace)] == [early]
         slow.commit()
-    assert {row["id"] for row in seen(source)} == {late, early}
+    assert {row["id"] for row in seen(workspace)} == {late, early}
 
 
 def test_another_database_of_the_same_name_is_noticed(
     store: FolderStore, database: str, measured: Measured
 ) -> None:
-    source = Source(PostgresStore(database))
+    workspace = Workspace(PostgresStore(database))
     measured("a")
     imported(store)
     push(store, database)
-    assert len(seen(source)) == 3
+    assert len(seen(workspace)) == 3
     with psycopg.connect(database) as connection:
         connection.execute("DROP TABLE steptime_store, runs, foreign_runs, machines, blobs")
-    assert len(seen(source)) == 3  # no tables: nothing is known to be different
+    assert len(seen(workspace)) == 3  # no tables: nothing is known to be different
     (store.path / "imports" / f"{'ab' * 32}.jsonl").unlink()
     push(store, database)
-    assert len(seen(source)) == 1
+    assert len(seen(workspace)) == 1
 
 
 def test_tables_of_an_older_version_are_brought_up_to_date_by_pushing(
@@ -156,9 +156,9 @@ def test_tables_of_an_older_version_are_brought_up_to_date_by_pushing(
             "ALTER TABLE steptime_store DROP COLUMN identity; DROP TABLE blobs, machines"
         )
     with pytest.raises(SteptimeError, match="store push"):
-        seen(Source(PostgresStore(database)))
+        seen(Workspace(PostgresStore(database)))
     push(store, database)
-    assert len(seen(Source(PostgresStore(database)))) == 1
+    assert len(seen(Workspace(PostgresStore(database)))) == 1
 
 
 def test_machines_and_blobs_come_back(store: FolderStore, database: str) -> None:
@@ -183,7 +183,7 @@ def test_the_pages_answer_from_a_database(
     imported(store)
     push(store, database)
     guide = testclient.TestClient(
-        app(Source(PostgresStore(database))), base_url="http://127.0.0.1:8765"
+        make_app(Workspace(PostgresStore(database))), base_url="http://127.0.0.1:8765"
     )
     foreign = guide.get("/api/v1/runs?source=lambda").json()["runs"][0]["id"]
     paths = [
@@ -202,7 +202,7 @@ def test_a_run_can_be_sent_to_a_guide_on_a_database(
     store: FolderStore, database: str, measured: Measured
 ) -> None:
     text = store.journal(first := measured()).read_bytes()
-    server = app(Source(PostgresStore(database)), Access(token=TOKEN))
+    server = make_app(Workspace(PostgresStore(database)), Access(token=TOKEN))
     guide = testclient.TestClient(
         server, base_url="http://127.0.0.1:8765", headers={"Authorization": f"Bearer {TOKEN}"}
     )

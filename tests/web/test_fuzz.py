@@ -14,10 +14,10 @@ pytest.importorskip("fastapi", reason="the guide is not installed: pip install '
 
 from hypothesis import HealthCheck, Phase, given, settings, strategies  # noqa: E402
 
-from steptime.index.source import Source  # noqa: E402
+from steptime.index.workspace import Workspace  # noqa: E402
 from steptime.store.folder import FolderStore  # noqa: E402
 from steptime.web.access import Access  # noqa: E402
-from steptime.web.server import app  # noqa: E402
+from steptime.web.server import make_app  # noqa: E402
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 EXAMPLES = 12  # for each of about fifteen addresses: half a minute
@@ -25,8 +25,8 @@ EXAMPLES = 12  # for each of about fifteen addresses: half a minute
 
 @pytest.fixture(scope="module")
 def description(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    rng, source = random.Random(0), Source(FolderStore(tmp_path_factory.mktemp("store")))
-    source.index.add(
+    rng, workspace = random.Random(0), Workspace(FolderStore(tmp_path_factory.mktemp("store")))
+    workspace.index.add(
         {
             "id": f"{number}", "started": "2026-01-01", "model": rng.choice("ab"), "framework": rng.choice("cd"),
             "replica_batch": number % 3, "throughput": rng.random(), "status": "ok", "plausible": "yes",
@@ -34,7 +34,7 @@ def description(tmp_path_factory: pytest.TempPathFactory) -> Any:
         for number in range(50)
     )  # fmt: skip
     return schemathesis.openapi.from_asgi(
-        "/openapi.json", app(source, Access(token=TOKEN)), headers=_bearer()
+        "/openapi.json", make_app(workspace, Access(token=TOKEN)), headers=_bearer()
     )
 
 

@@ -16,10 +16,10 @@ testclient = pytest.importorskip(
 
 from steptime.core.case import Case  # noqa: E402
 from steptime.core.measurement import RankSamples  # noqa: E402
-from steptime.index.source import Source  # noqa: E402
+from steptime.index.workspace import Workspace  # noqa: E402
 from steptime.store.folder import FolderStore  # noqa: E402
-from steptime.web.rank_section import exchanged, peaks_of  # noqa: E402
-from steptime.web.server import app  # noqa: E402
+from steptime.web.rank_section import exchange_sentence, peak_count  # noqa: E402
+from steptime.web.server import make_app  # noqa: E402
 
 STEPS = 50
 EXCHANGE: dict[str, Any] = {
@@ -57,7 +57,7 @@ def page(tmp_path: Path, attempt_of: Callable[..., Any], write: Callable[..., st
     ids = [
         write(store, attempt_of([1_250_000] * STEPS, process=number, **told)) for number in range(6)
     ]
-    client = testclient.TestClient(app(Source(store)), base_url="http://127.0.0.1:8765")
+    client = testclient.TestClient(make_app(Workspace(store)), base_url="http://127.0.0.1:8765")
     return str(client.get(f"/run/{ids[0]}", headers={"Accept": "text/html"}).text)
 
 
@@ -98,7 +98,7 @@ def test_latency_and_bandwidth_are_told_apart(page: str) -> None:
 
 
 def test_an_exchange_that_is_all_latency_has_no_bandwidth() -> None:
-    assert exchanged({**EXCHANGE, "bandwidth_bytes_per_second": None}).endswith(
+    assert exchange_sentence({**EXCHANGE, "bandwidth_bytes_per_second": None}).endswith(
         "as long as all of it: it is latency."
     )
 
@@ -107,7 +107,10 @@ def test_an_exchange_measured_before_there_was_a_tiny_one_is_told_as_it_was() ->
     older = {
         name: EXCHANGE[name] for name in ("backend", "bytes", "seconds", "bus_bytes_per_second")
     }
-    assert exchanged(older).endswith("120 MB/s over each link.") and exchanged(None) == ""
+    assert (
+        exchange_sentence(older).endswith("120 MB/s over each link.")
+        and exchange_sentence(None) == ""
+    )
 
 
 def test_a_run_of_one_process_has_no_table_of_ranks(
@@ -119,7 +122,7 @@ def test_a_run_of_one_process_has_no_table_of_ranks(
     store = FolderStore(tmp_path / "alone")
     run = write(store, attempt_of(times_of(0)))
     text = (
-        testclient.TestClient(app(Source(store)), base_url="http://127.0.0.1:8765")
+        testclient.TestClient(make_app(Workspace(store)), base_url="http://127.0.0.1:8765")
         .get(f"/run/{run}")
         .text
     )
@@ -137,4 +140,4 @@ def test_a_run_of_one_process_has_no_table_of_ranks(
 def test_ranks_stand_under_as_many_peaks_as_they_have_devices(
     settings: dict[str, Any], peaks: int
 ) -> None:
-    assert peaks_of(Case(workload="lenet5", **settings)) == peaks
+    assert peak_count(Case(workload="lenet5", **settings)) == peaks

@@ -15,12 +15,12 @@ testclient = pytest.importorskip(
 )
 
 from steptime.index.catalogue import DIMENSIONS, METRICS  # noqa: E402
-from steptime.index.source import Source  # noqa: E402
+from steptime.index.workspace import Workspace  # noqa: E402
 from steptime.store.folder import FolderStore  # noqa: E402
 from steptime.store.journal import uuid7  # noqa: E402
 from steptime.web.access import Access  # noqa: E402
 from steptime.web.pages import receive  # noqa: E402
-from steptime.web.server import app  # noqa: E402
+from steptime.web.server import make_app  # noqa: E402
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -31,7 +31,7 @@ Client = Callable[..., Any]
 @pytest.fixture
 def client(tmp_path: Path) -> Client:
     def make(token: str = "", host: str = "127.0.0.1") -> Any:
-        server = app(Source(FolderStore(tmp_path / "store")), Access(token=token))
+        server = make_app(Workspace(FolderStore(tmp_path / "store")), Access(token=token))
         return testclient.TestClient(server, base_url=f"http://{host}:8765", follow_redirects=False)
 
     return make
@@ -270,9 +270,9 @@ def test_a_record_without_sense_does_not_hide_the_others(
     good = attempt_of(times_of(0))
     for made in (good, replace(good, session="odd", network={"units_per_step": "many"})):
         write(store, made)
-    source = Source(store)
-    source.refresh()
-    assert source.index.count() == 1 and any(
+    workspace = Workspace(store)
+    workspace.refresh()
+    assert workspace.index.count() == 1 and any(
         "no result follows" in problem for problem in store.problems
     )
 

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any
 
-from steptime.index.catalogue import DIMENSIONS, METRICS, word
+from steptime.index.catalogue import DIMENSIONS, METRICS, format_value
 from steptime.index.index import Point
-from steptime.index.query import FEWEST, Query, said
+from steptime.index.query import FEWEST, Query, describe_condition
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 # Okabe and Ito's colours, which people who see colours differently can tell apart.
@@ -42,12 +42,12 @@ SHAPES = (
 )
 
 
-def spec(
+def make_spec(
     query: Query, points: list[Point], known: Callable[[str], list[str]], unit: str = ""
 ) -> dict[str, Any]:
     """Points unless bars are asked for and have a base. Thin lines are the intervals. `known`: all values that a
     dimension has anywhere, so that one keeps its colour whatever is shown beside it. `unit`: of all points alike."""
-    by, points = ("series", *query.by) if query.series else query.by, readable(query, points)
+    by, points = ("series", *query.by) if query.series else query.by, readable_points(query, points)
     coloured, shaped = (by, ()) if query.bars else (by[:1], by[1:])  # a bar has no shape
     series = sorted(name for name, _ in query.series)
     colour, shape = (
@@ -123,13 +123,13 @@ def _all(names: tuple[str, ...], known: Callable[[str], list[str]]) -> list[str]
         return []
     numbers = names[0] in DIMENSIONS and DIMENSIONS[names[0]].number
     return (
-        [word(value) for value in sorted(map(float, known(names[0])))]
+        [format_value(value) for value in sorted(map(float, known(names[0])))]
         if numbers
         else sorted(known(names[0]))
     )
 
 
-def readable(query: Query, points: list[Point]) -> list[Point]:
+def readable_points(query: Query, points: list[Point]) -> list[Point]:
     """Of an axis, a legend or small charts with too many names, those that most runs speak of; the table has all."""
     limits = {**dict.fromkeys(query.by, MOST_COLOURS), query.split: MOST_SMALL_CHARTS}
     if query.x in DIMENSIONS and not DIMENSIONS[query.x].number:
@@ -187,7 +187,7 @@ def _field(names: tuple[str, ...]) -> str:
 
 def _word(names: tuple[str, ...], point: Point) -> str:
     values = [point.groups.get(name) for name in names]
-    return " ".join("–" if value is None else word(value) for value in values)
+    return " ".join("–" if value is None else format_value(value) for value in values)
 
 
 def _axes(query: Query) -> dict[str, Any]:
@@ -232,12 +232,12 @@ def _label(query: Query, unit: str) -> str:
 
 
 def _title(query: Query) -> dict[str, Any]:
-    fixed = ", ".join(said(key, *values) for key, values in query.where)
+    fixed = ", ".join(describe_condition(key, *values) for key, values in query.where)
     labels = (METRICS.get(name) or DIMENSIONS[name] for name in (query.y, query.x))
     return {"text": " against ".join(known.label for known in labels), "subtitle": fixed}
 
 
-def over_time(
+def make_history_spec(
     query: Query, rows: list[dict[str, Any]], changed: Collection[str] = ()
 ) -> dict[str, Any]:
     """The metric of each run at the moment when it started; `changed` are the runs at which a level changes."""

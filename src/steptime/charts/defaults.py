@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from steptime.index.catalogue import METRICS, word
+from steptime.index.catalogue import METRICS, format_value
 from steptime.index.query import Query
 from steptime.index.rows import Row
 
@@ -33,22 +33,22 @@ VIEWS = (
     (Query(x="device", by=HOW, log="y"), ("data",)),
     (Query(x="data", by=HOW), ()),
 )
-PRICE = Query(x="task_loss", by=("framework", "precision"))
+ACCURACY_LOSS = Query(x="task_loss", by=("framework", "precision"))
 
 
-def usual(rows: Sequence[Row]) -> list[Query]:
+def usual_queries(rows: Sequence[Row]) -> list[Query]:
     """Those of the usual views in which two points or more can be compared."""
     own = [row for row in rows if row["source"] == "steptime"] or list(rows)
     metric = _metric(own)
     found = [
-        view for query, free in VIEWS if (view := focused(replace(query, y=metric), own, free))
+        view for query, free in VIEWS if (view := focus_query(replace(query, y=metric), own, free))
     ]
     lossy = {
         row["precision"]
         for row in own
         if row.get("task_loss") is not None and row.get("throughput")
     }
-    return [*found, *([PRICE] if len(lossy) > 1 else [])]
+    return [*found, *([ACCURACY_LOSS] if len(lossy) > 1 else [])]
 
 
 def _metric(rows: Sequence[Row]) -> str:
@@ -60,7 +60,7 @@ def _metric(rows: Sequence[Row]) -> str:
     )
 
 
-def focused(query: Query, rows: Sequence[Row], free: Sequence[str] = ()) -> Query | None:
+def focus_query(query: Query, rows: Sequence[Row], free: Sequence[str] = ()) -> Query | None:
     """The question with all else fixed to where it shows most: many values of its axis, then many points, then runs."""
     names = [name for name in STILL if name not in (*query.groups, *free)]
     groups: dict[tuple[Any, ...], list[Row]] = {}
@@ -74,7 +74,7 @@ def focused(query: Query, rows: Sequence[Row], free: Sequence[str] = ()) -> Quer
     differs = [
         name for name in fixed if len({row.get(name) for row in rows}) > 1 or name == "source"
     ]
-    return replace(query, where=tuple((name, (word(fixed[name]),)) for name in differs))
+    return replace(query, where=tuple((name, (format_value(fixed[name]),)) for name in differs))
 
 
 def _shows(query: Query, rows: Sequence[Row]) -> tuple[int, int, int]:

@@ -11,24 +11,24 @@ from steptime.core.errors import NotInstalled
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def drawn(kind: str, chart: dict[str, Any]) -> bytes:
+def draw(kind: str, chart: dict[str, Any]) -> bytes:
     if kind == ".json":
         return json.dumps(chart, indent=1).encode()
     try:
         import vl_convert
     except ImportError:
         raise NotInstalled(
-            "Pictures need vl-convert; install it with: pip install 'steptime[guide]'"
+            "This command needs the report extra: pip install 'steptime[report]'"
         ) from None
     if kind == ".png":
-        return bytes(vl_convert.vegalite_to_png(drawable(chart), scale=2))
-    return str(vl_convert.vegalite_to_svg(drawable(chart))).encode()
+        return bytes(vl_convert.vegalite_to_png(clean_text(chart), scale=2))
+    return str(vl_convert.vegalite_to_svg(clean_text(chart))).encode()
 
 
-def drawable(value: Any) -> Any:
+def clean_text(value: Any) -> Any:
     """Without characters that XML does not have: at one of them vl-convert ends the whole process."""
     if isinstance(value, str):
         return NOT_XML.sub("\ufffd", value)
     if isinstance(value, dict):
-        return {drawable(key): drawable(one) for key, one in value.items()}
-    return [drawable(one) for one in value] if isinstance(value, list | tuple) else value
+        return {clean_text(key): clean_text(one) for key, one in value.items()}
+    return [clean_text(one) for one in value] if isinstance(value, list | tuple) else value

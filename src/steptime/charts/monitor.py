@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steptime.analysis.usage import Points, series, usage
-from steptime.charts.step_profile import over_time
+from steptime.charts.step_profile import make_readings_spec
 from steptime.core.record import Record
 
 MEBI = 1 << 20
@@ -29,7 +29,7 @@ BOARD = {
 MOST_POINTS = 200  # of one process in one chart
 
 
-def watched(record: Record) -> dict[str, Any] | None:
+def monitor_view(record: Record) -> dict[str, Any] | None:
     """None: nobody watched."""
     values = []
     for number, attempt in enumerate(record.attempts):
@@ -50,7 +50,7 @@ def watched(record: Record) -> dict[str, Any] | None:
     )
     parts = list(dict.fromkeys(found["partial"] for found in seen if "partial" in found))
     about = {"share": max(shares, default=None), "told": list(told), "partial": parts}
-    return {"spec": over_time(values), "rows": rows, **about}
+    return {"spec": make_readings_spec(values), "rows": rows, **about}
 
 
 def _channel(name: str) -> tuple[str, float] | None:

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from steptime.analysis.result import Result
 from steptime.analysis.step_profile import TASK, Profile, newest_of
 from steptime.charts.chart import PALETTE, SCHEMA
-from steptime.core.case import Case
 from steptime.core.record import Record
-from steptime.index.source import Source
+from steptime.index.workspace import Workspace
 
-ALWAYS = ("framework", "mode", "device", "precision")
-"""Settings whose default depends on the machine or the version: a command to repeat a run names them."""
-FLAGS = {"workload": "--workload", "phase": "--phase", "batch_size": "--batch-size"}
 CHANNELS = {"power_w": "Power, W", "sm_clock_mhz": "Clock, MHz", "temperature_c": "Temperature, °C"}
 REACH = 30.0  # how far the peaks are drawn to both sides of their edge
 
 
-def words(case: Case) -> str:
-    """The flags that name this case."""
-    found = [f"{flag} {shlex.quote(str(getattr(case, name)))}" for name, flag in FLAGS.items()]
-    for one in fields(case):
-        value = getattr(case, one.name)
-        if one.name not in FLAGS and (one.name in ALWAYS or value != one.default):
-            found.append(f"--set {shlex.quote(f'{one.name}={value}')}")
-    return " ".join(found)
-
-
-def look_inside(source: Source, record: Record) -> Profile | None:
-    return newest_of(record.last, source.attempts(TASK))
+def find_profile(workspace: Workspace, record: Record) -> Profile | None:
+    """The newest profile of the same configuration."""
+    return newest_of(record.last, workspace.attempts(TASK))
 
 
 @dataclass(frozen=True)
@@ -72,7 +58,7 @@ class Roofline:
         }  # fmt: skip
 
 
-def roofline(
+def make_roofline(
     record: Record, numbers: Result | None, profile: Profile | None, peaks: dict[str, float]
 ) -> Roofline | None:
     moved = profile.found.get("least_bytes") if profile else None
@@ -86,7 +72,7 @@ def roofline(
     return Roofline(flops / moved, reached, compute, bandwidth)
 
 
-def power(record: Record) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
+def power_view(record: Record) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
     """The board's own readings over time, as a chart and as rows of a table; None: no board told any."""
     values = [
         value for number, one in enumerate(record.measurements) for value in _readings(number, one)
@@ -101,7 +87,7 @@ def power(record: Record) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
         rows.append(
             {"what": CHANNELS[name], "least": min(readings), "mean": mean, "most": max(readings)}
         )
-    return over_time(values), rows
+    return make_readings_spec(values), rows
 
 
 def _readings(process: int, measurement: Any) -> list[dict[str, Any]]:
@@ -116,7 +102,7 @@ def _readings(process: int, measurement: Any) -> list[dict[str, Any]]:
     return found
 
 
-def over_time(values: list[dict[str, Any]]) -> dict[str, Any]:
+def make_readings_spec(values: list[dict[str, Any]]) -> dict[str, Any]:
     """A small chart for each `what`, a line for each process."""
     encoding = {
         "x": {"field": "seconds", "type": "quantitative", "title": "Seconds"},

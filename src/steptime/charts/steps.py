@@ -13,7 +13,7 @@ MOST_STEPS = 4000  # of a chart: more are thinned evenly
 WARM_UP, MEASURED = "warm-up", "measured"
 
 
-def strip(record: Record) -> dict[str, Any]:
+def strip_spec(record: Record) -> dict[str, Any]:
     """Every step's time, process by process."""
     values = []
     for number, measurement in enumerate(record.measurements):
@@ -53,7 +53,7 @@ def strip(record: Record) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def histogram(record: Record) -> dict[str, Any]:
+def histogram_spec(record: Record) -> dict[str, Any]:
     """Of what was measured, without warm-up."""
     kept = [time for one in record.measurements for time in _milliseconds(one)[one.cut :]]
     thin = max(1, len(kept) // MOST_STEPS)

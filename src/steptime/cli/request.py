@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steptime.cli import output
-from steptime.core.errors import NotInstalled, SteptimeError, unknown
+from steptime.core.errors import SteptimeError, unknown
 
 if TYPE_CHECKING:
+    from steptime.index.workspace import Workspace
     from steptime.plan.expand import Plan, Request
     from steptime.store.folder import FolderStore
     from steptime.store.postgres import PostgresStore
     from steptime.store.readable import ReadableStore
-    from steptime.web.context import Desk
 
 NOTHING_LEFT = "every case is excluded, nothing is left to run."
 TOUR = "tour"
@@ -54,22 +54,17 @@ def reading_store() -> FolderStore | PostgresStore:
     return PostgresStore(word) if is_database(word) else FolderStore(word)
 
 
-def opened_desk() -> Desk:
-    """Everything stored, own and imported, ready to be asked."""
-    try:
-        from steptime.index.cache import Cache
-        from steptime.index.source import Source
-        from steptime.web.context import Desk
-    except ImportError as problem:
-        raise NotInstalled(
-            f"Questions need more ({problem}): pip install 'steptime[guide]'"
-        ) from None
+def open_workspace() -> Workspace:
+    """The store with its index, ready to be queried."""
+    from steptime.index.cache import Cache
+    from steptime.index.workspace import Workspace
+
     store = reading_store()
     name = store.path.resolve() if isinstance(store.path, Path) else store.path
-    desk = Desk(Source(store, Cache(str(name))))
-    desk.source.refresh()
+    workspace = Workspace(store, Cache(str(name)))
+    workspace.refresh()
     warn_of_problems(store)
-    return desk
+    return workspace
 
 
 def _store_word() -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from steptime.charts import chart
-from steptime.charts.draw import drawn
+from steptime.charts.draw import draw
 from steptime.core.record import Record
 from steptime.formats import Skipped, psc
 from steptime.formats._writer import Page
@@ -45,7 +45,7 @@ def _row(record: Record) -> Row:
     failure = (
         "" if record.measurements else f"{record.failures[-1].cause}: {record.failures[-1].reason}"
     )
-    found = rows.row(record)
+    found = rows.make_row(record)
     unit = (
         record.case.node_type or record.case.device
     )  # a word of a file name, where the catalogue has the full name
@@ -112,7 +112,7 @@ def _charts(runs: Sequence[Row]) -> Iterator[Page]:
     for device, data in sorted({(row["device"], row["data"]) for row in runs}):
         where = (("device", (device,)), ("data", (data,)))
         query = Query(y="mean_speed", x="devices", by=("effective_batch",), mark="bar", where=where)
-        picture = drawn(
-            ".svg", chart.spec(query, index.points(query), index.values, index.unit(query))
+        picture = draw(
+            ".svg", chart.make_spec(query, index.points(query), index.values, index.unit(query))
         )
         yield Page(f"{max(row['started'] for row in runs)[:10]}:{device}:{data}.svg", picture)

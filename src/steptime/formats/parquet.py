@@ -73,7 +73,5 @@ def _duckdb() -> Any:
     try:
         import duckdb
     except ImportError:
-        raise NotInstalled(
-            "Parquet is read by DuckDB; install it with: pip install 'steptime[guide]'"
-        ) from None
+        raise NotInstalled("Parquet files need DuckDB: pip install 'steptime[report]'") from None
     return duckdb

@@ -38,7 +38,7 @@ class Cache:
         self._unpublished = 0.0
         self._cost = 0.0
 
-    def opened(self) -> Index:
+    def open(self) -> Index:
         """As it was published, or empty."""
         for path in self.published():
             with contextlib.suppress(OSError, duckdb().Error):

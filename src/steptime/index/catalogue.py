@@ -1,11 +1,10 @@
-"""What can be asked for: every dimension and every metric, as data. A new axis is one line here."""
+"""Every dimension and every metric that a query can name, as data. A new axis is one entry here."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
-
-from steptime.core.errors import unknown
+from typing import Any, TypeVar
 
 
 @dataclass(frozen=True)
@@ -15,20 +14,21 @@ class Dimension:
     name: str
     label: str
     number: bool = False
-    help: str = ""  # where the label alone may be misread
+    help: str = ""  # if the label alone may be misread
 
 
 @dataclass(frozen=True)
 class Metric:
-    """What was found. A row has it under its name, with `name_low` and `name_high` where it has an interval."""
+    """What was measured. A row has it under its name.
+
+    If it has an interval, the row also has `name_low` and `name_high`."""
 
     name: str
     label: str
     unit: str
     better: str  # more, or less
-    help: str = (
-        ""  # what it is, of results measured here; imported ones are as their source tells them
-    )
+    # What it means in results measured here; imported ones follow their source.
+    help: str = ""
 
     @property
     def axis(self) -> str:
@@ -38,15 +38,21 @@ class Metric:
         return f"{self.label}, {self.unit_of(counted)}" if self.unit else self.label
 
     def unit_of(self, counted: str) -> str:
-        """With what is counted, images or tokens, where that is known."""
+        """The unit with what is counted, images or tokens, if that is known."""
         return self.unit.replace("units", counted.replace("_", " ") or "units")
 
 
+Entry = TypeVar("Entry", Dimension, Metric)
+
+
+def _by_name(entries: Iterable[Entry]) -> dict[str, Entry]:
+    return {entry.name: entry for entry in entries}
+
+
+# Dimensions that tell repeats of one configuration apart. A point may mix them without a warning.
 ALONE = ("session", "grade", "status", "plausible")
-"""Dimensions that tell repeats of one configuration apart: a point may mix them without a word."""
-DIMENSIONS = {
-    dimension.name: dimension
-    for dimension in (
+DIMENSIONS = _by_name(
+    (
         Dimension("model", "Model"),
         Dimension("phase", "Phase", help="Training or inference."),
         Dimension("framework", "Framework"),
@@ -56,13 +62,13 @@ DIMENSIONS = {
         Dimension(
             "device",
             "Processing unit",
-            help="Its name; on a cluster the kind of node that was asked for.",
+            help="Its name; on a cluster the requested type of node.",
         ),
         Dimension("devices", "Number of processing units", number=True),
         Dimension("nodes", "Nodes", number=True, help="The size of the cluster."),
         Dimension("interconnect", "Interconnect"),
         Dimension("exchange", "Exchange between processing units"),
-        Dimension("replica_batch", "Replica batch", number=True, help="Of one processing unit."),
+        Dimension("replica_batch", "Replica batch", number=True, help="Per processing unit."),
         Dimension(
             "effective_batch",
             "Effective batch",
@@ -70,7 +76,9 @@ DIMENSIONS = {
             help="Of all processing units together.",
         ),
         Dimension(
-            "data", "Data", help="Drawn on the device or in memory, or real, and where it lies."
+            "data",
+            "Data",
+            help="Generated on the device or in memory, or real, with its storage.",
         ),
         Dimension("layout", "Layout"),
         Dimension("optimizer", "Optimizer"),
@@ -79,11 +87,13 @@ DIMENSIONS = {
         Dimension("server", "Server"),
         Dimension("launch", "Launched by"),
         Dimension("software", "Software"),
-        Dimension("source", "Source", help="Who measured: steptime, or the format of an import."),
+        Dimension("source", "Source", help="steptime, or the format of an import."),
         Dimension("suite", "Suite"),
         Dimension("submitter", "Submitter"),
         Dimension(
-            "scenario", "Scenario", help="Of MLPerf's inference: offline, server, single stream, …"
+            "scenario",
+            "Scenario",
+            help="Of MLPerf inference: offline, server, single stream, …",
         ),
         Dimension("operator", "Operator"),
         Dimension("shape", "Operator's shape"),
@@ -94,12 +104,11 @@ DIMENSIONS = {
             help="How far a result measured here can be trusted: A, B, C; X is invalid.",
         ),
         Dimension("status", "Status", help="ok, or why there is no result."),
-        Dimension("plausible", "Plausible", help="no: in quarantine, because it cannot be true."),
+        Dimension("plausible", "Plausible", help="no: quarantined, because it cannot be true."),
     )
-}
-METRICS = {
-    metric.name: metric
-    for metric in (
+)
+METRICS = _by_name(
+    (
         Metric("step_time", "Step time", "s", "less", "The typical time of a step, or of a batch."),
         Metric(
             "throughput",
@@ -117,9 +126,9 @@ METRICS = {
             "more",
             "Of all processing units, at the mean step time.",
         ),
-        Metric("latency_p50", "Latency, median", "s", "less", "Of a step of inference."),
-        Metric("latency_p90", "Latency, 90th percentile", "s", "less", "Of a step of inference."),
-        Metric("latency_p99", "Latency, 99th percentile", "s", "less", "Of a step of inference."),
+        Metric("latency_p50", "Latency, median", "s", "less", "Of an inference step."),
+        Metric("latency_p90", "Latency, 90th percentile", "s", "less", "Of an inference step."),
+        Metric("latency_p99", "Latency, 99th percentile", "s", "less", "Of an inference step."),
         Metric(
             "jitter",
             "Jitter of the speed",
@@ -138,10 +147,14 @@ METRICS = {
         Metric("loss", "Loss", "", "less"),
         Metric("time_to_accuracy", "Time to accuracy", "s", "less"),
         Metric("cost", "Cost", "$", "less"),
-        Metric("power", "Power", "W", "less", "The board's mean, as it tells it itself."),
+        Metric("power", "Power", "W", "less", "The board's mean, as its sensor reports it."),
         Metric("energy", "Energy", "J", "less"),
         Metric(
-            "temperature", "Temperature", "°C", "less", "The board's mean, as it tells it itself."
+            "temperature",
+            "Temperature",
+            "°C",
+            "less",
+            "The board's mean, as its sensor reports it.",
         ),
         Metric("bandwidth", "Bandwidth", "B/s", "more"),
         Metric(
@@ -149,22 +162,22 @@ METRICS = {
             "Peak memory",
             "B",
             "less",
-            "Allocated on a GPU; of the whole process on a watched CPU.",
+            "Allocated on a GPU; on a monitored CPU that of the whole process.",
         ),
         Metric(
             "utilisation",
-            "Accelerators busy",
+            "Accelerator utilisation",
             "",
             "more",
-            "A share of the time, as a monitor saw it.",
+            "The share of time in which it was busy, as a monitor saw it.",
         ),
         Metric("score", "Score", "", "more"),
         Metric(
             "start_time",
-            "Start",
+            "Start-up time",
             "s",
             "less",
-            "Import, build and first step, with tracing and compiling.",
+            "Import, build and first step, including tracing and compiling.",
         ),
         Metric(
             "cpu_time", "CPU time per step", "s", "less", "Of one process, all threads together."
@@ -174,34 +187,22 @@ METRICS = {
             "Network's arithmetic",
             "FLOP/s",
             "more",
-            "What the network needs by the time that it took.",
+            "What the network needs, divided by the time that it took.",
         ),
         Metric("task_metric", "Task metric", "", "more", "After the change of precision."),
         Metric(
             "task_loss",
-            "Loss of the task metric",
+            "Accuracy loss",
             "percentage points",
             "less",
-            "By the change of precision.",
+            "How much the change of precision lowers the task metric.",
         ),
         Metric("disagreement", "Top-1 that differs from fp32", "%", "less"),
-        Metric("logit_error", "Largest logit error of fp32's rms", "", "less"),
+        Metric("logit_error", "Largest logit error relative to fp32's rms", "", "less"),
     )
-}
+)
 
 
-def dimension(name: str) -> Dimension:
-    if name not in DIMENSIONS:
-        raise unknown("dimension", name, DIMENSIONS)
-    return DIMENSIONS[name]
-
-
-def metric(name: str) -> Metric:
-    if name not in METRICS:
-        raise unknown("metric", name, METRICS)
-    return METRICS[name]
-
-
-def word(value: Any) -> str:
-    """As a question writes it and as people read it: 64, not 64.0."""
+def format_value(value: Any) -> str:
+    """A value as queries and pages spell it: 64, not 64.0."""
     return f"{value:.15g}" if isinstance(value, float) else str(value)

@@ -1,8 +1,8 @@
-"""Where a configuration's past changes its level: a plain rule that can be checked by eye.
+"""Where the level of a configuration changes over time: a plain rule that can be checked by eye.
 
-A run starts a new level when its interval lies wholly outside the intervals of the last `RECENT` runs of the level so
-far, and the run after it lies outside on the same side: one odd run is no change, and the newest run alone proves none.
-"""
+A run starts a new level if two things are true. Its interval lies wholly outside the intervals of
+the last `RECENT` runs of the current level, and the next run lies outside on the same side. So one
+odd run is no change, and the newest run alone proves none."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from steptime.index.catalogue import ALONE, DIMENSIONS, METRICS
 from steptime.index.rows import Row
 
 RECENT = 3
+# What may change over time in a configuration that is still the same one.
 VERSIONS = ("framework_version", "software")
-"""What a configuration may change in over time and still be the same one."""
 CONFIGURATION = tuple(name for name in DIMENSIONS if name not in (*ALONE, *VERSIONS))
 
 
@@ -23,42 +23,60 @@ class Change:
     row: Row  # the first of the new level
     ratio: float  # to the run before it
     verdict: str  # better, or worse
-    since: str  # the version before, where it changed with the level
+    since: str  # the version before, if it changed together with the level
 
 
-def changes(metric: str, rows: Iterable[Row]) -> dict[str, Change]:
-    """By the id of the run that they begin with. Runs without an interval cannot be judged."""
+def find_changes(metric: str, rows: Iterable[Row]) -> dict[str, Change]:
+    """The changes of level, by the id of the run that each begins with.
+
+    Runs without an interval cannot be judged."""
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row["started"], row["id"])):
-        if row.get(f"{metric}_low") is not None and row.get(f"{metric}_high") is not None:
-            groups.setdefault(tuple(row.get(name) for name in CONFIGURATION), []).append(row)
-    return {
-        change.row["id"]: change for group in groups.values() for change in _of_one(metric, group)
-    }
+        if row.get(f"{metric}_low") is None or row.get(f"{metric}_high") is None:
+            continue
+        configuration = tuple(row.get(name) for name in CONFIGURATION)
+        groups.setdefault(configuration, []).append(row)
+    changes = {}
+    for group in groups.values():
+        for change in _changes_of_group(metric, group):
+            changes[change.row["id"]] = change
+    return changes
 
 
-def _of_one(metric: str, rows: Sequence[Row]) -> list[Change]:
-    found, level = [], list(rows[:1])
-    for place in range(1, len(rows)):
-        side = _side(metric, level[-RECENT:], rows[place])
-        lasts = place + 1 < len(rows) and _side(metric, level[-RECENT:], rows[place + 1]) == side
+def _changes_of_group(metric: str, rows: Sequence[Row]) -> list[Change]:
+    changes: list[Change] = []
+    level = list(rows[:1])
+    for number, row in enumerate(rows[1:], 1):
+        recent = level[-RECENT:]
+        side = _side(metric, recent, row)
+        following = rows[number + 1 : number + 2]
+        lasts = bool(following) and _side(metric, recent, following[0]) == side
         if side and lasts:
-            found.append(_change(metric, level[-1], rows[place]))
+            changes.append(_make_change(metric, level[-1], row))
             level = []
-        if not side or lasts:  # an odd run does not widen the level
-            level.append(rows[place])
-    return found
+        # An odd run does not widen the level.
+        if not side or lasts:
+            level.append(row)
+    return changes
 
 
 def _side(metric: str, level: Sequence[Row], row: Row) -> int:
-    """1 above, -1 below, 0 within reach of one of them."""
-    if row[f"{metric}_low"] > max(one[f"{metric}_high"] for one in level):
+    """1 if the row lies above the whole level, -1 if below, 0 if it overlaps with a run of it."""
+    if row[f"{metric}_low"] > max(other[f"{metric}_high"] for other in level):
         return 1
-    return -1 if row[f"{metric}_high"] < min(one[f"{metric}_low"] for one in level) else 0
+    if row[f"{metric}_high"] < min(other[f"{metric}_low"] for other in level):
+        return -1
+    return 0
 
 
-def _change(metric: str, before: Row, row: Row) -> Change:
-    better = (row[metric] > before[metric]) == (METRICS[metric].better == "more")
-    old, new = before.get("software") or "", row.get("software") or ""
-    ratio = row[metric] / before[metric] if before[metric] else float("inf")
-    return Change(row, ratio, "better" if better else "worse", old if old != new else "")
+def _make_change(metric: str, before: Row, row: Row) -> Change:
+    rises = row[metric] > before[metric]
+    is_better = rises == (METRICS[metric].better == "more")
+    old_software = before.get("software") or ""
+    new_software = row.get("software") or ""
+    return Change(
+        row=row,
+        ratio=row[metric] / before[metric] if before[metric] else float("inf"),
+        verdict="better" if is_better else "worse",
+        since=old_software if old_software != new_software else "",
+    )

@@ -10,7 +10,7 @@ from typing import Any
 
 from steptime.analysis import intervals
 from steptime.index import sql
-from steptime.index.catalogue import ALONE, DIMENSIONS, METRICS, word
+from steptime.index.catalogue import ALONE, DIMENSIONS, METRICS, format_value
 from steptime.index.query import FEWEST, Query, Where
 from steptime.index.rows import ENDS, Row
 from steptime.index.table import Table
@@ -48,10 +48,10 @@ class Index(Table):
         if query.x in METRICS:
             return self._scattered(query)
         found, cells = [], self._by_cells(query) and query.agg in BY_CELLS and query.err != "iqr"
-        for name, where in query.parts:
+        for name, where in query.branches:
             for row in self._named(sql.chart(query, where, cells=cells)):
                 found.append(_point(query, _groups(query, name, row), row))
-        return related(query, found)
+        return divide_by_baseline(query, found)
 
     def facets(self, query: Query, names: Sequence[str]) -> dict[str, dict[str, int]]:
         cells = self._by_cells(query) and "session" not in names
@@ -60,7 +60,9 @@ class Index(Table):
             *sql.facets(query, query.conditions, names, cells=cells)
         ):
             if value is not None:
-                counts[name][word(float(value)) if DIMENSIONS[name].number else value] = count
+                counts[name][format_value(float(value)) if DIMENSIONS[name].number else value] = (
+                    count
+                )
         return {
             name: dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
             for name, found in counts.items()
@@ -72,7 +74,7 @@ class Index(Table):
         if query.x in METRICS:
             return {}
         most: Counter[str] = Counter()
-        for _, where in query.parts:
+        for _, where in query.branches:
             most |= Counter(
                 dict(self._asked(*sql.mixed(query, where, names, cells=self._by_cells(query))))
             )
@@ -88,7 +90,7 @@ class Index(Table):
         """`metrics`: only these, of the runs that have one of them. Each is three columns, most of them empty."""
         return self._named(sql.listing(query, query.conditions, limit, after, metrics))
 
-    def streamed(self, query: Query) -> Iterator[list[Any]]:
+    def stream(self, query: Query) -> Iterator[list[Any]]:
         """The names of all columns, then every run, however many, some thousands at a time."""
         text, values = sql.listing(query, query.conditions)
         cursor = self.database.cursor().execute(text, values)
@@ -96,11 +98,11 @@ class Index(Table):
         while some := cursor.fetchmany(AT_ONCE):
             yield some
 
-    def named(self, word: str) -> list[Row]:
+    def find_rows(self, id_part: str) -> list[Row]:
         """Whose id is this, or else begins or ends with it."""
         text = f'SELECT {sql.listed()} FROM runs WHERE "id" = ?'
         parts = f'SELECT {sql.listed()} FROM runs WHERE starts_with("id", ?) OR ends_with("id", ?) LIMIT 2'
-        return self._named((text, [word])) or self._named((parts, [word, word]))
+        return self._named((text, [id_part])) or self._named((parts, [id_part, id_part]))
 
     def places(self, runs: Sequence[str]) -> dict[str, str]:
         """Where in their store the imported rows among these lie."""
@@ -124,7 +126,9 @@ class Index(Table):
 
     def _of_matching(self, query: Query, what: str, *, valued: bool) -> list[tuple[Any, ...]]:
         cells = self._by_cells(query)
-        parts = [sql.tested(query, where, cells=cells, valued=valued) for _, where in query.parts]
+        parts = [
+            sql.tested(query, where, cells=cells, valued=valued) for _, where in query.branches
+        ]
         test, values = (
             " OR ".join(f"({text})" for text, _ in parts),
             [one for _, bound in parts for one in bound],
@@ -140,7 +144,7 @@ class Index(Table):
 
     def _scattered(self, query: Query) -> list[Point]:
         found: list[Point] = []
-        for name, where in query.parts:
+        for name, where in query.branches:
             for row in self._named(sql.scatter(query, where, MOST_POINTS - len(found))):
                 (value, low, high), x = (
                     [row[f"{axis}{end}"] for end in ENDS] for axis in (query.y, query.x)
@@ -195,7 +199,7 @@ def _reach(query: Query, row: Row) -> float | None:
     return intervals.student_quantile(row["n"] - 1) * float(row["deviation"]) / sqrt(row["n"])
 
 
-def related(query: Query, points: list[Point]) -> list[Point]:
+def divide_by_baseline(query: Query, points: list[Point]) -> list[Point]:
     """Every value divided by that of the baseline with otherwise equal groups; without one there is no point."""
     if not query.rel:
         return points
@@ -214,7 +218,11 @@ def _baselines(name: str, wanted: str, points: list[Point]) -> dict[Groups, floa
     if wanted == FEWEST:
         most_first = sorted(told, key=lambda point: -point.groups[name])
         return {_rest(point, name): point.value for point in most_first}  # the last of each stays
-    return {_rest(point, name): point.value for point in told if word(point.groups[name]) == wanted}
+    return {
+        _rest(point, name): point.value
+        for point in told
+        if format_value(point.groups[name]) == wanted
+    }
 
 
 def _rest(point: Point, name: str) -> Groups:

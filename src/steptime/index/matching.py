@@ -8,12 +8,15 @@ from math import exp, log, sqrt
 from typing import Any
 
 from steptime.analysis.intervals import Ends, ratio, student_quantile
-from steptime.index.catalogue import ALONE, DIMENSIONS, METRICS, word
+from steptime.index.catalogue import ALONE, DIMENSIONS, METRICS, format_value
 from steptime.index.rows import Row
 
+# Sides that differ in these do different work: a ratio of speeds does not say which is faster.
 WORK = ("model", "phase", "unit", "operator", "shape")
-"""Who differs in these does different work: a ratio of speeds says nothing about who is faster."""
 SHOWN_VALUES = 6
+MISSING = "–"
+
+Mean = tuple[float, float | None, float | None]  # a geometric mean, and its interval if it has one
 
 
 @dataclass(frozen=True)
@@ -29,82 +32,92 @@ class Pair:
 
 @dataclass(frozen=True)
 class Table:
-    differs: dict[
-        str, tuple[str, str]
-    ]  # what A and B differ in as a whole, with the values of each: what is compared
+    # What A and B differ in as a whole, with the values of each: what is compared.
+    differs: dict[str, tuple[str, str]]
     pairs: list[Pair]
     only_a: int
     only_b: int
-    mean: tuple[float, float | None, float | None] | None  # geometric
+    mean: Mean | None
 
     @property
     def telling(self) -> list[str]:
-        """What tells the pairs apart; all else is the same in every one."""
-        found = [
-            name for name in DIMENSIONS if len({pair.what.get(name) for pair in self.pairs}) > 1
-        ]
-        return (
-            found
-            or [name for name in ("model", "phase", "precision") if name not in self.differs]
-            or ["source"]
-        )
+        """Dimensions that tell the pairs apart; all others are the same in every pair."""
+        names = []
+        for name in DIMENSIONS:
+            values = {pair.what.get(name) for pair in self.pairs}
+            if len(values) > 1:
+                names.append(name)
+        if names:
+            return names
+        usual = [name for name in ("model", "phase", "precision") if name not in self.differs]
+        return usual or ["source"]
 
     @property
     def different_work(self) -> list[str]:
         return [DIMENSIONS[name].label.lower() for name in WORK if name in self.differs]
 
 
-def matched(metric: str, a: list[Row], b: list[Row]) -> Table:
-    """The best run of each configuration speaks for it."""
-    sides = [_best(metric, rows) for rows in (a, b)]
-    names = [name for name in DIMENSIONS if name not in ALONE and _differs(name, *sides)]
-    keyed = [{_key(row, names): row for row in _best(metric, side, names)} for side in sides]
-    both = [key for key in keyed[0] if key in keyed[1]]
-    pairs = sorted(
-        (_pair(metric, keyed[0][key], keyed[1][key], names) for key in both),
-        key=lambda pair: pair.ratio,
+def match_rows(metric: str, a_rows: list[Row], b_rows: list[Row]) -> Table:
+    """Each configuration is represented by its best run."""
+    a_best = _best(metric, a_rows)
+    b_best = _best(metric, b_rows)
+    names = [name for name in DIMENSIONS if name not in ALONE and _differs(name, a_best, b_best)]
+    a_side = {_key(row, names): row for row in _best(metric, a_best, names)}
+    b_side = {_key(row, names): row for row in _best(metric, b_best, names)}
+    common = [key for key in a_side if key in b_side]
+    pairs = [_make_pair(metric, a_side[key], b_side[key], names) for key in common]
+    pairs.sort(key=lambda pair: pair.ratio)
+    return Table(
+        differs={name: (_list_values(name, a_best), _list_values(name, b_best)) for name in names},
+        pairs=pairs,
+        only_a=len(a_side) - len(common),
+        only_b=len(b_side) - len(common),
+        mean=geometric_mean([pair.ratio for pair in pairs]),
     )
-    only_a, only_b = (len(side) - len(both) for side in keyed)
-    differs = {name: (_values(name, sides[0]), _values(name, sides[1])) for name in names}
-    return Table(differs, pairs, only_a, only_b, geometric([pair.ratio for pair in pairs]))
 
 
-def _best(metric: str, rows: list[Row], but: Sequence[str] = ()) -> list[Row]:
+def _best(metric: str, rows: list[Row], ignored: Sequence[str] = ()) -> list[Row]:
+    """The best run of each configuration, which the `ignored` dimensions do not tell apart."""
     better = max if METRICS[metric].better == "more" else min
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        if (row.get(metric) or 0) > 0:  # of others there is no ratio
-            groups.setdefault(_key(row, but), []).append(row)
+        # Other values have no ratio.
+        if (row.get(metric) or 0) > 0:
+            groups.setdefault(_key(row, ignored), []).append(row)
     return [better(group, key=lambda row: row[metric]) for group in groups.values()]
 
 
-def _key(row: Row, but: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(row.get(name) for name in DIMENSIONS if name not in (*ALONE, *but))
+def _key(row: Row, ignored: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(row.get(name) for name in DIMENSIONS if name not in (*ALONE, *ignored))
 
 
-def _differs(name: str, a: list[Row], b: list[Row]) -> bool:
-    """No value in common: the two sides were chosen by it."""
-    one, two = ({row.get(name) for row in side} for side in (a, b))
-    return bool(one and two) and not one & two
+def _differs(name: str, a_rows: list[Row], b_rows: list[Row]) -> bool:
+    """Whether no value is common: the two sides were chosen by this dimension."""
+    a_values = {row.get(name) for row in a_rows}
+    b_values = {row.get(name) for row in b_rows}
+    return bool(a_values and b_values) and not a_values & b_values
 
 
-def _values(name: str, rows: list[Row]) -> str:
-    found = sorted({_word(row.get(name)) for row in rows})
-    more = f" and {len(found) - SHOWN_VALUES} more" if len(found) > SHOWN_VALUES else ""
-    return ", ".join(found[:SHOWN_VALUES]) + more
+def _list_values(name: str, rows: list[Row]) -> str:
+    values = sorted({_format(row.get(name)) for row in rows})
+    text = ", ".join(values[:SHOWN_VALUES])
+    if len(values) > SHOWN_VALUES:
+        text += f" and {len(values) - SHOWN_VALUES} more"
+    return text
 
 
-def _word(value: Any) -> str:
-    return "–" if value in (None, "") else word(value)
+def _format(value: Any) -> str:
+    return MISSING if value in (None, "") else format_value(value)
 
 
-def _pair(metric: str, a: Row, b: Row, differs: list[str]) -> Pair:
-    found = ratio(_ends(metric, b), _ends(metric, a))
-    kept = (name for name in DIMENSIONS if name not in (*ALONE, *differs))
-    what = {name: _word(b[name]) for name in kept if b.get(name) not in (None, "")}
-    return Pair(
-        what, a, b, found.value, found.low, found.high, _verdict(metric, found.low, found.high)
-    )
+def _make_pair(metric: str, a: Row, b: Row, differs: list[str]) -> Pair:
+    estimate = ratio(_ends(metric, b), _ends(metric, a))
+    what = {}
+    for name in DIMENSIONS:
+        if name not in (*ALONE, *differs) and b.get(name) not in (None, ""):
+            what[name] = _format(b[name])
+    verdict = _verdict(metric, estimate.low, estimate.high)
+    return Pair(what, a, b, estimate.value, estimate.low, estimate.high, verdict)
 
 
 def _ends(metric: str, row: Row) -> Ends:
@@ -116,15 +129,17 @@ def _verdict(metric: str, low: float | None, high: float | None) -> str:
         return "unknown"
     if low <= 1 <= high:
         return "same or inconclusive"
-    return "better" if (low > 1) == (METRICS[metric].better == "more") else "worse"
+    rises = low > 1
+    return "better" if rises == (METRICS[metric].better == "more") else "worse"
 
 
-def geometric(ratios: list[float]) -> tuple[float, float | None, float | None] | None:
+def geometric_mean(ratios: list[float]) -> Mean | None:
     """With the 95 % interval that follows from how much the configurations differ."""
-    logs = [log(ratio) for ratio in ratios]
+    logs = [log(value) for value in ratios]
+    count = len(logs)
     if not logs:
         return None
-    mean, count = sum(logs) / len(logs), len(logs)
+    mean = sum(logs) / count
     if count < 2:
         return exp(mean), None, None
     deviation = sqrt(sum((value - mean) ** 2 for value in logs) / (count - 1))

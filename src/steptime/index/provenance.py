@@ -96,7 +96,9 @@ class Ledger:
         )
         self._asked(question, [list(rows), list(rows.values())])
 
-    def behind(self, rows: Iterable[str], *, last: bool = False) -> dict[str, dict[str, str]]:
+    def attempts_of_rows(
+        self, rows: Iterable[str], *, last: bool = False
+    ) -> dict[str, dict[str, str]]:
         """Of each row its attempts, or the last one, by id, each with its place."""
         question = "SELECT run, id, place FROM attempts WHERE run IN (SELECT unnest(?))"
         only = (
@@ -109,7 +111,7 @@ class Ledger:
             found.setdefault(row, {})[name] = place
         return found
 
-    def of_task(self, task: str) -> dict[str, str]:
+    def attempts_of_task(self, task: str) -> dict[str, str]:
         return dict(self._asked("SELECT id, place FROM attempts WHERE task = ?", [task]))
 
     def mark(self, marks: Mapping[str, str], keep: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""One question as an address, a command line and a test write it: `x=model&by=precision&phase=training`."""
+"""A query as a URL, a command line and a test write it: `x=model&by=precision&phase=training`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from urllib.parse import parse_qsl, urlencode
 
 from steptime.core.errors import SteptimeError, unknown
-from steptime.index.catalogue import ALONE, DIMENSIONS, METRICS, Dimension, word
+from steptime.index.catalogue import ALONE, DIMENSIONS, METRICS, Dimension, format_value
 
 Where = tuple[tuple[str, tuple[str, ...]], ...]
 CHOICES = {
@@ -34,74 +34,94 @@ PLAIN = (
 )
 BATCH = {"weak": "replica_batch", "strong": "effective_batch"}
 FEWEST = "fewest"
+# What y=efficiency is short for: how much of its speed a processing unit keeps among others.
 EFFICIENCY = {"y": "throughput_per_device", "rel": f"devices:{FEWEST}"}
-"""What y=efficiency is short for: scaling, weak or strong, is how much of its speed a processing unit keeps."""
+# Failed results and those that cannot be true are left out unless a filter names them.
+USUAL = (("status", ("ok",)), ("plausible", ("yes",)))
 MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d)?)?)?)?)?", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Query:
-    """The same key repeated is *or*, different keys are *and*, `!key` excludes, `key=low..high` is a range of numbers.
-    Unless asked for, failed results and those that cannot be true are left out."""
+    """What to show, of which runs.
+
+    The same key repeated is *or*, different keys are *and*, `!key` excludes, and `key=low..high`
+    is a range of numbers."""
 
     y: str = "throughput"
     x: str = "model"
     by: tuple[str, ...] = ()  # one colour or shape for each value
     split: str = ""  # one small chart for each value
-    agg: str = "best"  # which of the runs of a point speaks for it, or their mean or median
+    agg: str = "best"  # which run represents its point, or the mean or median of all
     err: str = "interval"
-    mark: str = "point"  # bars where they have a base: not on a log axis, nor against a metric
+    mark: str = "point"  # bars need a base: a linear axis, and a dimension as x
     log: str = ""
     scaling: str = ""  # what `batch` means: of one device (weak) or of all together (strong)
     batch: str = ""
-    rel: str = ""  # DIMENSION:VALUE, the series that every value is divided by; `devices:fewest` takes the fewest
+    # DIMENSION:VALUE, the series that every value is divided by. `devices:fewest` takes the fewest.
+    rel: str = ""
     since: str = ""  # the beginning of an ISO 8601 moment: a year, a month, a day, …
     until: str = ""
     where: Where = ()
-    series: tuple[
-        tuple[str, Where], ...
-    ] = ()  # named ones, each with filters of its own beside the shared ones
+    # Named ones, each with filters of its own in addition to the shared ones.
+    series: tuple[tuple[str, Where], ...] = ()
 
     def __post_init__(self) -> None:
         if self.y not in METRICS:
             raise unknown("metric", self.y, METRICS)
         if self.x not in METRICS and self.x not in DIMENSIONS:
             raise unknown("axis", self.x, [*METRICS, *DIMENSIONS])
-        for name, words in CHOICES.items():
-            if getattr(self, name) not in words:
-                raise unknown(f"word for {name}", getattr(self, name), filter(None, words))
-        for name in (*self.by, *filter(None, [self.split])):
-            _known(name)
-        for conditions in (self.where, *(own for _, own in self.series)):
-            check(conditions)
-        for moment in filter(None, (self.since, self.until)):
-            if not _is_moment(moment):
+        for name, choices in CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices:
+                raise unknown(f"value of {name}", value, filter(None, choices))
+        for name in (*self.by, self.split):
+            if name:
+                _dimension(name)
+        check_conditions(self.where)
+        for _, conditions in self.series:
+            check_conditions(conditions)
+        for moment in (self.since, self.until):
+            if moment and not _is_moment(moment):
                 raise SteptimeError(
-                    f"since and until are days, as 2026-01-31, or 2026-01-31T12:00; found {moment!r}."
+                    "since and until are days, as 2026-01-31, or moments, as 2026-01-31T12:00; "
+                    f"found {moment!r}."
                 )
-        self._check_relations()
+        self._check_scaling()
+        self._check_baseline()
 
-    def _check_relations(self) -> None:
+    def _check_scaling(self) -> None:
         if bool(self.scaling) != bool(self.batch) or (self.batch and not self.batch.isdecimal()):
             raise SteptimeError(
-                f"scaling and batch go together, as in scaling=weak&batch=128; found {self.to_url()!r}."
+                "scaling and batch go together, as in scaling=weak&batch=128; "
+                f"found {self.to_url()!r}."
             )
+
+    def _check_baseline(self) -> None:
+        if not self.rel:
+            return
         name, colon, value = self.rel.partition(":")
-        if self.rel and (not colon or name not in (*self.by, self.x) or self.x in METRICS):
+        if not colon or name not in (*self.by, self.x) or self.x in METRICS:
             raise SteptimeError(
-                "rel is DIMENSION:VALUE of x or by, and x a dimension, as in by=framework&rel=framework:pytorch; "
-                f"found {self.rel!r}."
+                "rel is DIMENSION:VALUE of x or by, and x a dimension, "
+                f"as in by=framework&rel=framework:pytorch; found {self.rel!r}."
             )
         if value == FEWEST and not DIMENSIONS[name].number:
             raise SteptimeError(
-                f"{FEWEST} is said of numbers, as in x=devices&rel=devices:{FEWEST}; not of {name}."
+                f"{FEWEST} needs a dimension of numbers, as in x=devices&rel=devices:{FEWEST}; "
+                f"found {name}."
             )
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """What one point is made of: these dimensions have one value in it."""
+        """The dimensions that have one value in each point."""
         names = (self.split, self.x, *self.by)
         return tuple(dict.fromkeys(name for name in names if name in DIMENSIONS))
+
+    @property
+    def columns(self) -> list[str]:
+        """What tells the points of this query apart, as columns of a table."""
+        return ["series", *self.groups] if self.series else list(self.groups)
 
     @property
     def bars(self) -> bool:
@@ -109,36 +129,40 @@ class Query:
 
     @property
     def conditions(self) -> Where:
-        """All of them, with what is left out unless asked for."""
-        return self._with(())
+        """All of them, with what is left out unless a filter names it."""
+        return self._with_defaults(())
 
     @property
-    def parts(self) -> tuple[tuple[str, Where], ...]:
-        """Each named series with all its conditions; where there is none the question itself, without a name."""
-        return tuple((name, self._with(own)) for name, own in self.series) or (
-            ("", self.conditions),
-        )
+    def branches(self) -> tuple[tuple[str, Where], ...]:
+        """Each named series with all its conditions; without any, the query itself, unnamed."""
+        if not self.series:
+            return (("", self.conditions),)
+        return tuple((name, self._with_defaults(extra)) for name, extra in self.series)
 
-    def _with(self, own: Where) -> Where:
-        where = (*self.where, *own)
+    def _with_defaults(self, extra: Where) -> Where:
+        where = (*self.where, *extra)
         named = {key.lstrip("!") for key, _ in where}
-        usual = (("status", ("ok",)), ("plausible", ("yes",)))
-        size = ((BATCH[self.scaling], (self.batch,)),) if self.scaling else ()
-        return (*where, *size, *(pair for pair in usual if pair[0] not in named))
+        if self.scaling:
+            where += ((BATCH[self.scaling], (self.batch,)),)
+        defaults = tuple(pair for pair in USUAL if pair[0] not in named)
+        return where + defaults
 
     def to_url(self) -> str:
         """Without what is a default anyway."""
-        default = {f.name: f.default for f in fields(self)}
-        pairs = [
-            (name, getattr(self, name)) for name in PLAIN if getattr(self, name) != default[name]
-        ]
+        default = {field.name: field.default for field in fields(self)}
+        pairs = []
+        for name in PLAIN:
+            value = getattr(self, name)
+            if value != default[name]:
+                pairs.append((name, value))
         pairs += [("by", name) for name in self.by]
-        pairs += [(key, value) for key, values in self.where for value in values]
-        named = [
-            ("s", f"{name}|{urlencode([(k, v) for k, vs in own for v in vs])}")
-            for name, own in self.series
-        ]
-        return urlencode([*pairs, *named])
+        pairs += _flatten(self.where)
+        pairs += [("s", f"{name}|{urlencode(_flatten(extra))}") for name, extra in self.series]
+        return urlencode(pairs)
+
+
+def _flatten(where: Where) -> list[tuple[str, str]]:
+    return [(key, value) for key, values in where for value in values]
 
 
 def from_url(text: str) -> Query:
@@ -152,75 +176,86 @@ def from_url(text: str) -> Query:
         elif key == "by":
             by += [name for name in value.split(",") if name]
         elif key == "s":
-            name, _, own = value.partition("|")
-            series.append((name, gathered(parse_qsl(own, keep_blank_values=True))))
+            name, _, filters = value.partition("|")
+            pairs = parse_qsl(filters, keep_blank_values=True)
+            series.append((name, group_conditions(pairs)))
         else:
             where.append((key, value))
     if plain.get("y") == "efficiency":
         plain = {"x": "devices", **plain, **EFFICIENCY}
-    return Query(**plain, by=tuple(dict.fromkeys(by)), where=gathered(where), series=tuple(series))
+    return Query(
+        **plain,
+        by=tuple(dict.fromkeys(by)),
+        where=group_conditions(where),
+        series=tuple(series),
+    )
 
 
-def gathered(pairs: list[tuple[str, str]]) -> Where:
-    found: dict[str, list[str]] = {}
+def group_conditions(pairs: list[tuple[str, str]]) -> Where:
+    """The values of each key together, each value once."""
+    conditions: dict[str, list[str]] = {}
     for key, value in pairs:
-        found.setdefault(key, []).append(_spelled(key, value))
-    return tuple((key, tuple(dict.fromkeys(values))) for key, values in found.items())
+        conditions.setdefault(key, []).append(_normalise(key, value))
+    return tuple((key, tuple(dict.fromkeys(values))) for key, values in conditions.items())
 
 
-def _spelled(key: str, value: str) -> str:
-    """A number has one spelling, so that one address is one question: 64, not 64.0."""
-    known = DIMENSIONS.get(key.removeprefix("!"))
-    if known is None or not known.number:
+def _normalise(key: str, value: str) -> str:
+    """Gives a number one spelling, 64 and not 64.0, so that one URL is one query."""
+    dimension = DIMENSIONS.get(key.removeprefix("!"))
+    if dimension is None or not dimension.number:
         return value
     try:
         number = float(value)
-    except ValueError:  # a range, or what is refused later
+    except ValueError:
+        # A range, or text that the query refuses later.
         return value
-    return word(number) if float(word(number)) == number else value
+    text = format_value(number)
+    return text if float(text) == number else value
 
 
-def check(where: Where) -> None:
+def check_conditions(where: Where) -> None:
     for key, values in where:
-        if _known(key.removeprefix("!")).number:
+        if _dimension(key.removeprefix("!")).number:
             for value in values:
                 bounds(value)
 
 
-def said(key: str, *values: str) -> str:
-    """A condition in words; what would be a riddle without its name has it."""
+def describe_condition(key: str, *values: str) -> str:
+    """A condition in words, with its label if the value alone would be unclear."""
     name = key.removeprefix("!")
-    label = f"{DIMENSIONS[name].label.lower()} " if DIMENSIONS[name].number or name in ALONE else ""
-    return f"{'not ' if key != name else ''}{label}{' or '.join(values)}"
+    text = " or ".join(values)
+    if DIMENSIONS[name].number or name in ALONE:
+        text = f"{DIMENSIONS[name].label.lower()} {text}"
+    return f"not {text}" if key != name else text
 
 
 def bounds(text: str) -> tuple[float | None, float | None]:
     """`8..64`, `8..`, `..64`; one number is its own range."""
     low, dots, high = text.partition("..")
+    if not dots:
+        high = low
     try:
-        found = (
-            float(low) if low else None,
-            float(high if dots else low) if high or not dots else None,
-        )
+        # Without dots an empty text is no number; with them it leaves that side open.
+        lowest = float(low) if low or not dots else None
+        highest = float(high) if high or not dots else None
     except ValueError:
-        raise SteptimeError(
-            f"A number or a range low..high is needed here, found {text!r}."
-        ) from None
-    return found
+        raise SteptimeError(f"Expected a number or a range low..high, found {text!r}.") from None
+    return lowest, highest
 
 
 def _is_moment(text: str) -> bool:
-    """Or the beginning of one: the rest is filled up."""
+    """Whether this is an ISO 8601 moment, or the beginning of one."""
+    if not MOMENT.fullmatch(text):
+        return False
+    rest = "0001-01-01T00:00:00"[len(text) :]
     try:
-        return bool(
-            MOMENT.fullmatch(text)
-            and datetime.fromisoformat(text + "0001-01-01T00:00:00"[len(text) :])
-        )
+        datetime.fromisoformat(text + rest)
     except ValueError:
         return False
+    return True
 
 
-def _known(name: str) -> Dimension:
+def _dimension(name: str) -> Dimension:
     if name not in DIMENSIONS:
         raise unknown("dimension", name, DIMENSIONS)
     return DIMENSIONS[name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from statistics import fmean
 from typing import Any
 
@@ -26,11 +25,7 @@ UNTRUE = ("unsynchronised", "clock_drift")
 """Invalid results whose times are wrong; of others that are invalid, times are right and mean little."""
 
 
-def rows(records: Iterable[Record]) -> list[Row]:
-    return [row(record) for record in records]
-
-
-def row(record: Record) -> Row:
+def make_row(record: Record) -> Row:
     """A failure has its dimensions and no metrics."""
     found = {
         "id": record.attempts[0].id,
@@ -41,11 +36,11 @@ def row(record: Record) -> Row:
         return found
     numbers = result(record)
     found |= {"grade": numbers.grade, "unit": numbers.times.throughput.unit}
-    found |= {"plausible": "no" if quarantine(record, numbers) else "yes"}
+    found |= {"plausible": "no" if quarantine_reason(record, numbers) else "yes"}
     return {**found, **_speed(numbers), **_beside(record, numbers), **_price(record)}
 
 
-def quarantine(record: Record, numbers: Result) -> str:
+def quarantine_reason(record: Record, numbers: Result) -> str:
     """Why a result measured here cannot be true; nothing where it can. A network may hold convolutions, which quick
     algorithms compute with less arithmetic."""
     for flag in numbers.flags:

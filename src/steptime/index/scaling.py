@@ -1,4 +1,4 @@
-"""Scaling tables of a question: what its runs gain from more processing units or threads."""
+"""Scaling tables of a query: what its runs gain from more processing units or threads."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from steptime.index.index import Index
 from steptime.index.query import Query
 
 GROWS = ("devices", "threads")
+# Servers may differ within a series: larger ones often have other names.
 MAY_DIFFER = ("devices", "nodes", "server", "interconnect", "software", "framework_version")
 SAME = tuple(name for name in DIMENSIONS if name not in (*ALONE, *MAY_DIFFER))
-"""In what the runs of one series agree. Servers are told where they differ: larger ones often have other names."""
-MOST_ROWS, MOST_TABLES = 5000, 12
+MOST_ROWS = 5000
+MOST_TABLES = 12
 
 
-def grown(index: Index, query: Query) -> list[Scaling]:
-    """Of what the question's axis counts; a question without such an axis has none."""
+def scaling_tables(index: Index, query: Query) -> list[Scaling]:
+    """Empty if the query's axis is neither devices nor threads."""
     if query.x not in GROWS:
         return []
     rows = index.listing(query, MOST_ROWS, metrics=("throughput", "throughput_per_device"))
-    return scalings(rows, SAME, kind=query.scaling, over=query.x)[:MOST_TABLES]
+    tables = scalings(rows, SAME, kind=query.scaling, over=query.x)
+    return tables[:MOST_TABLES]

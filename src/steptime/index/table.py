@@ -157,6 +157,6 @@ def duckdb() -> Any:
         import duckdb
     except ImportError:
         raise NotInstalled(
-            "The guide asks DuckDB; install it with: pip install 'steptime[guide]'"
+            "This command needs the report extra: pip install 'steptime[report]'"
         ) from None
     return duckdb

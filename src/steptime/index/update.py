@@ -9,7 +9,7 @@ from pathlib import Path
 from steptime.core.record import Attempt, Record
 from steptime.index.index import Index
 from steptime.index.provenance import Key, Ledger
-from steptime.index.rows import Row, row
+from steptime.index.rows import Row, make_row
 from steptime.store.changes import Piece
 from steptime.store.imported_rows import read_line
 from steptime.store.readable import ReadableStore
@@ -21,11 +21,11 @@ MOST_PIECES, MOST_ATTEMPTS, MOST_ROWS = (
 )  # taken in at once: they are in memory meanwhile
 
 
-class Intake:
+class IndexUpdater:
     def __init__(self, store: ReadableStore, index: Index) -> None:
         self.store, self.index, self.ledger = store, index, Ledger(index.database)
 
-    def take(self, pieces: Iterable[Piece]) -> bool:
+    def update(self, pieces: Iterable[Piece]) -> bool:
         """Whether there was anything."""
         changed = False
         for some in _gathered(pieces):
@@ -87,7 +87,7 @@ class Intake:
     def _made(self, record: Record) -> Row | None:
         """One record that makes no sense must not hide all others."""
         try:
-            return row(record)
+            return make_row(record)
         except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as problem:
             name = record.attempts[0].id
             self.store.problems.append(

@@ -195,7 +195,5 @@ def _duckdb() -> Any:
     try:
         import duckdb
     except ImportError:
-        raise NotInstalled(
-            "Parts are read with DuckDB; install it with: pip install 'steptime[guide]'"
-        ) from None
+        raise NotInstalled("Parts of a store need DuckDB: pip install 'steptime[report]'") from None
     return duckdb

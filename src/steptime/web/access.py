@@ -1,4 +1,4 @@
-"""Who may ask: this machine alone, or whoever has the token."""
+"""Who may read and write: this machine alone, or everyone with the token."""
 
 from __future__ import annotations
 
@@ -13,73 +13,74 @@ from steptime.core.errors import SteptimeError
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 COOKIE = "steptime_token"
 LEAST_CHARACTERS = 16
+Refusal = tuple[int, str]  # a status and a sentence
 
 
 @dataclass(frozen=True)
 class Access:
-    """Without a token the page is for this machine. With one every request needs it, wherever it comes from."""
+    """Without a token the guide is for this machine. With one, every request needs it."""
 
     host: str = LOOPBACK[0]
     token: str = ""
 
     def __post_init__(self) -> None:
-        if self.token and (
-            len(self.token) < LEAST_CHARACTERS
-            or not self.token.isascii()
-            or not self.token.isalnum()
-        ):
+        is_plain = self.token.isascii() and self.token.isalnum()
+        if self.token and not (is_plain and len(self.token) >= LEAST_CHARACTERS):
             raise SteptimeError(
-                f"A token is {LEAST_CHARACTERS} letters and digits or more, such as `openssl rand -hex 16` makes."
+                f"A token must have {LEAST_CHARACTERS} letters and digits or more; "
+                "`openssl rand -hex 16` makes one."
             )
         if self.host not in LOOPBACK and not self.token:
             raise SteptimeError(
-                f"Others could reach {self.host}: give a token with --token or $STEPTIME_TOKEN, or leave out --host."
+                f"Others could reach {self.host}: give a token with --token or $STEPTIME_TOKEN, "
+                "or leave out --host."
             )
 
-    def refusal(self, request: Request) -> tuple[int, str] | None:
-        """Status and sentence; None: welcome."""
+    def refusal(self, request: Request) -> Refusal | None:
+        """Why this request gets no answer; None if it may have one."""
         if not self.token:
-            # A name that somebody else's site made point here: a page of theirs would read the answers.
-            name = request.url.hostname or ""
-            return (
-                None
-                if name in LOOPBACK
-                else (403, f"This page answers to {', '.join(LOOPBACK)}, not {name!r}.")
-            )
-        given = (
+            return _refuse_other_names(request)
+        candidates = (
             _bearer(request),
             request.cookies.get(COOKIE, ""),
             request.query_params.get("token", ""),
         )
-        if any(self.is_token(word) for word in given):
+        if any(self.is_token(candidate) for candidate in candidates):
             return None
         return (
             401,
-            "A token is needed: in the header `Authorization: Bearer TOKEN`, or once as ?token=TOKEN.",
+            "This guide needs a token: send the header `Authorization: Bearer TOKEN`, "
+            "or open it once with ?token=TOKEN.",
         )
 
-    def may_write(self, request: Request) -> tuple[int, str] | None:
-        """A cookie is not enough: other sites' pages can make a browser send it."""
+    def write_refusal(self, request: Request) -> Refusal | None:
+        """A cookie is not enough: pages of other sites can make a browser send it."""
         if not self.token:
-            return 403, "Runs are only taken by a guide with a token: steptime guide --token TOKEN."
-        return (
-            None
-            if self.is_token(_bearer(request))
-            else (401, "Send the token as `Authorization: Bearer TOKEN`.")
-        )
+            return 403, "Only a guide with a token accepts runs: steptime guide --token TOKEN."
+        if self.is_token(_bearer(request)):
+            return None
+        return 401, "Send the token as `Authorization: Bearer TOKEN`."
 
-    def is_token(self, word: str) -> bool:
-        return bool(self.token) and secrets.compare_digest(
-            word.encode(errors="replace"), self.token.encode()
-        )
+    def is_token(self, candidate: str) -> bool:
+        if not self.token:
+            return False
+        return secrets.compare_digest(candidate.encode(errors="replace"), self.token.encode())
+
+
+def _refuse_other_names(request: Request) -> Refusal | None:
+    """Refuses a host name that another site points at this machine, to read what it answers."""
+    name = request.url.hostname or ""
+    if name in LOOPBACK:
+        return None
+    return 403, f"This guide answers to {', '.join(LOOPBACK)}, not to {name!r}."
 
 
 def _bearer(request: Request) -> str:
-    kind, _, word = request.headers.get("authorization", "").partition(" ")
-    return word.strip() if kind.lower() == "bearer" else ""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def without_token(request: Request) -> str:
-    """The same address, fit to be shown and shared."""
-    kept = [(key, value) for key, value in request.query_params.multi_items() if key != "token"]
-    return request.url.path + (f"?{urlencode(kept)}" if kept else "")
+def url_without_token(request: Request) -> str:
+    """The same URL, safe to be shown and shared."""
+    pairs = [(key, value) for key, value in request.query_params.multi_items() if key != "token"]
+    return f"{request.url.path}?{urlencode(pairs)}" if pairs else request.url.path

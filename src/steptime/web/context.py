@@ -1,117 +1,101 @@
-"""What every page needs: the source, the templates, and how a request becomes a query."""
+"""What every page of the guide needs: the workspace, the templates, and the query of a request."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
-from fastapi import Request
+from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, FileSystemLoader, select_autoescape
 from markupsafe import Markup
 
-from steptime import __version__
-from steptime.analysis.result import result
-from steptime.core.errors import SteptimeError
-from steptime.core.foreign import ForeignRun
 from steptime.core.format import byte_count, clock, duration, scaled
-from steptime.core.record import Record
-from steptime.index.catalogue import DIMENSIONS, METRICS
-from steptime.index.index import Index
-from steptime.index.query import Query, from_url, said
-from steptime.index.rows import Row
-from steptime.index.source import Source
+from steptime.index.query import Query, describe_condition, from_url
+from steptime.index.workspace import Workspace
+from steptime.report.html import make_environment
+from steptime.web.access import Access
 
 TEMPLATES = Path(__file__).parent / "templates"
+Campaigns = Callable[[], list[dict[str, Any]]]
 
 
-class Desk:
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.templates = Environment(
-            loader=FileSystemLoader(TEMPLATES),
-            autoescape=select_autoescape(default=True),
-            trim_blocks=True,
-        )
-        self.templates.filters |= {
-            "number": number, "scaled": rate, "inline_json": inline_json, "duration": duration, "bytes": byte_count,
+class Page(Protocol):
+    """A module in web/pages: its routes, and its entry in the navigation."""
+
+    PATH: str
+    TITLE: str
+    # The position in the navigation. None: other pages link to it, the navigation does not.
+    ORDER: int | None
+
+    def add(self, server: FastAPI, context: PageContext) -> None:
+        """Adds the routes of the page."""
+
+
+class PageContext:
+    def __init__(
+        self,
+        workspace: Workspace,
+        access: Access,
+        campaigns: Campaigns,
+        pages: Sequence[Page] = (),
+    ) -> None:
+        self.workspace = workspace
+        self.access = access
+        # Tells how far campaigns are. The guide itself asks no cluster.
+        self.campaigns = campaigns
+        self._templates = make_environment(TEMPLATES)
+        self._templates.filters |= {
+            "scaled": format_rate,
+            "inline_json": inline_json,
+            "duration": duration,
+            "bytes": byte_count,
             "clock": clock,
-        }  # fmt: skip
-        self.templates.globals |= {
-            "version": __version__, "dimensions": DIMENSIONS, "metrics": METRICS, "quote": quote, "said": said,
-        }  # fmt: skip
-
-    @property
-    def index(self) -> Index:
-        self.source.refresh()
-        return self.source.index
-
-    def found(self, run: str) -> Record | ForeignRun | None:
-        self.source.refresh()
-        return self.source.found(run)
-
-    def row(self, word: str) -> Row:
-        """Of the one run whose id is, begins or ends with this word."""
-        rows = self.index.named(word)
-        if len(rows) != 1:
-            raise SteptimeError(
-                f"{'No run has' if not rows else 'Several runs have'} the id {word!r}."
-            )
-        return rows[0]
-
-    def own(self, record: Record) -> dict[str, Any]:
-        outcome = (
-            {"result": result(record).to_dict()}
-            if record.measurements
-            else {"failure": vars(record.failures[-1])}
-        )
-        return {
-            "id": record.attempts[0].id,
-            "case": record.case.to_dict(),
-            "status": record.status,
-            **outcome,
+        }
+        shown = (page for page in pages if page.ORDER is not None)
+        self._templates.globals |= {
+            "quote": quote,
+            "describe_condition": describe_condition,
+            "navigation": [(page.PATH, page.TITLE) for page in shown],
         }
 
-    def page(self, template: str, **values: Any) -> HTMLResponse:
-        self.source.refresh()
-        return self.rendered(template, **self.troubles, **values)
+    def page(self, template: str, *, current: str, **values: Any) -> HTMLResponse:
+        """A page with the notes on the store that stand on every page.
+
+        `current`: the path that the navigation marks."""
+        self.workspace.refresh()
+        return self.render(template, current=current, **self.store_notes, **values)
 
     @property
-    def troubles(self) -> dict[str, Any]:
-        """Nothing for whoever may not ask: they name files."""
+    def store_notes(self) -> dict[str, Any]:
+        """What is wrong with the store. It names files, so it is only for authorised readers."""
         return {
-            "trouble": self.source.trouble,
-            "problems": list(dict.fromkeys(self.source.store.problems)),
+            "trouble": self.workspace.trouble,
+            "problems": list(dict.fromkeys(self.workspace.store.problems)),
         }
 
-    def rendered(self, template: str, **values: Any) -> HTMLResponse:
-        return HTMLResponse(self.templates.get_template(template).render(**values))
+    def render(self, template: str, **values: Any) -> HTMLResponse:
+        return HTMLResponse(self._templates.get_template(template).render(**values))
 
 
-def asked(request: Request, *but: str) -> Query:
-    """Empty fields of the form are no filters; `but` are words of the page, not of the query."""
-    kept = [
-        (key, value)
-        for key, value in request.query_params.multi_items()
-        if value and key not in but
-    ]
-    return from_url("&".join(f"{quote(key)}={quote(value)}" for key, value in kept))
+def read_query(request: Request, *ignored: str) -> Query:
+    """The query of a request. Empty fields of the form are no filters.
+
+    `ignored`: parameters of the page that are not part of the query."""
+    pairs = []
+    for key, value in request.query_params.multi_items():
+        if value and key not in ignored:
+            pairs.append(f"{quote(key)}={quote(value)}")
+    return from_url("&".join(pairs))
 
 
-def number(value: Any) -> str:
-    """Four digits that matter, with thousands told apart."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return "" if value is None else str(value)
-    return f"{value:,.0f}" if abs(value) >= 9_999.5 else f"{value:.4g}"
-
-
-def rate(value: Any, unit: str) -> str:
-    """What was not measured has none."""
+def format_rate(value: Any, unit: str) -> str:
+    """A dash if nothing was measured."""
     return scaled(value, unit) if isinstance(value, int | float) else "–"
 
 
 def inline_json(value: Any) -> str:
-    """Inside a script element no text may end it."""
+    """JSON for a script element: no text in it can end the element."""
     return Markup(json.dumps(value).replace("<", "\\u003c").replace("&", "\\u0026"))

@@ -1,29 +1,33 @@
-"""The words of a question, told to OpenAPI from the catalogue."""
+"""The parameters of a query as OpenAPI describes them, made from the catalogue."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from steptime.index.catalogue import DIMENSIONS, METRICS, Dimension
 from steptime.index.query import CHOICES, MOMENT
 
-_MOMENT = {"type": "string", "pattern": f"^{MOMENT.pattern}$"}
+Schema = dict[str, Any]
+_TEXT: Schema = {"type": "string"}
+_MOMENT: Schema = {"type": "string", "pattern": f"^{MOMENT.pattern}$"}
+_WHOLE_NUMBER: Schema = {"type": "string", "pattern": "^[0-9]+$"}
 
 
-def _parameter(name: str, schema: dict[str, Any], text: str) -> dict[str, Any]:
+def _parameter(name: str, schema: Schema, text: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "required": False, "schema": schema, "description": text}
 
 
-def _one_of(words: Any) -> dict[str, Any]:
-    return {"type": "string", "enum": list(words)}
+def _one_of(values: Iterable[str]) -> Schema:
+    return {"type": "string", "enum": list(values)}
 
 
-def _several(kind: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": kind}
+def _several(schema: Schema) -> Schema:
+    return {"type": "array", "items": schema}
 
 
-def _parameters() -> list[dict[str, Any]]:
-    axes = [
+def _make_parameters() -> list[dict[str, Any]]:
+    parameters = [
         _parameter(
             "y",
             _one_of([*METRICS, "efficiency"]),
@@ -34,33 +38,28 @@ def _parameters() -> list[dict[str, Any]]:
             "by", _several(_one_of(DIMENSIONS)), "One colour, then one shape, for each value."
         ),
         _parameter("split", _one_of(DIMENSIONS), "One small chart for each value."),
-        *(
-            _parameter(name, _one_of(words), f"Default: {words[0] or 'none'}.")
-            for name, words in CHOICES.items()
-        ),
-        _parameter("batch", {"type": "string", "pattern": "^[0-9]+$"}, "Goes with scaling."),
-        _parameter(
-            "rel",
-            {"type": "string"},
-            "DIMENSION:VALUE, or :fewest, that every value is divided by.",
-        ),
+    ]
+    for name, choices in CHOICES.items():
+        default = choices[0] or "none"
+        parameters.append(_parameter(name, _one_of(choices), f"Default: {default}."))
+    parameters += [
+        _parameter("batch", _WHOLE_NUMBER, "Goes with scaling."),
+        _parameter("rel", _TEXT, "DIMENSION:VALUE, or :fewest, that every value is divided by."),
         _parameter("since", _MOMENT, "A day, or the beginning of an ISO 8601 moment."),
-        _parameter("until", _MOMENT, "The same."),
-        _parameter("s", _several({"type": "string"}), "A named series: NAME|dimension=value&…"),
+        _parameter("until", _MOMENT, "A day, or the beginning of an ISO 8601 moment."),
+        _parameter("s", _several(_TEXT), "A named series: NAME|dimension=value&…"),
     ]
-    filters = [
-        _parameter(name, _several({"type": "string"}), _filter(known))
-        for name, known in DIMENSIONS.items()
-    ]
-    return [*axes, *filters]
+    for dimension in DIMENSIONS.values():
+        text = _describe_filter(dimension)
+        parameters.append(_parameter(dimension.name, _several(_TEXT), text))
+    return parameters
 
 
-def _filter(known: Dimension) -> str:
-    return f"{known.label}{': a number or low..high' * known.number}. {known.help}".strip()
+def _describe_filter(dimension: Dimension) -> str:
+    values = ": a number or low..high" if dimension.number else ""
+    return f"{dimension.label}{values}. {dimension.help}".strip()
 
 
-UNKNOWN = {
-    "422": {"description": "A word that nothing answers to; the answer names the known ones."}
-}
-QUESTION: dict[str, Any] = {"parameters": _parameters(), "responses": UNKNOWN}
-"""What every address that takes a question says of itself."""
+UNKNOWN_NAME = {"422": {"description": "An unknown name; the response lists the known ones."}}
+# What OpenAPI says of every route that takes a query.
+QUERY_PARAMETERS: dict[str, Any] = {"parameters": _make_parameters(), "responses": UNKNOWN_NAME}

@@ -1,4 +1,4 @@
-"""What a run's page says of several ranks: whose step it is, how fast one and all are, what their exchange takes."""
+"""The sentences of a run's page about several ranks: their step, their speed, their exchange."""
 
 from __future__ import annotations
 
@@ -10,38 +10,44 @@ from steptime.analysis.result import Result
 from steptime.core.case import Case
 from steptime.core.format import between, digits, duration, scaled
 
-Told = dict[str, Any]
-RATE = partial(scaled, unit="B/s")
+byte_rate = partial(scaled, unit="B/s")
 
 
 def headline(case: Case, numbers: Result) -> str:
-    """A rate says whether it is one rank's or that of all together."""
+    """Says whether a rate is that of one rank or of all together."""
     if case.ranks == 1:
         return numbers.headline
     speed = numbers.times.throughput
     unit = f"{speed.unit.replace('_', ' ')}/s"
-    each, together = (
-        digits(rates[speed.unit].value) for rates in (speed.per_device, speed.aggregate)
-    )
-    step = f"a step is the slowest of {case.ranks} ranks'"
-    return f"{numbers.headline}; {step}; aggregate {together} {unit}, per rank {each} {unit}"
+    per_rank = digits(speed.per_device[speed.unit].value)
+    aggregate = digits(speed.aggregate[speed.unit].value)
+    step = f"a step lasts as long as the slowest of {case.ranks} ranks"
+    rates = f"aggregate {aggregate} {unit}, per rank {per_rank} {unit}"
+    return f"{numbers.headline}; {step}; {rates}"
 
 
-def exchanged(found: Told | None) -> str:
-    """Of the latest process; empty: nothing was exchanged."""
-    if not found:
+def exchange_sentence(exchange: dict[str, Any] | None) -> str:
+    """The exchange of the latest process; empty if nothing was exchanged."""
+    if not exchange:
         return ""
-    size, seconds = scaled(found["bytes"], "B"), duration(median(found["seconds"]))
-    rate = RATE(found["bus_bytes_per_second"])
-    whole = f"{size} of each rank by {found['backend']} take {seconds}, {rate} over each link."
-    if "latency_seconds" not in found:
-        return whole
-    tiny, link = between(found["latency_seconds"], duration), found["bandwidth_bytes_per_second"]
-    if link is None:
-        return f"{whole} One number takes {tiny}, as long as all of it: it is latency."
-    return f"{whole} One number takes {tiny}: that is latency, and the rest is {between(link, RATE)} over each link."
+    size = scaled(exchange["bytes"], "B")
+    seconds = duration(median(exchange["seconds"]))
+    rate = byte_rate(exchange["bus_bytes_per_second"])
+    backend = exchange["backend"]
+    sentence = f"{size} of each rank by {backend} take {seconds}, {rate} over each link."
+    if "latency_seconds" not in exchange:
+        return sentence
+    latency = between(exchange["latency_seconds"], duration)
+    bandwidth = exchange["bandwidth_bytes_per_second"]
+    if bandwidth is None:
+        return f"{sentence} One number takes {latency}, as long as all of it: it is latency."
+    link = between(bandwidth, byte_rate)
+    details = f"One number takes {latency}: that is latency, and the rest is {link} over each link."
+    return f"{sentence} {details}"
 
 
-def peaks_of(case: Case) -> int:
-    """Ranks on GPUs have a peak each, those that share a node's CPU have one together."""
-    return 1 if case.ranks == 1 else case.nodes if case.device == "cpu" else case.ranks
+def peak_count(case: Case) -> int:
+    """Ranks on GPUs have a peak each; those that share the CPU of a node have one together."""
+    if case.ranks == 1:
+        return 1
+    return case.nodes if case.device == "cpu" else case.ranks

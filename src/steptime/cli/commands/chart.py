@@ -31,21 +31,22 @@ def chart_command(
     ] = False,
 ) -> None:
     """Draws stored results."""
-    from steptime.charts.chart import spec
-    from steptime.cli.request import opened_desk
+    from steptime.charts.chart import make_spec
+    from steptime.cli.request import open_workspace
     from steptime.index.query import from_url
 
     asked = from_url(query)
     if output.suffix not in KINDS:
         raise SteptimeError(f"A picture is {', '.join(KINDS)}; found {output.name!r}.")
-    desk = opened_desk()
-    points = desk.index.points(asked)
+    workspace = open_workspace()
+    index = workspace.index
+    points = index.points(asked)
     if not points:
         raise SteptimeError(
-            f"Nothing in {desk.source.store.path} has {asked.y} and {asked.x} and fits {query!r}."
+            f"Nothing in {workspace.store.path} has {asked.y} and {asked.x} and fits {query!r}."
         )
-    _write(output, spec(asked, points, desk.index.values, desk.index.unit(asked)))
-    mixed = desk.index.mixed(asked)
+    _write(output, make_spec(asked, points, index.values, index.unit(asked)))
+    mixed = index.mixed(asked)
     if json:
         document(
             {"query": asked.to_url(), "points": [asdict(point) for point in points], "mixed": mixed}
@@ -55,9 +56,9 @@ def chart_command(
 
 
 def _write(path: Path, chart: dict[str, Any]) -> None:
-    from steptime.charts.draw import drawn
+    from steptime.charts.draw import draw
 
-    write_file(path, drawn(path.suffix, chart))
+    write_file(path, draw(path.suffix, chart))
 
 
 def _tell(path: Path, asked: Query, points: list[Point], mixed: dict[str, int]) -> None:

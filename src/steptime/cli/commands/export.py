@@ -14,7 +14,7 @@ from steptime.core.errors import SteptimeError
 if TYPE_CHECKING:
     from steptime.formats._writer import Page, Writing
     from steptime.index.query import Query
-    from steptime.web.context import Desk
+    from steptime.index.workspace import Workspace
 
 
 def export_command(
@@ -43,15 +43,15 @@ def export_command(
     """Writes stored results as other tools have them.
 
     Each file is read back before it is written: what the format has no place for is told, with how often and why."""
-    from steptime.cli.request import opened_desk
+    from steptime.cli.request import open_workspace
     from steptime.formats._writer import write
     from steptime.index.query import from_url
 
-    desk = opened_desk()
-    found = write(format, _rows(desk, from_url(query)))
+    workspace = open_workspace()
+    found = write(format, _rows(workspace, from_url(query)))
     if not found.pages:
         told = Counter(one.reason for one in found.skipped).most_common(1)
-        why = f": {told[0][0]}" if told else f" in {desk.source.store.path}"
+        why = f": {told[0][0]}" if told else f" in {workspace.store.path}"
         raise SteptimeError(f"No result fits {query!r} and {format}{why}.")
     paths = _paths(output, found.pages)
     for page, path in zip(found.pages, paths, strict=True):
@@ -62,12 +62,13 @@ def export_command(
         _tell(found, paths, output)
 
 
-def _rows(desk: Desk, query: Query) -> list[dict[str, Any]]:
+def _rows(workspace: Workspace, query: Query) -> list[dict[str, Any]]:
     """With what a row does not hold: why it failed, and what else a foreign file said."""
     from steptime.core.record import Record
 
-    rows = desk.index.listing(query, max(1, desk.index.matching(query, valued=False)))
-    runs = desk.source.all_found([row["id"] for row in rows])
+    index = workspace.index
+    rows = index.listing(query, max(1, index.matching(query, valued=False)))
+    runs = workspace.find_runs([row["id"] for row in rows])
     for row in rows:
         run = runs.get(row["id"])
         if isinstance(run, Record) and not run.measurements and run.failures:

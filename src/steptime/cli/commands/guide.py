@@ -38,30 +38,30 @@ def guide_command(
     try:
         import uvicorn
 
-        from steptime.web.server import app
-    except ImportError as problem:
+        from steptime.web.server import make_app
+    except ImportError:
         raise NotInstalled(
-            f"The guide needs more ({problem}): pip install 'steptime[guide]'"
+            "This command needs the guide extra: pip install 'steptime[guide]'"
         ) from None
-    from steptime.cli.request import opened_desk
+    from steptime.cli.request import open_workspace
     from steptime.web.access import Access
 
     access, listening = Access(host, token), _listen(host, port)
-    source = opened_desk().source
+    workspace = open_workspace()
     address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
     once = ", the first time with ?token=TOKEN" if token else ""
     say(
-        f"{source.index.count():,} results of {source.store.path}: {address}{once} (Ctrl-C ends it)"
+        f"{workspace.index.count():,} results of {workspace.store.path}: {address}{once} (Ctrl-C ends it)"
     )
     sys.stdout.flush()  # a pipe would hold it until the end
     signal.signal(
         signal.SIGTERM, lambda *_: sys.exit(TERMINATED)
     )  # so that it tidies up after itself
     try:
-        pages = app(source, access, _campaigns(source.store))
+        pages = make_app(workspace, access, _campaigns(workspace.store))
         uvicorn.Server(uvicorn.Config(pages, log_level="warning")).run(sockets=[listening])
     finally:
-        source.close()
+        workspace.close()
 
 
 def _campaigns(store: ReadableStore) -> Callable[[], list[dict[str, Any]]]:

@@ -22,13 +22,15 @@ def report_command(
     ] = False,
 ) -> None:
     """Writes one offline HTML page: the answer first, charts, tables, what failed, the method, where it comes from."""
-    from steptime.cli.request import opened_desk
+    from steptime.cli.request import open_workspace
     from steptime.index.query import from_url
-    from steptime.report.report import as_html, made
+    from steptime.report.html import render_report
+    from steptime.report.report import make_report
 
-    asked, desk = from_url(query) if query else None, opened_desk()
-    report = made(desk, asked)
-    page = as_html(desk, report).encode()
+    asked = from_url(query) if query else None
+    workspace = open_workspace()
+    report = make_report(workspace, asked)
+    page = render_report(report, workspace.store.path).encode()
     write_file(output, page)
     if json:
         document(report.to_dict())

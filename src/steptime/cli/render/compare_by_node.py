@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from steptime.core.record import Record
     from steptime.index.query import Query
     from steptime.index.rows import Row
-    from steptime.web.context import Desk
+    from steptime.index.workspace import Workspace
 
 MOST_NODES = 20  # that are listed
 WORK = (
@@ -33,13 +33,13 @@ WORDS = {
 def compare_by_node(a: str, b: str, *, force: str, json: bool) -> None:
     """B names only what differs from A, in the words of `steptime chart`."""
     from steptime.analysis.by_node import by_node
-    from steptime.cli.request import opened_desk
+    from steptime.cli.request import open_workspace
     from steptime.core.protocol import Protocol
 
     first, second = _queries(a, b)
     compared = _compared(first, second, force)
-    desk = opened_desk()
-    sides = [list(_readings(desk, query, compared)) for query in (first, second)]
+    workspace = open_workspace()
+    sides = [list(_readings(workspace, query, compared)) for query in (first, second)]
     found = by_node(sides[0], sides[1], Protocol().same_within)
     if not found.pairs:
         counts = " and ".join(
@@ -89,15 +89,16 @@ def _values(query: Query, name: str) -> str:
     return ", ".join(dict(query.where).get(name, ("any",)))
 
 
-def _readings(desk: Desk, query: Query, compared: Sequence[str]) -> Iterator[Reading]:
+def _readings(workspace: Workspace, query: Query, compared: Sequence[str]) -> Iterator[Reading]:
     """Each process of an own result by itself: those of one case may have run on several nodes."""
     from steptime.analysis.by_node import Reading
     from steptime.core.record import Record
     from steptime.index.catalogue import ALONE, DIMENSIONS
 
     names = [name for name in DIMENSIONS if name not in (*ALONE, *compared, "server")]
-    rows = desk.index.listing(query, max(1, desk.index.matching(query, valued=False)))
-    runs = desk.source.all_found([row["id"] for row in rows])
+    index = workspace.index
+    rows = index.listing(query, max(1, index.matching(query, valued=False)))
+    runs = workspace.find_runs([row["id"] for row in rows])
     for row in rows:
         run, what = runs.get(row["id"]), tuple(row.get(name) for name in names)
         found = _processes(run) if isinstance(run, Record) else _foreign(row)

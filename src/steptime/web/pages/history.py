@@ -1,32 +1,44 @@
-"""The same question over time, with the runs at which a level changed."""
+"""A query over time, with the runs at which its level changed."""
 
 from __future__ import annotations
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse
 
-from steptime.charts.chart import over_time
-from steptime.index.history import CONFIGURATION, changes
+from steptime.charts.chart import make_history_spec
+from steptime.index.history import CONFIGURATION, find_changes
 from steptime.index.rows import Row
-from steptime.web.context import Desk, asked
-from steptime.web.parameters import QUESTION
+from steptime.web.context import PageContext, read_query
+from steptime.web.parameters import QUERY_PARAMETERS
 
-MOST = 2000
+PATH = "/history"
+TITLE = "History"
+ORDER = 4
 
-
-def add(server: FastAPI, desk: Desk) -> None:
-    @server.get("/history", response_class=HTMLResponse, openapi_extra=QUESTION)
-    def history(request: Request) -> Response:
-        """The question over time, with changes of level."""
-        query = asked(request)
-        rows = [row for row in desk.index.listing(query, MOST, metrics=[query.y]) if row["started"]]
-        found = changes(query.y, rows)
-        return desk.page(
-            "history.html", here="/history", query=query, url=query.to_url(), rows=rows, changes=found,
-            spec=over_time(query, rows, set(found)), differing=differing(rows), most=MOST,
-        )  # fmt: skip
+MOST_ROWS = 2000
 
 
-def differing(rows: list[Row]) -> list[str]:
-    """What the runs of this view differ in besides versions: it is not one history then."""
+def add(server: FastAPI, context: PageContext) -> None:
+    @server.get(PATH, response_class=HTMLResponse, openapi_extra=QUERY_PARAMETERS)
+    def history_page(request: Request) -> Response:
+        """A query over time, with the changes of its level."""
+        query = read_query(request)
+        listing = context.workspace.index.listing(query, MOST_ROWS, metrics=[query.y])
+        rows = [row for row in listing if row["started"]]
+        changes = find_changes(query.y, rows)
+        return context.page(
+            "history.html",
+            current=PATH,
+            query=query,
+            url=query.to_url(),
+            rows=rows,
+            changes=changes,
+            spec=make_history_spec(query, rows, set(changes)),
+            differing=differing_dimensions(rows),
+            most=MOST_ROWS,
+        )
+
+
+def differing_dimensions(rows: list[Row]) -> list[str]:
+    """What the runs differ in besides versions: if anything, they are several histories."""
     return [name for name in CONFIGURATION if len({row.get(name) for row in rows}) > 1]

@@ -1,4 +1,4 @@
-"""The file that an imported result was read from, as it was: handed over to be kept, never to be shown by a browser."""
+"""The file that an imported result was read from: a download, never shown by the browser."""
 
 from __future__ import annotations
 
@@ -8,17 +8,23 @@ from urllib.parse import quote
 from fastapi import FastAPI, HTTPException, Response
 
 from steptime.core.foreign import ForeignRun
-from steptime.web.context import Desk
+from steptime.web.context import PageContext
+
+PATH = "/run/{run}/original"
+TITLE = "Original file"
+ORDER = None
 
 
-def add(server: FastAPI, desk: Desk) -> None:
-    @server.get("/run/{run}/original")
-    def original(run: str) -> Response:
+def add(server: FastAPI, context: PageContext) -> None:
+    @server.get(PATH)
+    def original_file(run: str) -> Response:
         """The file that an imported result was read from."""
-        found = desk.found(run)
-        data = desk.source.store.blob(found.original) if isinstance(found, ForeignRun) else None
-        if not isinstance(found, ForeignRun) or data is None:
-            raise HTTPException(404, f"No original belongs to the run {run!r} in this store.")
-        name = quote(PurePosixPath(found.file).name, safe="")
+        foreign = context.workspace.find_run(run)
+        data = None
+        if isinstance(foreign, ForeignRun):
+            data = context.workspace.store.blob(foreign.original)
+        if not isinstance(foreign, ForeignRun) or data is None:
+            raise HTTPException(404, f"This store has no original file of the run {run!r}.")
+        name = quote(PurePosixPath(foreign.file).name, safe="")
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
         return Response(data, media_type="application/octet-stream", headers=headers)

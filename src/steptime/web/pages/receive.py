@@ -1,4 +1,4 @@
-"""Takes in a journal that another machine wrote, with a token: checked whole, kept under its own id, once."""
+"""Accepts a journal that another machine wrote: checked, and stored once under its own id."""
 
 from __future__ import annotations
 
@@ -14,64 +14,68 @@ from starlette.concurrency import run_in_threadpool
 
 from steptime.core.errors import SteptimeError
 from steptime.core.record import Attempt, Record
-from steptime.index.rows import row
+from steptime.index.rows import make_row
 from steptime.store import reader
 from steptime.store.atomic import create_file, explain_write_errors
 from steptime.store.folder import FolderStore
 from steptime.store.postgres import PostgresStore
 from steptime.store.push import push
 from steptime.store.readable import ReadableStore
-from steptime.web.access import Access
-from steptime.web.context import Desk
+from steptime.web.context import PageContext
+
+PATH = "/api/v1/runs"
+TITLE = "Send a run"
+ORDER = None
 
 MOST_BYTES = 32 * 2**20
 TAKEN = "Another journal has the id {} already."
 BODY = {"required": True, "content": {"text/plain": {"schema": {"type": "string"}}}}
 
 
-def add(server: FastAPI, desk: Desk, access: Access) -> None:
-    @server.post("/api/v1/runs", status_code=201, openapi_extra={"requestBody": BODY})
-    async def take_in(request: Request) -> Response:
-        """Takes in a journal of another machine; needs the token."""
-        if refused := access.may_write(request):
+def add(server: FastAPI, context: PageContext) -> None:
+    @server.post(PATH, status_code=201, openapi_extra={"requestBody": BODY})
+    async def receive_run(request: Request) -> Response:
+        """Accepts a journal of another machine; needs the token."""
+        if refused := context.access.write_refusal(request):
             raise HTTPException(*refused)
-        text = await _body(request)
-        attempt = await run_in_threadpool(checked, text)
-        is_new = await run_in_threadpool(kept, desk.source.store, attempt, text)
-        desk.source.expect_news()
-        return JSONResponse({"id": attempt.id, "new": is_new}, status_code=201 if is_new else 200)
+        text = await _read_body(request)
+        attempt = await run_in_threadpool(read_journal, text)
+        is_new = await run_in_threadpool(keep_journal, context.workspace.store, attempt, text)
+        context.workspace.expect_changes()
+        status = 201 if is_new else 200
+        return JSONResponse({"id": attempt.id, "new": is_new}, status_code=status)
 
 
-async def _body(request: Request) -> bytes:
-    """Stops to listen as soon as it is too much."""
-    found = bytearray()
-    async for part in request.stream():
-        found += part
-        if len(found) > MOST_BYTES:
-            raise HTTPException(413, f"A journal of more than {MOST_BYTES:,} bytes is not taken.")
-    return bytes(found)
+async def _read_body(request: Request) -> bytes:
+    """Stops reading as soon as it is too much."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise HTTPException(413, f"The journal is larger than {MOST_BYTES:,} bytes.")
+    return bytes(body)
 
 
-def checked(text: bytes) -> Attempt:
-    """What the store's reader makes of it, if nothing is missing and a result follows from it."""
+def read_journal(text: bytes) -> Attempt:
+    """The attempt in this journal. Refuses one that is incomplete or gives no result."""
     problems: list[str] = []
     with TemporaryDirectory() as folder:
         path = Path(folder, "journal.jsonl")
         path.write_bytes(text)
-        attempt = _attempt(path, problems)
+        attempt = _read_attempt(path, problems)
     if attempt is None or problems or not attempt.ended:
         why = problems[0].replace(str(path), "it") if problems else "it has no end"
-        raise SteptimeError(f"This is not a whole journal: {why}")
+        raise SteptimeError(f"This journal is incomplete: {why}")
     _check_id(attempt.id)
     _check_text(text)
     try:
-        row(Record(attempts=(attempt,)))
+        make_row(Record(attempts=(attempt,)))
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as problem:
         raise SteptimeError(f"No result follows from this journal: {problem!r}.") from None
     return attempt
 
 
-def _attempt(path: Path, problems: list[str]) -> Attempt | None:
+def _read_attempt(path: Path, problems: list[str]) -> Attempt | None:
     try:
         return reader.read(path, problems)
     except (RecursionError, UnicodeError) as problem:
@@ -79,51 +83,52 @@ def _attempt(path: Path, problems: list[str]) -> Attempt | None:
 
 
 def _check_text(text: bytes) -> None:
-    """Halves of characters can be written in JSON and nowhere else: no page and no index could hold them."""
+    """Refuses lone surrogates: JSON can hold them, but no page and no index can."""
     try:
         for line in filter(None, text.split(b"\n")):
             json.dumps(json.loads(line), ensure_ascii=False).encode()
     except UnicodeEncodeError as problem:
-        raise SteptimeError(f"This journal holds what is no text: {problem.reason}.") from None
+        raise SteptimeError(f"This journal contains invalid text: {problem.reason}.") from None
 
 
-def _check_id(identifier: Any) -> None:
-    """It becomes a file's name, so it must be an id in its one spelling."""
+def _check_id(attempt_id: Any) -> None:
+    """The id becomes a file name, so it must be a UUID in its one spelling."""
     try:
-        found = UUID(identifier)
-        fits = str(found) == identifier and found.version == 7
+        uuid = UUID(attempt_id)
+        is_valid = str(uuid) == attempt_id and uuid.version == 7
     except (ValueError, TypeError, AttributeError):
-        fits = False
-    if not fits:
+        is_valid = False
+    if not is_valid:
         raise SteptimeError(
-            f"An attempt's id is a UUID of version 7, in small letters; found {identifier!r}."
+            f"An attempt's id is a UUID of version 7, in lower case; found {attempt_id!r}."
         )
 
 
-def kept(store: ReadableStore, attempt: Attempt, text: bytes) -> bool:
-    """Appears whole or not at all. False: it was here already."""
+def keep_journal(store: ReadableStore, attempt: Attempt, text: bytes) -> bool:
+    """Stores all of it or nothing. False if the store has it already."""
     if isinstance(store, FolderStore):
-        return _written(store, attempt.id, text)
+        return _write_journal(store, attempt.id, text)
     assert isinstance(store, PostgresStore)
     with TemporaryDirectory() as folder:
-        _written(FolderStore(folder), attempt.id, text)
+        _write_journal(FolderStore(folder), attempt.id, text)
         is_new = push(FolderStore(folder), store.address).runs > 0
     if not is_new and store.attempts_at({attempt.id: "runs"}) != [attempt]:
         raise HTTPException(409, TAKEN.format(attempt.id))
     return is_new
 
 
-def _written(store: FolderStore, identifier: str, text: bytes) -> bool:
-    store.check_exists()  # else this journal would make another
+def _write_journal(store: FolderStore, attempt_id: str, text: bytes) -> bool:
+    # Without this check a store that is gone would come back with this journal alone.
+    store.check_exists()
     try:
-        path = store.journal(identifier)
+        path = store.journal(attempt_id)
     except (ValueError, OverflowError, OSError) as problem:
-        raise SteptimeError(f"The id {identifier} names no day: {problem}.") from None
+        raise SteptimeError(f"The id {attempt_id} names no day: {problem}.") from None
     with explain_write_errors(f"The store {store.path}", "Nothing was kept: send it again."):
         try:
             create_file(path, text)
         except FileExistsError:
             if path.read_bytes() != text:
-                raise HTTPException(409, TAKEN.format(identifier)) from None
+                raise HTTPException(409, TAKEN.format(attempt_id)) from None
             return False
     return True

@@ -1,4 +1,4 @@
-"""What can be asked, and where: the words of a question, from the catalogue, and the addresses, from OpenAPI."""
+"""The API reference: the names of a query, from the catalogue, and the routes, from OpenAPI."""
 
 from __future__ import annotations
 
@@ -8,26 +8,31 @@ from fastapi import FastAPI, Response
 from fastapi.responses import HTMLResponse
 
 from steptime.index.query import CHOICES
-from steptime.web.context import Desk
+from steptime.web.context import PageContext
+
+PATH = "/reference"
+TITLE = "API reference"
+ORDER = None
 
 
-def add(server: FastAPI, desk: Desk) -> None:
-    @server.get("/words", response_class=HTMLResponse)
-    def words_page() -> Response:
+def add(server: FastAPI, context: PageContext) -> None:
+    @server.get(PATH, response_class=HTMLResponse)
+    def reference_page() -> Response:
         """This page."""
-        return desk.page(
-            "words.html", here="", addresses=_addresses(server.openapi()["paths"]), choices=CHOICES
-        )
+        routes = _list_routes(server.openapi()["paths"])
+        return context.page("reference.html", current="", routes=routes, choices=CHOICES)
 
 
-def _addresses(paths: dict[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {
-            "method": method.upper(),
-            "path": path,
-            "gives": told.get("description") or told.get("summary", ""),
-            "question": any(one["name"] == "by" for one in told.get("parameters", ())),
-        }
-        for path, methods in paths.items()
-        for method, told in methods.items()
-    ]
+def _list_routes(paths: dict[str, Any]) -> list[dict[str, Any]]:
+    routes = []
+    for path, methods in paths.items():
+        for method, operation in methods.items():
+            parameters = {item["name"] for item in operation.get("parameters", ())}
+            route = {
+                "method": method.upper(),
+                "path": path,
+                "returns": operation.get("description") or operation.get("summary", ""),
+                "takes_query": "by" in parameters,
+            }
+            routes.append(route)
+    return routes

@@ -26,7 +26,7 @@ from steptime.index import cache as caching  # noqa: E402
 from steptime.index import table as tables  # noqa: E402
 from steptime.index.cache import Cache  # noqa: E402
 from steptime.index.query import from_url  # noqa: E402
-from steptime.index.source import Source  # noqa: E402
+from steptime.index.workspace import Workspace  # noqa: E402
 from steptime.store import (
     folder_changes,
     listing,  # noqa: E402
@@ -37,7 +37,7 @@ from steptime.store.folder import FolderStore  # noqa: E402
 from steptime.store.imports import Imports, rows_path  # noqa: E402
 from steptime.store.journal import Journal, uuid7  # noqa: E402
 from steptime.store.merge import merge  # noqa: E402
-from steptime.web.server import app  # noqa: E402
+from steptime.web.server import make_app  # noqa: E402
 
 EVERYTHING = from_url("!status=nobody&!plausible=maybe")
 Measured = Callable[..., str]
@@ -80,30 +80,30 @@ def imported(store: FolderStore, name: str, count: int = 1, **changes: Any) -> P
     return rows_path(store.path, sha)
 
 
-def seen(source: Source) -> list[dict[str, Any]]:
-    source.expect_news()
-    source.refresh()
-    return sorted(source.index.listing(EVERYTHING, 1000), key=lambda row: str(row["id"]))
+def seen(workspace: Workspace) -> list[dict[str, Any]]:
+    workspace.expect_changes()
+    workspace.refresh()
+    return sorted(workspace.index.listing(EVERYTHING, 1000), key=lambda row: str(row["id"]))
 
 
 def test_runs_and_imports_that_arrive_are_seen_without_a_restart(
     store: FolderStore, measured: Measured
 ) -> None:
-    source = Source(store)
-    assert seen(source) == []
+    workspace = Workspace(store)
+    assert seen(workspace) == []
     first = measured("one")
-    assert [row["id"] for row in seen(source)] == [first]
+    assert [row["id"] for row in seen(workspace)] == [first]
     imported(store, "a", 3)
     measured("two")
-    assert len(seen(source)) == 5 and seen(source) == seen(Source(FolderStore(store.path)))
+    assert len(seen(workspace)) == 5 and seen(workspace) == seen(Workspace(FolderStore(store.path)))
 
 
 def test_a_session_that_grows_keeps_its_row(store: FolderStore, measured: Measured) -> None:
-    source, first = Source(store), measured(process=0)
-    before = seen(source)
+    workspace, first = Workspace(store), measured(process=0)
+    before = seen(workspace)
     measured(process=1)
-    (row,) = seen(source)
-    found = source.found(first)
+    (row,) = seen(workspace)
+    found = workspace.find_run(first)
     assert (
         row["id"] == before[0]["id"] == first
         and isinstance(found, Record)
@@ -112,53 +112,53 @@ def test_a_session_that_grows_keeps_its_row(store: FolderStore, measured: Measur
 
 
 def test_a_run_is_shown_when_it_ended_or_was_killed(store: FolderStore, attempt: Attempt) -> None:
-    source = Source(store)
+    workspace = Workspace(store)
     job = Job(
         id=uuid7(), session="s", plan="p", process=0, case=attempt.case, protocol=attempt.protocol
     )
     with Journal(store.journal(job.id)) as journal:
         journal.begin(job)
-        assert seen(source) == [] and seen(source) == []
-    assert [row["status"] for row in seen(source)] == ["crashed"]
+        assert seen(workspace) == [] and seen(workspace) == []
+    assert [row["status"] for row in seen(workspace)] == ["crashed"]
 
 
 def test_compaction_meanwhile_changes_nothing_and_reads_no_journal_again(
     store: FolderStore, measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, first = Source(store), measured()
+    workspace, first = Workspace(store), measured()
     for number in range(3):
         measured(f"other {number}")
-    before = seen(source)
+    before = seen(workspace)
     compact(store)
     with monkeypatch.context() as patch:
         patch.setattr(reader, "parse", lambda *_: pytest.fail("read again"))
-        assert seen(source) == before
-    found = source.found(first)
+        assert seen(workspace) == before
+    found = workspace.find_run(first)
     assert isinstance(found, Record) and found.attempts[0].id == first
 
 
 def test_a_journal_that_a_killed_compactor_left_goes_later(
     store: FolderStore, measured: Measured
 ) -> None:
-    source, first = Source(store), measured()
+    workspace, first = Workspace(store), measured()
     journal = store.journal(first)
     text = journal.read_bytes()
     compact(store)
     journal.write_bytes(text)
-    before = seen(source)
+    before = seen(workspace)
     journal.unlink()
-    assert seen(source) == before != [] and source.found(first)
+    assert seen(workspace) == before != [] and workspace.find_run(first)
 
 
 def test_an_import_that_changes_or_goes_takes_its_rows_along(store: FolderStore) -> None:
-    source = Source(store)
+    workspace = Workspace(store)
     file = imported(store, "a", 3)
     imported(store, "b", 2)
-    assert len(seen(source)) == 5
+    assert len(seen(workspace)) == 5
     imported(store, "a", 4, metrics={"throughput": 9.0})
-    assert sorted(row["throughput"] for row in seen(source)) == [1, 1, 9, 9, 9, 9]
+    assert sorted(row["throughput"] for row in seen(workspace)) == [1, 1, 9, 9, 9, 9]
     file.unlink()
-    assert len(seen(source)) == 2
+    assert len(seen(workspace)) == 2
 
 
 def test_what_is_thrown_away_is_no_more_shown(
@@ -167,25 +167,25 @@ def test_what_is_thrown_away_is_no_more_shown(
     """Also where another part still holds one of the attempts."""
     first, second, other = measured("a"), measured("b"), FolderStore(tmp_path / "other")
     merge(other, store)
-    source = Source(store)
+    workspace = Workspace(store)
     compact(store)
     store.journal(first).write_bytes(other.journal(first).read_bytes())
     third = measured("c")
     other.journal(third).write_bytes(store.journal(third).read_bytes())
     compact(other)
     merge(store, other)
-    assert {row["id"] for row in seen(source)} == {first, second, third}
+    assert {row["id"] for row in seen(workspace)} == {first, second, third}
     for name in (part.name for part in other.parts.paths()):
         (store.path / "parts" / name).unlink(missing_ok=True)
-    seen(source)
-    assert seen(source) == seen(Source(FolderStore(store.path))) and len(seen(source)) == 3
+    seen(workspace)
+    assert seen(workspace) == seen(Workspace(FolderStore(store.path))) and len(seen(workspace)) == 3
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_following_ends_where_starting_anew_begins(
     store: FolderStore, measured: Measured, attempt: Attempt, tmp_path: Path, seed: int
 ) -> None:
-    rng, source = random.Random(seed), Source(store)
+    rng, workspace = random.Random(seed), Workspace(store)
     other = FolderStore(tmp_path / "other")
     other.make()
 
@@ -215,24 +215,24 @@ def test_following_ends_where_starting_anew_begins(
         store.make()
         rng.choices(steps, [6, 2, 1, 2, 3, 1, 0.5, 1])[0]()
         if rng.random() < 0.6:
-            seen(source)
-    seen(source)
-    assert seen(source) == seen(Source(FolderStore(store.path)))
+            seen(workspace)
+    seen(workspace)
+    assert seen(workspace) == seen(Workspace(FolderStore(store.path)))
 
 
 def test_a_settled_folder_is_not_listed_again(
     store: FolderStore, measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, file = Source(store), imported(store, "a")
+    workspace, file = Workspace(store), imported(store, "a")
     first = measured()
     for folder in (file.parent, *store.journal(first).parents[:4]):
         os.utime(folder, (1, 1))
-    seen(source)
+    seen(workspace)
     with monkeypatch.context() as patch:
         patch.setattr(listing.os, "listdir", lambda *_: pytest.fail("listed again"))
-        assert len(seen(source)) == 2
+        assert len(seen(workspace)) == 2
     measured("new")
-    assert len(seen(source)) == 3
+    assert len(seen(workspace)) == 3
 
 
 @pytest.mark.parametrize(
@@ -252,11 +252,11 @@ def test_a_settled_folder_is_not_listed_again(
 def test_a_damaged_line_of_an_import_is_told_and_the_rest_is_there(
     store: FolderStore, damage: bytes
 ) -> None:
-    source, file = Source(store), imported(store, "a", 3)
+    workspace, file = Workspace(store), imported(store, "a", 3)
     lines = file.read_bytes().splitlines()
     file.write_bytes(b"\n".join([lines[0], damage, *lines[1:], b""]))
     assert (
-        len(seen(source)) == 3
+        len(seen(workspace)) == 3
         and "line 2 is damaged" in store.problems[0]
         and len(store.problems) == 1
     )
@@ -279,7 +279,7 @@ def test_imported_values_fit_their_columns_or_are_absent(store: FolderStore) -> 
     }
     imported(store, "a", dimensions=dimensions, metrics=metrics, quarantine="19 times on 8")
     imported(store, "b", failure="out of memory", started="2017-01-01")
-    doubted, failed = sorted(seen(Source(store)), key=lambda row: str(row["started"]))
+    doubted, failed = sorted(seen(Workspace(store)), key=lambda row: str(row["started"]))
     assert (doubted["model"], doubted["devices"], doubted["framework_version"]) == (
         "ü\0</b>",
         8.0,
@@ -298,26 +298,26 @@ def test_imported_values_fit_their_columns_or_are_absent(store: FolderStore) -> 
 def test_a_damaged_part_is_told_once_and_the_rest_is_there(
     store: FolderStore, measured: Measured
 ) -> None:
-    source = Source(store)
+    workspace = Workspace(store)
     measured("a")
     compact(store)
     store.parts.paths()[0].write_bytes(b"")
     measured("b")
-    assert len(seen(source)) == len(seen(source)) == 1
+    assert len(seen(workspace)) == len(seen(workspace)) == 1
     assert len(store.problems) == 1 and "left as it is" in store.problems[0]
 
 
 def test_a_store_that_can_not_be_asked_any_more_still_answers(
     store: FolderStore, measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = Source(store)
+    workspace = Workspace(store)
     measured()
-    before = seen(source)
+    before = seen(workspace)
     monkeypatch.setattr(
         store, "news", lambda seen: (_ for _ in ()).throw(SteptimeError("“It”\ndoes not answer."))
     )
-    assert seen(source) == before and source.trouble == "“It”\ndoes not answer."
-    client = testclient.TestClient(app(source), base_url="http://127.0.0.1:8765")
+    assert seen(workspace) == before and workspace.trouble == "“It”\ndoes not answer."
+    client = testclient.TestClient(make_app(workspace), base_url="http://127.0.0.1:8765")
     page, numbers = client.get("/"), client.get("/api/v1/chart")
     assert (page.status_code, numbers.status_code) == (200, 200) and "does not answer." in page.text
     assert numbers.headers["X-Steptime-Trouble"] == "\\u201cIt\\u201d does not answer."
@@ -326,16 +326,16 @@ def test_a_store_that_can_not_be_asked_any_more_still_answers(
 def test_a_store_that_is_gone_is_told_and_may_come_back(
     store: FolderStore, measured: Measured
 ) -> None:
-    source, elsewhere = Source(store), store.path.with_name("moved")
+    workspace, elsewhere = Workspace(store), store.path.with_name("moved")
     measured("journal")
     imported(store, "import")
-    before = seen(source)
+    before = seen(workspace)
     store.path.rename(elsewhere)
     store.path.mkdir()  # as where a disk was mounted
-    assert seen(source) == before and f"{store.path}/STORE.json existed" in source.trouble
+    assert seen(workspace) == before and f"{store.path}/STORE.json existed" in workspace.trouble
     store.path.rmdir()
     elsewhere.rename(store.path)
-    assert seen(source) == before and not source.trouble
+    assert seen(workspace) == before and not workspace.trouble
 
 
 @pytest.mark.parametrize(
@@ -344,11 +344,11 @@ def test_a_store_that_is_gone_is_told_and_may_come_back(
 def test_every_page_says_that_the_store_is_gone(
     store: FolderStore, measured: Measured, page: str
 ) -> None:
-    source, name = Source(store), measured()
-    seen(source)
+    workspace, name = Workspace(store), measured()
+    seen(workspace)
     shutil.rmtree(store.path)
-    source.expect_news()
-    answer = testclient.TestClient(app(source), base_url="http://127.0.0.1:8765").get(
+    workspace.expect_changes()
+    answer = testclient.TestClient(make_app(workspace), base_url="http://127.0.0.1:8765").get(
         page.format(name), headers={"Accept": "text/html"}
     )
     assert "The store is gone" in answer.text and "Nothing fits" not in answer.text
@@ -363,20 +363,20 @@ def test_every_page_says_that_the_store_is_gone(
 def test_a_store_of_which_a_part_is_gone_forgets_that_part_alone(
     store: FolderStore, measured: Measured
 ) -> None:
-    source, name = Source(store), measured("a")
+    workspace, name = Workspace(store), measured("a")
     imported(store, "import")
-    seen(source)
+    seen(workspace)
     shutil.rmtree(store.path / "imports")
-    assert [row["id"] for row in seen(source)] == [name] and not source.trouble
+    assert [row["id"] for row in seen(workspace)] == [name] and not workspace.trouble
 
 
 def test_a_store_that_becomes_newer_than_this_version_is_told(
     store: FolderStore, measured: Measured
 ) -> None:
-    source, _ = Source(store), measured()
-    before = seen(source)
+    workspace, _ = Workspace(store), measured()
+    before = seen(workspace)
     (store.path / "STORE.json").write_text('{"format": 99}')
-    assert seen(source) == before and "Use a newer steptime" in source.trouble
+    assert seen(workspace) == before and "Use a newer steptime" in workspace.trouble
 
 
 def test_an_index_that_finds_no_room_is_told(
@@ -385,24 +385,24 @@ def test_an_index_that_finds_no_room_is_told(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    source, _ = Source(store), measured("a")
-    before = seen(source)
+    workspace, _ = Workspace(store), measured("a")
+    before = seen(workspace)
     monkeypatch.setattr(tables, "NamedTemporaryFile", full)
     measured("b")
-    assert seen(source) == before and "No space left on device. It lies in" in source.trouble
-    with pytest.raises(SteptimeError, match="cannot be kept"):
-        Source(store).refresh()
+    assert seen(workspace) == before and "No space left on device. It lies in" in workspace.trouble
+    with pytest.raises(SteptimeError, match="cannot be written"):
+        Workspace(store).refresh()
     monkeypatch.undo()
-    assert len(seen(source)) == 2 and not source.trouble
+    assert len(seen(workspace)) == 2 and not workspace.trouble
 
 
 def test_many_may_ask_while_news_come(store: FolderStore, measured: Measured) -> None:
-    source, counts = Source(store), list[int]()
+    workspace, counts = Workspace(store), list[int]()
 
     def ask() -> None:
         for _ in range(20):
-            seen(source)
-            counts.append(source.index.matching(EVERYTHING, valued=False))
+            seen(workspace)
+            counts.append(workspace.index.matching(EVERYTHING, valued=False))
 
     askers = [threading.Thread(target=ask) for _ in range(3)]
     for one in askers:
@@ -411,7 +411,7 @@ def test_many_may_ask_while_news_come(store: FolderStore, measured: Measured) ->
         measured(f"session {number}")
     for one in askers:
         one.join()
-    assert len(counts) == 60 and len(seen(source)) == 6
+    assert len(counts) == 60 and len(seen(workspace)) == 6
 
 
 def test_the_next_process_reads_nothing_again(
@@ -420,16 +420,16 @@ def test_the_next_process_reads_nothing_again(
     monkeypatch.setattr(caching, "WORTH_SECONDS", 0.0)
     measured()
     imported(store, "a", 3)
-    before = seen(Source(store, Cache("here", tmp_path / "cache")))
+    before = seen(Workspace(store, Cache("here", tmp_path / "cache")))
     with monkeypatch.context() as patch:
         for name in ("_read_journal", "_read_import"):
             patch.setattr(folder_changes, name, lambda *_: pytest.fail("read again"))
-        source = Source(FolderStore(store.path), Cache("here", tmp_path / "cache"))
-        assert seen(source) == before
+        workspace = Workspace(FolderStore(store.path), Cache("here", tmp_path / "cache"))
+        assert seen(workspace) == before
     imported(store, "b")
     assert (
-        len(seen(source)) == 5
-        and len(seen(Source(store, Cache("elsewhere", tmp_path / "cache")))) == 5
+        len(seen(workspace)) == 5
+        and len(seen(Workspace(store, Cache("elsewhere", tmp_path / "cache")))) == 5
     )
 
 
@@ -440,20 +440,20 @@ def test_a_damaged_cache_is_made_again(
     monkeypatch.setattr(caching, "WORTH_SECONDS", 0.0)
     imported(store, "a", 3)
     cache = Cache("here", tmp_path / "cache")
-    before = seen(Source(store, cache))
+    before = seen(Workspace(store, cache))
     (path,) = cache.published()
     content = path.read_bytes()
     path.write_bytes(
         {"noise": b"noise" * 5000, "half": content[: len(content) // 2], "empty": b""}[damage]
     )
-    assert seen(Source(FolderStore(store.path), Cache("here", tmp_path / "cache"))) == before
+    assert seen(Workspace(FolderStore(store.path), Cache("here", tmp_path / "cache"))) == before
 
 
 def test_what_is_quickly_made_is_not_kept(store: FolderStore, tmp_path: Path) -> None:
     imported(store, "a")
-    source = Source(store, Cache("here", tmp_path / "cache"))
-    seen(source)
-    source.close()
+    workspace = Workspace(store, Cache("here", tmp_path / "cache"))
+    seen(workspace)
+    workspace.close()
     assert not (tmp_path / "cache").exists()
 
 
@@ -461,8 +461,8 @@ def test_the_original_of_an_imported_result_is_handed_over_and_never_shown(
     store: FolderStore,
 ) -> None:
     imported(store, "a/b <c>.html")
-    guide = testclient.TestClient(app(Source(store)), base_url="http://127.0.0.1:8765")
-    run = seen(Source(store))[0]["id"]
+    guide = testclient.TestClient(make_app(Workspace(store)), base_url="http://127.0.0.1:8765")
+    run = seen(Workspace(store))[0]["id"]
     answer = guide.get(f"/run/{run}/original")
     assert (answer.content, answer.headers["content-type"]) == (
         b"a/b <c>.html",
@@ -478,7 +478,7 @@ def test_what_could_not_be_read_is_told_on_every_page(
     measured()
     (store.path / "parts").mkdir()
     (store.path / "parts" / f"2026-01-01.{'0' * 64}.parquet").write_bytes(b"PAR1 <b>not</b>")
-    guide = testclient.TestClient(app(Source(store)), base_url="http://127.0.0.1:8765")
+    guide = testclient.TestClient(make_app(Workspace(store)), base_url="http://127.0.0.1:8765")
     for path in ("/", "/runs", "/machines"):
         text = guide.get(path).text
         assert (

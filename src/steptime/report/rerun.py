@@ -1,0 +1,36 @@
+"""The command that measures a stored run again."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import fields
+
+from steptime.core.case import Case
+from steptime.core.record import Record
+
+# The defaults of these depend on the machine or the version, so a command always names them.
+ALWAYS_NAMED = ("framework", "mode", "device", "precision")
+FLAGS = {"workload": "--workload", "phase": "--phase", "batch_size": "--batch-size"}
+
+
+def case_flags(case: Case) -> str:
+    """The flags of `steptime run` that name this case."""
+    flags = [f"{flag} {shlex.quote(str(getattr(case, name)))}" for name, flag in FLAGS.items()]
+    for field in fields(case):
+        value = getattr(case, field.name)
+        if field.name in FLAGS:
+            continue
+        if field.name in ALWAYS_NAMED or value != field.default:
+            setting = f"{field.name}={value}"
+            flags.append(f"--set {shlex.quote(setting)}")
+    return " ".join(flags)
+
+
+def rerun_command(record: Record) -> str:
+    protocol = record.last.protocol
+    words = ["steptime run", case_flags(record.case)]
+    for name, value in protocol.changed().items():
+        setting = f"protocol.{name}={value}"
+        words.append(f"--set {shlex.quote(setting)}")
+    words += [f"--preset {protocol.preset}", "--again"]
+    return " ".join(words)
