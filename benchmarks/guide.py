@@ -41,7 +41,7 @@ from steptime.index.rows import COLUMNS
 from steptime.index.table import TYPES
 from steptime.index.workspace import Workspace
 from steptime.store.folder import FolderStore
-from steptime.web.explore_view import FACETS
+from steptime.web.explore_view import FACETS, explore_values
 
 CONFIGURATIONS, ROWS_IN_A_FILE, MOST_FILED = 20_000, 20_000, 1_000_000
 QUESTIONS = {

@@ -96,7 +96,7 @@ def test_split_draws_small_charts() -> None:
 def test_the_title_says_what_is_fixed() -> None:
     title = drawn("x=task_loss&phase=inference&!model=b")["title"]
     assert title == {
-        "text": "Throughput against Loss of the task metric",
+        "text": "Throughput against Accuracy loss",
         "subtitle": "inference, not b",
     }
 

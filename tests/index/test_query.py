@@ -148,7 +148,7 @@ def test_efficiency_is_short_for_the_speed_of_a_device_against_that_on_the_fewes
 
 
 def test_a_series_inherits_the_shared_filters_and_may_ask_for_the_impossible() -> None:
-    ((name, where),) = from_url("phase=training&s=odd|plausible=no").parts
+    ((name, where),) = from_url("phase=training&s=odd|plausible=no").branches
     assert (name, dict(where)) == (
         "odd",
         {"phase": ("training",), "plausible": ("no",), "status": ("ok",)},

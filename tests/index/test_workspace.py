@@ -351,9 +351,9 @@ def test_every_page_says_that_the_store_is_gone(
     answer = testclient.TestClient(make_app(workspace), base_url="http://127.0.0.1:8765").get(
         page.format(name), headers={"Accept": "text/html"}
     )
-    assert "The store is gone" in answer.text and "Nothing fits" not in answer.text
+    assert "The store is gone" in answer.text and "No results match" not in answer.text
     assert (
-        ("Nothing can be read any more" in answer.text)
+        ("cannot be read any more" in answer.text)
         is (answer.status_code == 404)
         is (page == "/run/{}")
     )
@@ -482,6 +482,6 @@ def test_what_could_not_be_read_is_told_on_every_page(
     for path in ("/", "/runs", "/machines"):
         text = guide.get(path).text
         assert (
-            "1 thing in this store could not be read; the rest is here" in text
+            "1 problem while reading this store" in text
             and "2026-01-01.0000" in text
         )

@@ -135,7 +135,7 @@ def test_what_is_not_there_is_told_in_the_frame_or_as_json(client: Client, path:
 
 
 def test_one_run_can_not_be_compared(client: Client) -> None:
-    assert "Two runs are compared" in client().get("/compare?run=a").json()["detail"]
+    assert "Tick exactly two runs" in client().get("/compare?run=a").json()["detail"]
 
 
 def test_runs_are_not_taken_without_a_token(client: Client, journal: bytes) -> None:
@@ -195,7 +195,8 @@ def test_a_baseline_that_no_point_has_is_told(client: Client, journal: bytes) ->
     guide = client(TOKEN)
     guide.post("/api/v1/runs", content=journal, headers=BEARER)
     page = guide.get("/?by=framework&rel=framework:nobody", headers=BEARER).text
-    assert "No point has the framework:nobody beside it" in page and "Nothing fits" not in page
+    assert "No point has a counterpart with framework:nobody" in page
+    assert "No results match" not in page
 
 
 def test_another_journal_of_the_same_id_is_refused(client: Client, journal: bytes) -> None:
@@ -296,8 +297,8 @@ def test_an_end_of_an_id_leads_to_its_run_and_nobodys_nowhere(
     ] == [404] * 3
 
 
-def test_the_words_page_names_every_metric_dimension_and_address(client: Client) -> None:
+def test_reference_page_names_every_metric_dimension_and_route(client: Client) -> None:
     guide = client()
-    text = guide.get("/words").text
+    text = guide.get("/reference").text
     assert all(f"<code>{name}</code>" in text for name in (*METRICS, *DIMENSIONS))
     assert all(path in text for path in guide.get("/openapi.json").json()["paths"])
