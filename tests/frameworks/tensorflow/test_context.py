@@ -10,8 +10,8 @@ COUNT = 20_000  # bf16 stops growing at 256 equal summands
 
 
 @pytest.mark.parametrize("xla", [False, True])
-def test_the_gradient_of_a_bias_is_summed_in_fp32(tensorflow: Any, xla: bool) -> None:
-    from steptime.frameworks.tensorflow.context import shifted
+def test_add_bias_sums_its_gradient_in_fp32(tensorflow: Any, xla: bool) -> None:
+    from steptime.frameworks.tensorflow.context import add_bias
 
     values, bias = (tensorflow.zeros(shape, "bfloat16") for shape in ((COUNT, 3), 3))
 
@@ -19,7 +19,7 @@ def test_the_gradient_of_a_bias_is_summed_in_fp32(tensorflow: Any, xla: bool) ->
     def gradient() -> Any:
         with tensorflow.GradientTape() as tape:
             tape.watch(bias)
-            y = shifted(values, bias)
+            y = add_bias(values, bias)
         return tape.gradient(
             y, bias, output_gradients=tensorflow.cast(tensorflow.fill(y.shape, 1e-3), y.dtype)
         )

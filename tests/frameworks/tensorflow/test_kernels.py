@@ -6,24 +6,28 @@ import pytest
 
 
 @pytest.mark.parametrize("mode", ["eager", "graph", "session", "xla"])
-def test_the_operations_of_a_step_are_named(lower: Any, mode: str) -> None:
+def test_kernels_of_a_step_include_its_products(lower: Any, mode: str) -> None:
     program = lower("residual", mode=mode)
     program.step()
-    found = " ".join(program.kernels())
-    assert "Conv2D" in found and "MatMul" in found
+    names = " ".join(program.kernels())
+    assert "Conv2D" in names and "MatMul" in names
 
 
-def test_what_does_no_work_is_left_out_and_the_costliest_is_first() -> None:
+def test_costliest_orders_by_time_and_skips_what_does_no_work() -> None:
     from steptime.frameworks.tensorflow.kernels import costliest
 
     events = [
-        ("a/b:MatMul", 3), ("c:MatMul", 4), ("EagerLocalExecute: Conv2D", 9), ("x:ReadVariableOp", 50),
-        ("ParallelFor", 70), ("EagerLocalExecute: __inference_traced_3", 99),
-    ]  # fmt: skip
+        ("a/b:MatMul", 3),
+        ("c:MatMul", 4),
+        ("EagerLocalExecute: Conv2D", 9),
+        ("x:ReadVariableOp", 50),
+        ("ParallelFor", 70),
+        ("EagerLocalExecute: __inference_traced_3", 99),
+    ]
     assert list(costliest(events).items()) == [("Conv2D", 1), ("MatMul", 2)]
 
 
-def test_compiled_routines_are_those_that_have_an_end() -> None:
+def test_costliest_counts_compiled_routines_by_their_end_event() -> None:
     from steptime.frameworks.tensorflow.kernels import costliest
 
     events = [

@@ -10,7 +10,7 @@ from steptime.graph.op import Op
 from steptime.graph.ops import OPS
 
 
-def test_a_kind_without_a_lowering_is_named() -> None:
+def test_lower_graph_names_an_op_without_lowering() -> None:
     from steptime.frameworks.tensorflow.lowering import lower_graph
 
     class Strange(Op):
@@ -21,13 +21,13 @@ def test_a_kind_without_a_lowering_is_named() -> None:
         lower_graph(net.graph(net.layer(Strange(), net.input(3), name="here")))
 
 
-def test_every_kind_has_a_lowering() -> None:
+def test_ops_cover_every_op_of_the_graph() -> None:
     from steptime.frameworks.tensorflow import ops
 
     assert ops.OPS.keys() == OPS.keys() - {"input"}
 
 
-def test_an_embedding_keeps_the_gradient_of_its_rows_alone(lower: Any, tensorflow: Any) -> None:
+def test_embedding_has_a_gradient_of_the_used_rows_only(lower: Any, tensorflow: Any) -> None:
     steps = lower("sequence", precision="bf16", mode="eager").steps
     table = steps.variables["embedding1.weight"]
     with tensorflow.GradientTape() as tape:

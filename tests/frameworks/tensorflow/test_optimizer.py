@@ -43,7 +43,7 @@ def formula(spec: Optimizer, weight: Any, gradients: list[Any]) -> Any:
     ("name", "mode"), [("residual", "graph"), ("sequence", "eager"), ("sequence", "session")]
 )
 @pytest.mark.parametrize("rule", RULES)
-def test_three_steps_follow_the_formula(
+def test_optimizer_follows_its_formula_for_three_steps(
     rule: str, name: str, mode: str, lower: Any, work_of: Any
 ) -> None:
     program, batch = lower(name, RULES[rule], precision="fp64", mode=mode), work_of(name).batch
@@ -58,8 +58,9 @@ def test_three_steps_follow_the_formula(
         )
 
 
-def test_adams_corrections_lose_nothing_in_fp32(lower: Any, work_of: Any) -> None:
-    """In the first step every weight moves by the rate, whatever its gradient: 1 − 0.999 in fp32 would show."""
+def test_adam_corrects_its_bias_exactly_in_fp32(lower: Any, work_of: Any) -> None:
+    """In the first step every weight moves by the rate, whatever its gradient: an error in
+    1 − 0.999 would show."""
     program, batch = lower("perceptron", adam(0.5, epsilon=0.0)), work_of("perceptron").batch
     program.load({name: 0 * array for name, array in program.weights().items()})
     gradient = program.gradients(batch)[1]["dense2.bias"]
@@ -69,6 +70,6 @@ def test_adams_corrections_lose_nothing_in_fp32(lower: Any, work_of: Any) -> Non
     )
 
 
-def test_an_unknown_optimiser_is_a_reason(lower: Any) -> None:
+def test_optimizer_for_refuses_an_unknown_algorithm(lower: Any) -> None:
     with pytest.raises(Unsupported, match="'newton'"):
         lower("perceptron", Optimizer("newton", 0.1))

@@ -23,8 +23,12 @@ def assert_equal_weights(first: Any, second: Any, tolerance: float = 1e-5) -> No
 
 @pytest.mark.parametrize("mode", ["graph", "session", "xla"])
 @pytest.mark.parametrize("name", ["residual", "sequence"])
-def test_every_mode_takes_the_same_steps(lower: Any, work_of: Any, name: str, mode: str) -> None:
-    first, second = (lower(name, adam(0.01), mode=one, precision="fp64") for one in ("eager", mode))
+def test_program_computes_the_same_in_every_mode(
+    lower: Any, work_of: Any, name: str, mode: str
+) -> None:
+    first, second = (
+        lower(name, adam(0.01), mode=each_mode, precision="fp64") for each_mode in ("eager", mode)
+    )
     for _ in range(3):
         assert float(second.step()) == pytest.approx(float(first.step()), rel=1e-9)
     assert_equal_weights(first, second, 1e-9)
@@ -33,14 +37,14 @@ def test_every_mode_takes_the_same_steps(lower: Any, work_of: Any, name: str, mo
 
 
 @pytest.mark.parametrize("mode", ["eager", "graph", "session"])
-def test_the_seed_decides_what_is_dropped(lower: Any, mode: str) -> None:
+def test_dropout_depends_on_the_seed(lower: Any, mode: str) -> None:
     first, again, other = (
         float(lower("perceptron", seed=seed, mode=mode).step()) for seed in (1, 1, 2)
     )
     assert first == again != other
 
 
-def test_both_layouts_compute_the_same(lower: Any) -> None:
+def test_program_computes_the_same_in_both_layouts(lower: Any) -> None:
     rows, columns = lower("residual"), lower("residual", layout="nhwc")
     rows.step(), columns.step()
     assert_equal_weights(rows, columns)
@@ -50,12 +54,13 @@ def test_both_layouts_compute_the_same(lower: Any) -> None:
 @pytest.mark.parametrize("mode", ["graph", "session"])
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 @pytest.mark.parametrize("name", ["residual", "sequence"])
-def test_training_is_mixed_and_inference_is_cast(
+def test_weights_stay_fp32_in_training_and_are_cast_in_inference(
     lower: Any, name: str, precision: str, mode: str
 ) -> None:
     low = {"bf16": "bfloat16", "fp16": "float16"}[precision]
     training, inference = (
-        lower(name, precision=precision, phase=way, mode=mode) for way in ("training", "inference")
+        lower(name, precision=precision, phase=phase, mode=mode)
+        for phase in ("training", "inference")
     )
     assert np.asarray(training.step()).dtype == np.float32  # the loss
     assert {variable.dtype.name for variable in training.steps.variables.values()} == {"float32"}
@@ -65,22 +70,21 @@ def test_training_is_mixed_and_inference_is_cast(
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_products_are_computed_in_the_lower_precision(
+def test_step_multiplies_in_the_lower_precision(
     lower: Any, tensorflow: Any, precision: str
 ) -> None:
     program = lower("residual", precision=precision, mode="session")
-    products = [
-        one for one in program.execution.graph.get_operations() if one.type in ("Conv2D", "MatMul")
-    ]
-    assert products and {one.outputs[0].dtype.name for one in products} == {
-        program.facts()["computed_dtype"]
-    }
+    dtypes = set()
+    for operation in program.execution.graph.get_operations():
+        if operation.type in ("Conv2D", "MatMul"):
+            dtypes.add(operation.outputs[0].dtype.name)
+    assert dtypes == {program.facts()["computed_dtype"]}
 
 
 @pytest.mark.parametrize(
     ("precision", "mode"), [("bf16", "graph"), ("fp16", "eager"), ("bf16", "xla")]
 )
-def test_mixed_gradients_are_near_the_exact_ones(
+def test_gradients_in_mixed_precision_are_near_the_exact_ones(
     lower: Any, work_of: Any, precision: str, mode: str
 ) -> None:
     batch = work_of("residual").batch
@@ -91,7 +95,7 @@ def test_mixed_gradients_are_near_the_exact_ones(
 
 
 @pytest.mark.parametrize("mode", ["graph", "session"])
-def test_a_batch_in_host_memory_is_handed_over_in_every_step(lower: Any, mode: str) -> None:
+def test_step_takes_a_host_batch_every_time(lower: Any, mode: str) -> None:
     program = lower("perceptron", phase="inference", data="host", mode=mode)
     before = np.array(program.step())
     program.execution.batch[0][:] *= 2
@@ -99,7 +103,7 @@ def test_a_batch_in_host_memory_is_handed_over_in_every_step(lower: Any, mode: s
 
 
 @pytest.mark.parametrize("mode", ["graph", "session"])
-def test_a_resident_batch_is_the_programs_own(work_of: Any, mode: str) -> None:
+def test_resident_batch_is_a_copy(work_of: Any, mode: str) -> None:
     from steptime.core.case import Case
     from steptime.frameworks import tensorflow as folder
 
@@ -112,7 +116,7 @@ def test_a_resident_batch_is_the_programs_own(work_of: Any, mode: str) -> None:
 
 @pytest.mark.parametrize("data", ["device", "host"])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_fed_batch_is_used_and_nothing_is_traced_anew(
+def test_feed_sets_the_next_batch_without_tracing(
     lower: Any, work_of: Any, mode: str, data: str
 ) -> None:
     program, batch = (
@@ -127,13 +131,13 @@ def test_a_fed_batch_is_used_and_nothing_is_traced_anew(
     assert program.compilations() == traces
 
 
-def test_a_batch_of_another_size_is_refused(lower: Any, work_of: Any) -> None:
+def test_feed_refuses_a_batch_of_another_size(lower: Any, work_of: Any) -> None:
     with pytest.raises(SteptimeError, match=r"\(4, 6\).*\(3, 6\)"):
         lower("perceptron").feed(synthetic_batch(work_of("perceptron").graph, 3, 0))
 
 
 @pytest.mark.parametrize("mode", ["eager", "graph", "session"])
-def test_forward_has_trainings_loss_and_moves_only_statistics(lower: Any, mode: str) -> None:
+def test_forward_has_the_loss_of_training_and_moves_only_statistics(lower: Any, mode: str) -> None:
     training, forward = (
         lower("residual", phase=phase, mode=mode) for phase in ("training", "forward")
     )
@@ -146,13 +150,13 @@ def test_forward_has_trainings_loss_and_moves_only_statistics(lower: Any, mode: 
 
 
 @pytest.mark.parametrize("mode", ["graph", "session"])
-def test_gradients_leave_dropout_out(lower: Any, work_of: Any, mode: str) -> None:
+def test_gradients_are_computed_without_dropout(lower: Any, work_of: Any, mode: str) -> None:
     program, batch = lower("perceptron", mode=mode), work_of("perceptron").batch
     assert program.gradients(batch)[0] == program.gradients(batch)[0]
 
 
 @pytest.mark.parametrize("mode", ["graph", "session"])
-def test_weights_come_out_as_they_went_in(lower: Any, work_of: Any, mode: str) -> None:
+def test_weights_equal_those_that_were_loaded(lower: Any, work_of: Any, mode: str) -> None:
     work = work_of("residual")
     for name, array in lower("residual", mode=mode).weights().items():
         np.testing.assert_array_equal(array, work.weights[name], err_msg=name)
@@ -160,7 +164,7 @@ def test_weights_come_out_as_they_went_in(lower: Any, work_of: Any, mode: str) -
 
 
 @pytest.mark.parametrize("mode", ["eager", "session"])
-def test_what_comes_out_is_no_view_of_the_program(lower: Any, mode: str) -> None:
+def test_weights_are_a_copy(lower: Any, mode: str) -> None:
     program = lower("perceptron", mode=mode)
     before = program.weights()
     program.step()
@@ -169,7 +173,7 @@ def test_what_comes_out_is_no_view_of_the_program(lower: Any, mode: str) -> None
 
 @pytest.mark.parametrize("phase", ["training", "forward", "inference"])
 @pytest.mark.parametrize(("mode", "traces"), [("eager", 0), ("graph", 1), ("session", 1)])
-def test_a_step_is_traced_once(lower: Any, mode: str, traces: int, phase: str) -> None:
+def test_step_is_traced_once(lower: Any, mode: str, traces: int, phase: str) -> None:
     program = lower("residual", momentum(), phase=phase, mode=mode)
     for _ in range(3):
         program.step()
@@ -177,21 +181,24 @@ def test_a_step_is_traced_once(lower: Any, mode: str, traces: int, phase: str) -
 
 
 @pytest.mark.parametrize(("images", "fused"), [(1, False), (2, True)])
-def test_one_image_s_normalisation_is_not_left_to_be_fused_with_its_convolution(
-    images: int, fused: bool
-) -> None:
+def test_batch_norm_of_a_single_image_is_not_fused(images: int, fused: bool) -> None:
     from steptime import workloads
     from steptime.core.case import Case
     from steptime.frameworks import tensorflow as folder
 
-    words = {"framework": "tensorflow", "mode": "session", "phase": "inference"}
-    case = Case(workload="resnet56-cifar", batch_size=images, **words)
+    case = Case(
+        workload="resnet56-cifar",
+        batch_size=images,
+        framework="tensorflow",
+        mode="session",
+        phase="inference",
+    )
     program: Any = folder.lower(workloads.load(case.workload).build(case), case)
     ops = {operation.type for operation in program.execution.graph.get_operations()}
     assert ("FusedBatchNormV3" in ops) is fused
 
 
-def test_a_session_is_one_of_the_first_version(lower: Any, tensorflow: Any) -> None:
+def test_session_mode_uses_a_session_of_tensorflow_1(lower: Any, tensorflow: Any) -> None:
     execution = lower("perceptron", mode="session").execution
     assert isinstance(execution.session, tensorflow.compat.v1.Session)
     ops = {operation.type for operation in execution.graph.get_operations()}
@@ -200,7 +207,7 @@ def test_a_session_is_one_of_the_first_version(lower: Any, tensorflow: Any) -> N
 
 @pytest.mark.parametrize("phase", ["inference", "training"])
 @pytest.mark.parametrize("data", ["device", "host"])
-def test_a_network_without_weights_runs_in_a_session(phase: str, data: str) -> None:
+def test_session_runs_a_network_without_weights(phase: str, data: str) -> None:
     from steptime.core.case import Case
     from steptime.frameworks import tensorflow as folder
 
@@ -220,7 +227,7 @@ def test_a_network_without_weights_runs_in_a_session(phase: str, data: str) -> N
 
 @pytest.mark.live
 @pytest.mark.parametrize("mode", MODES)
-def test_nothing_is_left_to_do_when_a_step_returns(mode: str) -> None:
+def test_step_returns_when_everything_is_computed(mode: str) -> None:
     from steptime.core.case import Case
     from steptime.frameworks import tensorflow as folder
 
@@ -234,11 +241,12 @@ def test_nothing_is_left_to_do_when_a_step_returns(mode: str) -> None:
     before = time.process_time()
     program.step()
     after = time.process_time()
-    time.sleep(0.1)  # a step that went on behind our back would use the CPU now
+    # A step that had returned too early would use the CPU now.
+    time.sleep(0.1)
     assert time.process_time() - after < 0.3 * (after - before)
 
 
-def test_the_cpu_needs_no_timer_and_keeps_no_account_of_memory(lower: Any) -> None:
+def test_program_on_the_cpu_has_no_timer_and_no_memory_stats(lower: Any) -> None:
     program = lower("perceptron")
     program.step(), program.wait()
     assert program.timer is None and program.memory() == {}

@@ -1,6 +1,8 @@
-"""TensorFlow on the CPU: eager, as a graph (`tf.function`), compiled by XLA, or in a session of the first version.
+"""TensorFlow on the CPU: eager, as a graph (`tf.function`), compiled by XLA, or in a session of
+TensorFlow 1.
 
-TensorFlow is imported by the functions, so that the folder can be asked how to install it where it is missing."""
+The functions import TensorFlow themselves, so that this package can be imported without it and can
+say how to install it."""
 
 from __future__ import annotations
 
@@ -17,11 +19,21 @@ INSTALL = "pip install 'steptime[tensorflow]'"
 REQUIRES = ("tensorflow",)
 OPTIONAL = ()
 MODES = ("graph", "eager", "xla", "session")
+# TensorFlow reads these once, when it is imported. A variable that is already set keeps its value;
+# `facts` reports it.
 ENVIRONMENT = {
-    "TF_CPP_MIN_LOG_LEVEL": "2",  # what it is built with is no news
-    "TF_ENABLE_ONEDNN_OPTS": "1",  # else it depends on the CPU whether oneDNN computes
+    # No messages about how it was built.
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    # Otherwise the CPU decides whether oneDNN computes.
+    "TF_ENABLE_ONEDNN_OPTS": "1",
 }
-"""Read once, when TensorFlow is imported. Whoever sets one beforehand is obeyed; `facts` tells."""
+OUT_OF_MEMORY = (
+    "RESOURCE_EXHAUSTED",
+    "ResourceExhaustedError",
+    "OOM when allocating",
+    "Out of memory",
+    "out of memory",
+)
 
 
 def versions() -> dict[str, str]:
@@ -41,7 +53,7 @@ def unsupported(case: Case) -> str | None:
     if case.mode not in MODES:
         return f"TensorFlow has no mode {case.mode!r}; it has {', '.join(MODES)}."
     if case.device != "cpu":
-        return f"TensorFlow is lowered for the CPU alone, the CUDA device {case.device} is out of its reach here."
+        return f"TensorFlow is lowered for the CPU only, not for {case.device}; use device=cpu."
     if case.precision == "tf32":
         return "tf32 is a mode of NVIDIA's matrix units; the CPU has fp32."
     if case.precision in ("fp8", "int8"):
@@ -60,16 +72,10 @@ def lower(work: Work, case: Case) -> Program:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    signs = (
-        "RESOURCE_EXHAUSTED",
-        "ResourceExhaustedError",
-        "OOM when allocating",
-        "Out of memory",
-        "out of memory",
-    )
-    return isinstance(error, MemoryError) or any(
-        sign in f"{type(error).__name__}: {error}" for sign in signs
-    )
+    if isinstance(error, MemoryError):
+        return True
+    message = f"{type(error).__name__}: {error}"
+    return any(sign in message for sign in OUT_OF_MEMORY)
 
 
 def _tensorflow() -> ModuleType:
@@ -79,9 +85,8 @@ def _tensorflow() -> ModuleType:
         import tensorflow
     except ImportError as problem:
         raise NotInstalled(
-            f"TensorFlow cannot be imported here ({problem}); install it with: {INSTALL}"
+            f"TensorFlow cannot be imported ({problem}); install it with: {INSTALL}"
         ) from problem
-    tensorflow.get_logger().setLevel(
-        "ERROR"
-    )  # it advises against sessions, which are what is asked for
+    # It warns against sessions, which mode=session asks for.
+    tensorflow.get_logger().setLevel("ERROR")
     return tensorflow

@@ -1,4 +1,4 @@
-"""What a layer's function gets besides its weights and inputs on one context through the graph."""
+"""What the function of a layer gets besides its weights and inputs, while the graph is lowered."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 Array = Any
+Weights = dict[str, Array]  # the weights of one layer, by the last part of their names
 
 
 @dataclass
@@ -16,30 +17,35 @@ class LoweringContext:
     training: bool
     xla: bool
     seed: int = 0
-    count: Array | None = None  # of steps so far, moves the random numbers on; None: dropout is off
-    drawn: int = 0
-    statistics: dict[str, Array] = field(
-        default_factory=dict
-    )  # new moving averages, by canonical name
+    # Number of steps so far, which changes the random numbers. None: dropout is off.
+    step_count: Array | None = None
+    draws: int = 0
+    # New moving averages, by canonical name.
+    statistics: dict[str, Array] = field(default_factory=dict)
 
     @property
-    def native(self) -> bool:
-        """Convolutions with groups or dilation as one operation: outside XLA it has no gradient on the CPU."""
+    def native_convolutions(self) -> bool:
+        """Whether groups and dilation are part of the convolution. Outside XLA, that operation has
+        no gradient on the CPU."""
         return self.xla or not self.training
 
-    def draw(self, shape: Any) -> Array:
-        """Uniform from 0 to 1, other numbers for every layer, step and seed, and the same ones in every mode but xla,
-        which has a generator of its own."""
-        self.drawn += 1
-        key = tf.stack([self.count, tf.constant((self.seed << 20) + self.drawn, tf.int64)])
-        return tf.random.stateless_uniform(shape, key)
+    def draw_uniform(self, shape: Any) -> Array:
+        """Random numbers from 0 to 1, different for every layer, step and seed.
+
+        All modes draw the same numbers, except xla, which has another generator."""
+        self.draws += 1
+        stream = tf.constant((self.seed << 20) + self.draws, tf.int64)
+        return tf.random.stateless_uniform(shape, tf.stack([self.step_count, stream]))
 
 
-def shifted(y: Array, bias: Array) -> Array:
-    """y + bias. `bias_add` is fused, but on the CPU its gradient in bf16 stops growing after a few hundred summands."""
-    return y + bias if y.dtype in (tf.bfloat16, tf.float16) else tf.nn.bias_add(y, bias)
+def add_bias(y: Array, bias: Array) -> Array:
+    """y + bias. `bias_add` is fused, but on the CPU it sums its gradient in bf16, and such a sum
+    stops growing after a few hundred summands."""
+    if y.dtype in (tf.bfloat16, tf.float16):
+        return y + bias
+    return tf.nn.bias_add(y, bias)
 
 
-def wide(x: Array) -> Array:
-    """At least fp32: sums of many low-precision numbers would lose what is small."""
+def at_least_fp32(x: Array) -> Array:
+    """Sums of many low-precision numbers would lose the small ones."""
     return tf.cast(x, tf.float32) if x.dtype in (tf.bfloat16, tf.float16) else x

@@ -1,4 +1,5 @@
-"""Steps under TensorFlow's own profiler: its planes and lines as trace events, operations by their own time."""
+"""Steps under TensorFlow's profiler: its planes and lines as trace events, operations by their
+self time."""
 
 from __future__ import annotations
 
@@ -12,10 +13,13 @@ import tensorflow as tf
 
 from steptime.core.errors import Unsupported
 from steptime.core.inspection import BETWEEN, Operator, Watched, self_operators
-from steptime.frameworks.tensorflow.kernels import END, NO_WORK, NUMBER, OPERATION
+from steptime.frameworks.tensorflow.kernels import compiled_routines, operation_name
+
+Event = dict[str, Any]  # of Chrome's trace format
 
 
 def watch(step: Callable[[], Any], steps: int) -> Watched:
+    events: list[Event] = []
     with tempfile.TemporaryDirectory() as folder:
         tf.profiler.experimental.start(folder)
         begin = time.perf_counter()
@@ -24,56 +28,41 @@ def watch(step: Callable[[], Any], steps: int) -> Watched:
                 step()
         seconds = time.perf_counter() - begin
         tf.profiler.experimental.stop()
-        events = [event for path in Path(folder).rglob("*.xplane.pb") for event in _events(path)]
-    return seen(events, seconds)
+        for path in Path(folder).rglob("*.xplane.pb"):
+            events.extend(_events(path))
+    return summarize(events, seconds)
 
 
-def seen(events: list[dict[str, Any]], seconds: float) -> Watched:
-    compiled = {
-        event["name"].removeprefix(END) for event in events if event["name"].startswith(END)
-    }
-    spans = [
-        event
-        for event in events
-        if event["ph"] == "X" and event["dur"] and not event["name"].startswith("$")
-    ]
-    found = [
-        one for one in self_operators(spans, lambda event: _operation(event["name"], compiled))
-    ]
-    if not found:
+def summarize(events: list[Event], seconds: float) -> Watched:
+    compiled = compiled_routines(event["name"] for event in events)
+    thread_names = [event for event in events if event["ph"] == "M"]
+    spans = [event for event in events if _is_span(event)]
+    operators = self_operators(spans, lambda span: operation_name(span["name"], compiled))
+    if not operators:
         raise Unsupported("TensorFlow's profiler saw no operation.")
-    # Operations run on several threads at a time; then they fill more than the steps and nothing lies between.
-    rest = Operator(BETWEEN, 0, max(0.0, seconds - sum(one.seconds for one in found)))
-    names = [event for event in events if event["ph"] == "M"]
-    return Watched((*found, rest), [*names, *spans], seconds)
+    # Operations may run on several threads at once. Their sum then exceeds the time of the steps,
+    # and nothing is left between them.
+    rest = max(0.0, seconds - sum(operator.seconds for operator in operators))
+    between = Operator(BETWEEN, 0, rest)
+    return Watched((*operators, between), [*thread_names, *spans], seconds)
 
 
-def _operation(name: str, compiled: set[str]) -> str:
-    found = OPERATION.match(name)
-    word = found[1] if found else NUMBER.sub("", name) if name in compiled else ""
-    return "" if word in NO_WORK else word
+def _is_span(event: Event) -> bool:
+    # Names that begin with $ are calls of Python functions.
+    return event["ph"] == "X" and bool(event["dur"]) and not event["name"].startswith("$")
 
 
-def _events(path: Path) -> Iterator[dict[str, Any]]:
+def _events(path: Path) -> Iterator[Event]:
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
     space = xplane_pb2.XSpace.FromString(path.read_bytes())
     for process, plane in enumerate(space.planes):
         for line in plane.lines:
             thread = {"pid": process, "tid": line.id}
-            yield {
-                "ph": "M",
-                "name": "thread_name",
-                **thread,
-                "args": {"name": line.name or plane.name},
-            }
+            thread_name = {"name": line.name or plane.name}
+            yield {"ph": "M", "name": "thread_name", "args": thread_name} | thread
             for event in line.events:
-                begin = line.timestamp_ns / 1e3 + event.offset_ps / 1e6
                 name = plane.event_metadata[event.metadata_id].name
-                yield {
-                    "ph": "X",
-                    "name": name,
-                    "ts": begin,
-                    "dur": event.duration_ps / 1e6,
-                    **thread,
-                }
+                begin = line.timestamp_ns / 1e3 + event.offset_ps / 1e6
+                duration = event.duration_ps / 1e6
+                yield {"ph": "X", "name": name, "ts": begin, "dur": duration} | thread

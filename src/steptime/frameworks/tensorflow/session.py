@@ -1,4 +1,4 @@
-"""Steps as TensorFlow's first version has them: a graph that is built once, and a session that runs parts of it."""
+"""Steps as in TensorFlow 1: a graph that is built once, and a session that runs parts of it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ Arrays = dict[str, Any]
 
 
 class Session:
-    """A resident batch lies in two variables; one from the host goes through two placeholders in every step.
+    """A resident batch is in two variables. A batch from the host goes through two placeholders in
+    every step.
 
-    Variables start from placeholders, because a graph with large constants cannot be handed to a session."""
+    The initial values of variables come from placeholders, because a graph with large constants
+    cannot be passed to a session."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -30,25 +32,27 @@ class Session:
         self.session = v1.Session(graph=self.graph, config=config)
         self.batch: tuple[Any, ...] = ()
         self.resident: Arrays = {}
-        self.made: list[tuple[Any, Any]] = []  # variables and what they start as
+        # Variables with their initial values, until the session has written them.
+        self.uninitialized: list[tuple[Any, Any]] = []
+        # Functions besides the step, each built when it is first used.
+        self.callables: dict[str, Any] = {}
         self.call: Any = None
 
-    def make(self, array: Any, *, trainable: bool = False) -> Any:
+    def make_variable(self, array: Any, *, trainable: bool = False) -> Any:
         with self.graph.as_default():
             initial = v1.placeholder(array.dtype, array.shape)
             variable = v1.Variable(initial, trainable=trainable, use_resource=True)
-        self.made.append((variable, array))
+        self.uninitialized.append((variable, array))
         return variable
 
-    def open(self, steps: Steps) -> None:
+    def prepare(self, steps: Steps) -> None:
         self.steps = steps
-        self.questions: dict[str, Any] = {}  # to the network, each built when it is first asked
 
     def feed(self, arrays: tuple[Any, ...]) -> None:
         self.batch = arrays
         if self.call is None:
-            self.call = self._built(arrays)
-            self._start()
+            self.call = self._build(arrays)
+            self._initialize()
         elif self.resident:
             self.write(self.resident, dict(zip(self.resident, arrays, strict=True)))
 
@@ -56,66 +60,72 @@ class Session:
         return self.call()[0] if self.resident else self.call(*self.batch)[0]
 
     def predict(self, values: Any) -> Any:
-        if "infer" not in self.questions:
+        if "infer" not in self.callables:
             with self.graph.as_default():
-                place = _any_number(values)
-                self.questions["infer"] = self._callable(self.steps.infer(place), [place])
-        return self.questions["infer"](values)
+                placeholder = _batch_placeholder(values)
+                output = self.steps.infer(placeholder)
+                self.callables["infer"] = self._make_callable(output, [placeholder])
+        return self.callables["infer"](values)
 
     def gradients(self, values: Any, target: Any, scale: float) -> tuple[Any, Arrays]:
-        if "gradients" not in self.questions:
+        if "gradients" not in self.callables:
             with self.graph.as_default():
-                places = [_any_number(values), _any_number(target), v1.placeholder(tf.float32, ())]
-                self.questions["gradients"] = self._callable(self.steps.gradients(*places), places)
-        loss, gradients = self.questions["gradients"](values, target, scale)
+                inputs = [_batch_placeholder(values), _batch_placeholder(target)]
+                inputs.append(v1.placeholder(tf.float32, ()))
+                outputs = self.steps.gradients(*inputs)
+                self.callables["gradients"] = self._make_callable(outputs, inputs)
+        loss, gradients = self.callables["gradients"](values, target, scale)
         return loss, gradients
 
     def read(self, variables: Arrays) -> Arrays:
         return self.session.run(variables)
 
     def write(self, variables: Arrays, arrays: Arrays) -> None:
-        starts = {
-            variable.initializer.inputs[1]: arrays[name] for name, variable in variables.items()
-        }
-        self.session.run([variable.initializer for variable in variables.values()], starts)
+        initial_values = {}
+        for name, variable in variables.items():
+            placeholder = variable.initializer.inputs[1]
+            initial_values[placeholder] = arrays[name]
+        initializers = [variable.initializer for variable in variables.values()]
+        self.session.run(initializers, initial_values)
 
-    def _start(self) -> None:
-        """All variables at once, when the graph is whole: a session looks through all of it for every new question."""
-        variables, arrays = (
-            {str(place): pair[part] for place, pair in enumerate(self.made)} for part in (0, 1)
-        )
+    def _initialize(self) -> None:
+        """Write all variables at once, when the graph is complete: a session goes through the
+        complete graph for every new set of outputs."""
+        variables = {}
+        arrays = {}
+        for index, (variable, array) in enumerate(self.uninitialized):
+            variables[str(index)] = variable
+            arrays[str(index)] = array
         self.write(variables, arrays)
-        self.made.clear()
+        self.uninitialized.clear()
 
-    def _built(self, arrays: tuple[Any, ...]) -> Any:
-        """What a step runs, without the rest of a `session.run`: the wanted parts of the graph are known beforehand."""
-        places = []
+    def _build(self, arrays: tuple[Any, ...]) -> Any:
+        """What a step calls. Unlike `session.run` it does not look up its outputs in each step."""
+        placeholders: list[Any] = []
         if self.case.data == "host":
             with self.graph.as_default():
-                batch = places = [v1.placeholder(array.dtype, array.shape) for array in arrays]
+                placeholders = [v1.placeholder(array.dtype, array.shape) for array in arrays]
+            batch = placeholders
         else:
-            self.resident = {
-                f"batch{place}": self.make(array) for place, array in enumerate(arrays)
-            }
+            for index, array in enumerate(arrays):
+                self.resident[f"batch{index}"] = self.make_variable(array)
             batch = list(self.resident.values())
         with self.graph.as_default():
-            return self._callable(
-                self._fetched([tf.convert_to_tensor(part) for part in batch]), places
-            )
+            outputs = self._outputs([tf.convert_to_tensor(source) for source in batch])
+            return self._make_callable(outputs, placeholders)
 
-    def _fetched(self, batch: list[Any]) -> tuple[Any, ...]:
+    def _outputs(self, batch: list[Any]) -> tuple[Any, ...]:
         if self.case.phase == "inference":
             return (self.steps.infer(batch[0]),)
-        result, updates = (
-            self.steps.train if self.case.phase == "training" else self.steps.forward
-        )(*batch)
+        compute = self.steps.train if self.case.phase == "training" else self.steps.forward
+        result, updates = compute(*batch)
         return result, tf.group(updates)
 
-    def _callable(self, fetched: Any, places: list[Any]) -> Any:
+    def _make_callable(self, outputs: Any, placeholders: list[Any]) -> Any:
         self.traces += 1
-        return self.session.make_callable(fetched, places)
+        return self.session.make_callable(outputs, placeholders)
 
 
-def _any_number(array: Any) -> Any:
-    """Of samples."""
+def _batch_placeholder(array: Any) -> Any:
+    """For any number of samples."""
     return v1.placeholder(array.dtype, (None, *array.shape[1:]))

@@ -15,7 +15,7 @@ from steptime.ranks.launcher import free_port
 
 @pytest.fixture
 def rank(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Makes the program of one of two ranks, all in this process."""
+    """Makes the program of one of two ranks. All run in this process."""
     from steptime.frameworks import tensorflow as folder
 
     monkeypatch.setenv("MASTER_PORT", str(free_port(8)))
@@ -26,17 +26,16 @@ def rank(monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(number: int, **settings: Any) -> Any:
         for name, value in (("RANK", number), ("WORLD_SIZE", 2), ("LOCAL_RANK", number)):
             monkeypatch.setenv(name, str(value))
-        threads = len(
-            os.sched_getaffinity(0)
-        )  # as all tests of this process have them: TensorFlow keeps the first
-        own = {
+        # The same number as in all tests of this process: TensorFlow keeps the first.
+        threads = len(os.sched_getaffinity(0))
+        defaults = {
             "workload": "small",
             "framework": "tensorflow",
             "mode": "session",
             "batch_size": 4,
             "threads": threads,
         }
-        case = Case(**{**own, **settings})
+        case = Case(**{**defaults, **settings})
         return folder.lower(
             Work(graph, weights, synthetic_batch(graph, 4, number), momentum(0.1, 0.9)), case
         )
@@ -45,7 +44,7 @@ def rank(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.live
-def test_ranks_move_the_weights_that_one_of_them_serves(rank: Any) -> None:
+def test_parameter_server_applies_the_steps_of_all_ranks(rank: Any) -> None:
     first, second = (rank(number, devices=2, exchange="parameter_server") for number in range(2))
     alone, batch = rank(0), rank(1).work.batch
     first.step(), second.step(), first.step()
@@ -55,7 +54,7 @@ def test_ranks_move_the_weights_that_one_of_them_serves(rank: Any) -> None:
         np.testing.assert_allclose(first.weights()[name], values, rtol=1e-5, atol=1e-7)
 
 
-def test_a_parameter_server_needs_a_session() -> None:
+def test_unsupported_refuses_a_parameter_server_without_a_session() -> None:
     from steptime.frameworks import tensorflow as folder
 
     case = Case(

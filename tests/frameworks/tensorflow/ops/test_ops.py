@@ -38,7 +38,7 @@ def tilted(net: Net) -> Tensor:
     return net.dense(net.flatten(net.concat(x, x)), 3)
 
 
-def test_axes_of_images_are_the_logical_ones() -> None:
+def test_ops_on_axes_of_images_equal_the_reference() -> None:
     net = Net("tilted")
     graph, batch = net.graph(tilted(net)), pictures(4, 2, 6, 5)
     program, right = both(graph, batch)
@@ -50,7 +50,7 @@ def test_axes_of_images_are_the_logical_ones() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1e-7])
-def test_the_epsilon_of_a_normalisation_is_the_networks(epsilon: float) -> None:
+def test_batch_norm_uses_the_epsilon_of_the_network(epsilon: float) -> None:
     """TensorFlow's wrapper would raise the small one to 1.001e-5."""
     net = Net("normal")
     x = net.batch_norm(net.input(2, 4, 4), epsilon=epsilon)
@@ -62,7 +62,7 @@ def test_the_epsilon_of_a_normalisation_is_the_networks(epsilon: float) -> None:
 
 @pytest.mark.parametrize("shape", [(3,), (3, 5), (3, 5, 4)])
 @pytest.mark.parametrize("precision", ["fp32", "fp64"])
-def test_every_shape_is_normalised_by_its_first_axis(
+def test_batch_norm_normalises_the_first_axis_of_every_shape(
     shape: tuple[int, ...], precision: str
 ) -> None:
     net = Net("normal")
@@ -78,20 +78,23 @@ def test_every_shape_is_normalised_by_its_first_axis(
 
 def test_dropout_keeps_the_mean(tensorflow: Any) -> None:
     from steptime.frameworks.tensorflow.context import LoweringContext
-    from steptime.frameworks.tensorflow.ops import dropout
+    from steptime.frameworks.tensorflow.ops.simple import dropout
 
     net = Net("drop")
     layer = net.graph(net.dropout(net.input(50), 0.2)).layers[-1]
     context = LoweringContext(
-        tensorflow.float32, training=True, xla=False, count=tensorflow.constant(3, tensorflow.int64)
+        tensorflow.float32,
+        training=True,
+        xla=False,
+        step_count=tensorflow.constant(3, tensorflow.int64),
     )
-    found = dropout(layer, {}, context, tensorflow.ones((200, 50))).numpy()
-    assert set(np.unique(found)) == {0.0, np.float32(1.25)}
-    assert np.mean(found == 0) == pytest.approx(0.2, abs=0.02)
+    output = dropout(layer, {}, context, tensorflow.ones((200, 50))).numpy()
+    assert set(np.unique(output)) == {0.0, np.float32(1.25)}
+    assert np.mean(output == 0) == pytest.approx(0.2, abs=0.02)
 
 
 @pytest.mark.parametrize("mode", ["eager", "graph", "session"])
-def test_neighbouring_channels_are_normalised_in_bf16_too(mode: str) -> None:
+def test_lrn_in_bf16_is_near_the_reference(mode: str) -> None:
     net = Net("neighbours")
     graph, batch = (
         net.graph(net.dense(net.flatten(net.lrn(net.conv(net.input(2, 7, 6), 6, 3), 5)), 3)),

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 
-def test_an_lstm_is_the_plain_formula(lower: Any, work_of: Any) -> None:
+def test_lstm_equals_the_plain_formula(lower: Any, work_of: Any) -> None:
     work = work_of("sequence")
     w = {name: array.astype(np.float64) for name, array in work.weights.items()}
     x = w["embedding1.weight"][work.batch["input"]]
@@ -21,13 +21,5 @@ def test_an_lstm_is_the_plain_formula(lower: Any, work_of: Any) -> None:
         c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
         h = np.tanh(c) / (1 + np.exp(-o))
         outputs.append(h @ w["dense1.weight"].T + w["dense1.bias"])
-    found = lower("sequence", precision="fp64").predict(work.batch)
-    np.testing.assert_allclose(found, np.stack(outputs, axis=1), rtol=1e-12, atol=1e-12)
-
-
-def test_products_of_sequences_are_one_product(lower: Any, tensorflow: Any) -> None:
-    from steptime.frameworks.tensorflow.sequences import product
-
-    x, weight = np.random.default_rng(0).standard_normal((2, 3, 4)), np.ones((4, 5))
-    np.testing.assert_allclose(product(tensorflow.constant(x), weight), x @ weight)
-    np.testing.assert_allclose(product(tensorflow.constant(x), weight.T, turned=True), x @ weight)
+    output = lower("sequence", precision="fp64").predict(work.batch)
+    np.testing.assert_allclose(output, np.stack(outputs, axis=1), rtol=1e-12, atol=1e-12)

@@ -36,18 +36,19 @@ def assert_equal_gradients(
     graph: Graph, batch: dict[str, Any], tolerance: float = 1e-9, **settings: Any
 ) -> None:
     program, right = both(graph, batch, **settings)
-    _, found = program.gradients(batch)
+    _, gradients = program.gradients(batch)
     for name, array in right.gradients(batch)[1].items():
-        np.testing.assert_allclose(found[name], array, rtol=tolerance, atol=tolerance, err_msg=name)
+        np.testing.assert_allclose(
+            gradients[name], array, rtol=tolerance, atol=tolerance, err_msg=name
+        )
 
 
 @pytest.mark.parametrize("mode", ["eager", "xla"])
 @pytest.mark.parametrize("padding", [((0, 1), (2, 0)), ((2, 2), (2, 2)), ((0, 0), (1, 1))])
 @pytest.mark.parametrize("op", [AveragePool, MaxPool])
-def test_pools_round_and_pad_as_the_reference_does(op: Any, padding: Any, mode: str) -> None:
-    image = (
-        np.random.default_rng(0).standard_normal((2, 3, 6, 7)) - 5
-    )  # a padding of 0 would be the largest
+def test_pools_round_and_pad_like_the_reference(op: Any, padding: Any, mode: str) -> None:
+    # All values are negative: a padding of 0 would be the largest.
+    image = np.random.default_rng(0).standard_normal((2, 3, 6, 7)) - 5
     for ceil in (False, True):
         batch = {"input": image, "target": np.zeros((2, 3, 4), np.int64)}
         program, right = both(
@@ -59,13 +60,12 @@ def test_pools_round_and_pad_as_the_reference_does(op: Any, padding: Any, mode: 
 @pytest.mark.parametrize(
     ("mode", "precision"), [("eager", "fp64"), ("graph", "fp32"), ("xla", "fp64")]
 )
-def test_of_equal_cells_the_first_gets_the_gradient(mode: str, precision: str) -> None:
+def test_max_pool_sends_the_gradient_to_the_first_of_equal_cells(mode: str, precision: str) -> None:
     net = Net("ties")
     x = net.max_pool(net.relu(net.conv(net.input(1, 6, 6), 2, 1)), 3, stride=2, padding=1)
     graph = net.graph(net.dense(net.flatten(x), 3))
-    image = (
-        np.random.default_rng(0).integers(-1, 2, (4, 1, 6, 6)).astype(np.float64)
-    )  # three values: ties everywhere
+    # Only three values, so that ties are everywhere.
+    image = np.random.default_rng(0).integers(-1, 2, (4, 1, 6, 6)).astype(np.float64)
     batch = {"input": image, "target": np.array([0, 1, 2, 0])}
     assert_equal_gradients(
         graph, batch, {"fp64": 1e-9, "fp32": 1e-5}[precision], mode=mode, precision=precision
@@ -84,7 +84,7 @@ CONVOLUTIONS = {
 @pytest.mark.parametrize(
     ("name", "mode"), [*((name, "eager") for name in CONVOLUTIONS), ("dilated, grouped", "xla")]
 )
-def test_convolutions_are_the_references_forth_and_back(name: str, mode: str) -> None:
+def test_conv_outputs_and_gradients_equal_the_reference(name: str, mode: str) -> None:
     net = Net("two")
     x = net.layer(CONVOLUTIONS[name], net.conv(net.input(2, 9, 8), 4, 1))
     graph = net.graph(net.dense(net.global_average_pool(x), 3))
@@ -103,22 +103,17 @@ def test_convolutions_are_the_references_forth_and_back(name: str, mode: str) ->
         (((0, 0), (0, 0)), 8, "VALID"),
         (((0, 1), (0, 1)), 8, "SAME"),
         (((1, 1), (1, 1)), 7, "SAME"),
-        (
-            ((1, 1), (1, 1)),
-            8,
-            [(0, 0), (1, 1), (1, 1), (0, 0)],
-        ),  # PyTorch's habit: the windows lie elsewhere
+        # PyTorch's usual padding: the windows lie elsewhere.
+        (((1, 1), (1, 1)), 8, [(0, 0), (1, 1), (1, 1), (0, 0)]),
     ],
 )
-def test_padding_has_tensorflows_name_only_where_it_is_the_same(
-    pads: Any, size: int, name: Any
-) -> None:
-    from steptime.frameworks.tensorflow.windows import _named
+def test_padding_is_named_only_if_tensorflow_pads_the_same(pads: Any, size: int, name: Any) -> None:
+    from steptime.frameworks.tensorflow.ops.images import _padding
 
-    assert _named(pads, np.zeros((1, size, size, 3)), (3, 3), (2, 2)) == name
+    assert _padding(pads, np.zeros((1, size, size, 3)), (3, 3), (2, 2)) == name
 
 
-def test_pools_with_a_named_padding_are_the_references() -> None:
+def test_pools_with_a_named_padding_equal_the_reference() -> None:
     batch = {
         "input": np.random.default_rng(0).standard_normal((2, 3, 7, 7)) - 5,
         "target": np.zeros((2, 3, 4), int),
