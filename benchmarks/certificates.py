@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 
-from steptime.cli.commands.certify import ON_CUDA, first_mode, page
+from steptime.cli.commands.certify import CUDA_PRECISIONS, first_mode
+from steptime.cli.render.certificates import show_markdown
 from steptime.run.certify import Outcome, proved
 from steptime.store.folder import FolderStore
 
@@ -21,14 +22,15 @@ if __name__ == "__main__":
         outcome.case.key: outcome for path in sys.argv[1:] for outcome in proved(FolderStore(path))
     }
     found = sorted(
-        newest.values(), key=lambda one: (one.case.workload, ON_CUDA.index(one.case.precision))
+        newest.values(),
+        key=lambda one: (one.case.workload, CUDA_PRECISIONS.index(one.case.precision)),
     )
     for device in sorted({outcome.case.device for outcome in found}):
         here = [outcome for outcome in found if outcome.case.device == device]
         print(f"## {device}\n")
-        page([outcome for outcome in here if is_first(outcome)])
+        show_markdown([outcome for outcome in here if is_first(outcome)])
         if others := [outcome for outcome in here if not is_first(outcome)]:
             print("\n### Other modes\n")
-            page(others)
+            show_markdown(others)
     if not found:
         sys.exit("There are no certificates: name the folders of stores that have some.")

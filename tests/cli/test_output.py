@@ -15,13 +15,13 @@ from steptime.core.errors import SteptimeError
 
 
 def test_json_has_no_infinity_and_keeps_letters(capsys: pytest.CaptureFixture[str]) -> None:
-    output.document({"µs": (1.5, float("inf"), float("nan"))})
+    output.print_json({"µs": (1.5, float("inf"), float("nan"))})
     text = capsys.readouterr().out
     assert json.loads(text) == {"µs": [1.5, None, None]} and "µs" in text
 
 
 def test_a_table_in_a_pipe_is_neither_folded_nor_padded(capsys: pytest.CaptureFixture[str]) -> None:
-    output.table(["name", "value"], [["[bold]x" * 10, "1"], ["y", "22"]], right=["value"])
+    output.print_table(["name", "value"], [["[bold]x" * 10, "1"], ["y", "22"]], right=["value"])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4 and all(line == line.rstrip() for line in lines)
     assert lines[2].startswith("[bold]x[bold]x") and lines[3].endswith(" 22")
@@ -32,7 +32,7 @@ def test_ids_stay_whole_on_a_narrow_terminal(
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "60")
-    output.table(
+    output.print_table(
         ["id", "session", *"abcdef"], [["0a1b2c3d", "4e5f6a7b", *["several words here"] * 6]]
     )
     lines = capsys.readouterr().out.splitlines()
@@ -41,7 +41,7 @@ def test_ids_stay_whole_on_a_narrow_terminal(
 
 
 def test_a_long_cell_in_a_pipe_cuts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    output.table(["id", "case"], [["0a1b2c3d", "x" * 1000]])
+    output.print_table(["id", "case"], [["0a1b2c3d", "x" * 1000]])
     assert capsys.readouterr().out.splitlines()[-1].split() == ["0a1b2c3d", "x" * 1000]
 
 
@@ -51,8 +51,8 @@ def test_notes_are_for_terminals_alone(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_control_characters_are_shown_and_not_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
-    output.say("red \x1b[31m\x07")
-    output.table(["title"], [["red \x1b[31m"]])
+    output.echo("red \x1b[31m\x07")
+    output.print_table(["title"], [["red \x1b[31m"]])
     text = capsys.readouterr().out
     assert text.startswith("red \\x1b[31m\\x07\n") and "\x1b" not in text
 

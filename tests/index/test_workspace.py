@@ -481,7 +481,4 @@ def test_what_could_not_be_read_is_told_on_every_page(
     guide = testclient.TestClient(make_app(Workspace(store)), base_url="http://127.0.0.1:8765")
     for path in ("/", "/runs", "/machines"):
         text = guide.get(path).text
-        assert (
-            "1 problem while reading this store" in text
-            and "2026-01-01.0000" in text
-        )
+        assert "1 problem while reading this store" in text and "2026-01-01.0000" in text

@@ -78,7 +78,10 @@ def test_every_rank_has_a_row_without_any_script(page: str) -> None:
 
 def test_the_headline_says_whose_step_it_is_and_tells_one_rank_s_rate_from_all(page: str) -> None:
     headline = page.partition('<p class="headline">')[2].partition("</p>")[0]
-    assert headline.startswith("1.25 ms ±") and "a step lasts as long as the slowest of 2 ranks" in headline
+    assert (
+        headline.startswith("1.25 ms ±")
+        and "a step lasts as long as the slowest of 2 ranks" in headline
+    )
     assert headline.endswith("; aggregate 51,200 images/s, per rank 25,600 images/s")
 
 

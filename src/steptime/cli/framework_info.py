@@ -1,4 +1,6 @@
-"""What a framework's folder says about itself, read from its source: to import it takes seconds, or fails."""
+"""What a framework's folder says about itself.
+
+Read from its source: to import a framework takes seconds, or fails."""
 
 from __future__ import annotations
 
@@ -14,36 +16,40 @@ from steptime import plugins
 def frameworks() -> list[dict[str, Any]]:
     entries = []
     for name in plugins.names("frameworks"):
-        plug_in = read(name)
-        missing = [
-            package for package in plug_in.needs if importlib.util.find_spec(package) is None
-        ]
-        here = f"no: {plug_in.install}" if missing else "yes"
-        entries.append({"name": name, "installed": here, "title": plug_in.title})
+        info = read_info(name)
+        missing = [p for p in info.packages if importlib.util.find_spec(p) is None]
+        installed = f"no: {info.install}" if missing else "yes"
+        entries.append({"name": name, "installed": installed, "title": info.title})
     return entries
 
 
+def installed_frameworks() -> list[str]:
+    return [entry["name"] for entry in frameworks() if entry["installed"] == "yes"]
+
+
 @dataclass(frozen=True)
-class PlugIn:
+class FrameworkInfo:
     title: str
     install: str
-    needs: frozenset[str]  # the packages that it declares in REQUIRES
+    packages: frozenset[str]  # that it declares in REQUIRES
 
 
-def read(framework: str) -> PlugIn:
+def read_info(framework: str) -> FrameworkInfo:
     path = plugins.source("frameworks", framework)
     if path is None:
-        return PlugIn("", "", frozenset())
-    opening = ast.parse(path.read_text("utf-8"))
-    title = (ast.get_docstring(opening) or "").partition("\n")[0].partition(". ")[0].rstrip(".")
+        return FrameworkInfo("", "", frozenset())
+    docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+    first_line = docstring.partition("\n")[0]
+    title = first_line.partition(". ")[0].rstrip(".")
     install = plugins.constant("frameworks", framework, "INSTALL")
-    needs = re.findall(r"\w+", plugins.constant("frameworks", framework, "REQUIRES"))
-    return PlugIn(title, install, frozenset(needs))
+    packages = re.findall(r"\w+", plugins.constant("frameworks", framework, "REQUIRES"))
+    return FrameworkInfo(title, install, frozenset(packages))
 
 
 def modes(framework: str) -> list[str]:
-    """The first is the one to use when nobody asks for another. Empty where its source does not tell."""
+    """The first is the default. Empty if the source does not list them."""
     try:
         return re.findall(r"\w+", plugins.constant("frameworks", framework, "MODES"))
     except (ImportError, SyntaxError, ValueError):
-        return []  # of another package, and broken: told when it is used
+        # A broken plugin of another package: reported when it is used.
+        return []

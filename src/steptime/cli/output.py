@@ -1,4 +1,4 @@
-"""What a command prints: sentences, tables, JSON."""
+"""How a command prints: sentences, tables and JSON."""
 
 from __future__ import annotations
 
@@ -13,61 +13,65 @@ from typing import Any
 from steptime.core.errors import SteptimeError
 from steptime.store.atomic import atomic_write
 
-PIPED_WIDTH = 10_000  # a pipe has no width: wide enough that nothing is cut
-PLAIN = "steptime-plain"  # how a stream treats letters that it does not have
-LETTERS = str.maketrans(
+# A pipe has no width: wide enough that nothing is cut.
+PIPED_WIDTH = 10_000
+# The name of the error handler for characters that a stream cannot encode.
+PLAIN = "steptime-plain"
+ASCII_REPLACEMENTS = str.maketrans(
     {"×": "x", "µ": "u", "±": "+-", "…": "...", "·": "|", "–": "-", "−": "-", "→": "->"}
 )
-CONTROLS = {
+ESCAPED_CONTROLS = {
     code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
 }
-WHOLE = ("id", "session")  # columns that never fold: half an id names nothing
+# These columns never fold: half an id names nothing.
+UNFOLDED = ("id", "session")
 
 
-def say(text: str = "") -> None:
-    print(visible(text))
+def echo(text: str = "") -> None:
+    print(escape_controls(text))
 
 
-def visible(text: str) -> str:
-    """A title, or a file's name, may hold what moves the cursor or changes colours: it is shown, not obeyed."""
-    return text.translate(CONTROLS)
+def escape_controls(text: str) -> str:
+    """Show control characters: a title or a file name may hold terminal escape sequences."""
+    return text.translate(ESCAPED_CONTROLS)
 
 
-def _plain(problem: UnicodeError) -> tuple[str, int]:
+def _replace_characters(problem: UnicodeError) -> tuple[str, int]:
     """For a terminal that has only ASCII."""
     assert isinstance(problem, UnicodeEncodeError)
-    letters = problem.object[problem.start : problem.end].translate(LETTERS)
-    return letters.encode("ascii", "replace").decode("ascii"), problem.end
+    text = problem.object[problem.start : problem.end].translate(ASCII_REPLACEMENTS)
+    return text.encode("ascii", "replace").decode("ascii"), problem.end
 
 
-codecs.register_error(PLAIN, _plain)
+codecs.register_error(PLAIN, _replace_characters)
 
 
 def note(text: str) -> None:
-    """For people, beside the result: nothing when the output is read by a program."""
+    """Tell a person something beside the result; a program that reads the output gets nothing."""
     if sys.stderr.isatty():
-        print(visible(text), file=sys.stderr)
+        print(escape_controls(text), file=sys.stderr)
 
 
 def warn(text: str) -> None:
-    """Beside the result, and too important to be left out for a program."""
-    print(visible(text), file=sys.stderr)
+    """Tell something beside the result that is too important to be left out for a program."""
+    print(escape_controls(text), file=sys.stderr)
 
 
 def width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPED_WIDTH
 
 
-def document(value: Any) -> None:
-    """One JSON document. What is not a number is null: JSON has no infinity."""
+def print_json(value: Any) -> None:
+    """Print one JSON document. JSON has neither infinity nor NaN: both become null."""
     print(json.dumps(_finite(value), ensure_ascii=False, indent=2))
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """What lay there before stays until the new one is whole; a device or a pipe is written to as it is."""
+    """Replace a file only when the new content is complete; write to a device or pipe directly."""
     try:
         if path.is_file() or (path.parent.is_dir() and not path.exists()):
-            with atomic_write(path.resolve(), sync=False) as draft:  # a link stays one
+            # Resolved, so that a symbolic link stays one.
+            with atomic_write(path.resolve(), sync=False) as draft:
                 draft.write_bytes(data)
         else:
             path.write_bytes(data)
@@ -75,7 +79,7 @@ def write_file(path: Path, data: bytes) -> None:
         raise SteptimeError(f"{path} cannot be written: {problem.strerror}.") from problem
 
 
-def table(
+def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()
 ) -> None:
     from rich import box
@@ -83,19 +87,22 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    terminal = sys.stdout.isatty()
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    is_terminal = sys.stdout.isatty()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
-        whole = not terminal or column in WHOLE
-        drawn.add_column(
-            column, justify="right" if column in right else "left", no_wrap=whole, overflow="fold"
+        table.add_column(
+            column,
+            justify="right" if column in right else "left",
+            no_wrap=not is_terminal or column in UNFOLDED,
+            overflow="fold",
         )
     for row in rows:
-        drawn.add_row(*(Text(visible(cell)) for cell in row))
+        table.add_row(*(Text(escape_controls(cell)) for cell in row))
     console = Console(width=width(), highlight=False)
-    with console.capture() as drawing:
-        console.print(drawn)
-    print("\n".join(line.rstrip() for line in drawing.get().rstrip("\n").split("\n")))
+    with console.capture() as capture:
+        console.print(table)
+    for line in capture.get().rstrip("\n").split("\n"):
+        print(line.rstrip())
 
 
 def _finite(value: Any) -> Any:

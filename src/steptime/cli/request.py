@@ -1,14 +1,15 @@
-"""From words on the command line to a plan and a store."""
+"""From the arguments of a command to a plan and a store."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steptime.cli import output
-from steptime.core.errors import SteptimeError, unknown
+from steptime.core.case import Case
+from steptime.core.errors import NotInstalled, SteptimeError, unknown
 
 if TYPE_CHECKING:
     from steptime.index.workspace import Workspace
@@ -19,39 +20,69 @@ if TYPE_CHECKING:
 
 NOTHING_LEFT = "every case is excluded, nothing is left to run."
 TOUR = "tour"
-FOREIGN = ".json"  # a plan of HPE DLBS
-PROTOCOL = "protocol."  # `--set protocol.target=0.01`: how to measure, not what
+DLBS_SUFFIX = ".json"
+# `--set protocol.target=0.01`: how to measure, not what.
+PROTOCOL_PREFIX = "protocol."
 
 
-def shipped() -> dict[str, str]:
-    """The plans that come with the package, by name."""
+def parse_settings(assignments: Iterable[str]) -> dict[str, Any]:
+    """The settings in `key=value` arguments; a comma in a value makes it a list."""
+    settings = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals or not name or not value:
+            raise SteptimeError(
+                f"Settings are written key=value, for example batch_size=64; found {assignment!r}."
+            )
+        settings[name.strip()] = _parse_value(value)
+    return settings
+
+
+def collect_settings(assignments: Iterable[str] | None, flags: Mapping[str, str]) -> dict[str, Any]:
+    """The settings of `--set` and of flags of their own; `--set` wins."""
+    settings = {name: _parse_value(text) for name, text in flags.items() if text}
+    return settings | parse_settings(assignments or [])
+
+
+def _parse_value(text: str) -> Any:
+    # Imported late: it is slow, and help does not need it.
+    from steptime.plan.references import typed
+
+    values = [typed(element) for element in text.split(",")]
+    return values[0] if len(values) == 1 else values
+
+
+def shipped_plans() -> dict[str, str]:
+    """The text of each plan that comes with the package, by name."""
     from importlib.resources import files
 
-    found = files("steptime").joinpath("plans").iterdir()
-    texts = {
-        entry.name.removesuffix(".toml"): entry for entry in found if entry.name.endswith(".toml")
-    }
-    return {name: texts[name].read_text(encoding="utf-8") for name in sorted(texts)}
+    folder = files("steptime").joinpath("plans")
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    plans = {}
+    for name in names:
+        plans[name.removesuffix(".toml")] = folder.joinpath(name).read_text(encoding="utf-8")
+    return plans
 
 
 def store_folder() -> Path:
     from steptime.store.postgres import is_database, public_address
 
-    if is_database(word := _store_word()):
+    address = _store_address()
+    if is_database(address):
         raise SteptimeError(
-            f"Only stored results are read from {public_address(word)}. "
-            "Everything else needs a folder (--store DIR); `steptime store push` sends it to a database."
+            f"This command needs a folder (--store DIR): {public_address(address)} can only be read. "
+            "`steptime store push` copies a folder to a database."
         )
-    return Path(word)
+    return Path(address)
 
 
-def reading_store() -> FolderStore | PostgresStore:
+def readable_store() -> FolderStore | PostgresStore:
     """For commands that only read."""
     from steptime.store.folder import FolderStore
     from steptime.store.postgres import PostgresStore, is_database
 
-    word = _store_word()
-    return PostgresStore(word) if is_database(word) else FolderStore(word)
+    address = _store_address()
+    return PostgresStore(address) if is_database(address) else FolderStore(address)
 
 
 def open_workspace() -> Workspace:
@@ -59,7 +90,7 @@ def open_workspace() -> Workspace:
     from steptime.index.cache import Cache
     from steptime.index.workspace import Workspace
 
-    store = reading_store()
+    store = readable_store()
     name = store.path.resolve() if isinstance(store.path, Path) else store.path
     workspace = Workspace(store, Cache(str(name)))
     workspace.refresh()
@@ -67,68 +98,85 @@ def open_workspace() -> Workspace:
     return workspace
 
 
-def _store_word() -> str:
+def guide_is_missing() -> NotInstalled:
+    return NotInstalled("This command needs the guide extra: pip install 'steptime[guide]'")
+
+
+def _store_address() -> str:
     return os.environ.get("STEPTIME_STORE") or "results"
 
 
 def warn_of_problems(store: ReadableStore) -> None:
-    """Journals that the latest reading had to pass over."""
+    """Name the journals that the latest reading had to skip."""
     for problem in store.problems:
         output.warn(f"note: {problem}")
 
 
 def read_plan(name: str, settings: Mapping[str, Any], preset: str = "") -> Plan:
-    """A file, the name of a shipped plan, or nothing: then the settings alone are the plan."""
+    """The plan in a file, a shipped plan, or, without a name, the plan that the settings make."""
     from dataclasses import replace
 
     from steptime.plan.expand import expand
 
+    request = _request(settings, preset)
     notes: tuple[str, ...] = ()
-    request, place = _request(settings, preset), f"{name}: " if name else ""
-    if name.endswith(FOREIGN):
-        text, notes = dlbs_plan(name, settings)
-        place = f"{name}, as `steptime show {name}` writes it: "
+    source = f"{name}: " if name else ""
+    if name.endswith(DLBS_SUFFIX):
+        text, notes = translate_dlbs_plan(name, settings)
+        source = f"{name}, as `steptime show {name}` prints it: "
         if notes:
             output.warn(
-                f"note: not all of {name} has a counterpart: `steptime show {name}` lists what has none."
+                f"note: not everything in {name} has a counterpart; `steptime show {name}` lists it."
             )
+    elif name:
+        text = _read_text(name)
     else:
-        text = _text(name) if name else 'name = "command line"'
+        text = 'name = "command line"'
     try:
         plan = expand(text, request)
     except SteptimeError as problem:
-        raise SteptimeError(f"{place}{problem}") from None
+        raise SteptimeError(f"{source}{problem}") from None
     return replace(plan, notes=(*notes, *plan.notes))
 
 
-def dlbs_plan(name: str, given: Collection[str] = ()) -> tuple[str, tuple[str, ...]]:
-    """Another tool's plan file as ours, and what has no counterpart in it."""
+def read_case(verb: str, settings: Mapping[str, Any]) -> Case:
+    """The one case that the settings describe."""
+    cases = read_plan("", settings).cases
+    if len(cases) != 1:
+        raise SteptimeError(f"{verb} one case at a time; these settings give {len(cases)}.")
+    return cases[0]
+
+
+def translate_dlbs_plan(name: str, settings: Collection[str] = ()) -> tuple[str, tuple[str, ...]]:
+    """A plan of HPE DLBS as TOML, and what has no counterpart in it."""
     from steptime.formats.dlbs_plan import translated
 
-    text = _text(name)
+    text = _read_text(name)
     try:
-        found = translated(text, _words(), Path(name).stem, given)
+        translation = translated(text, _known_names(), Path(name).stem, settings)
     except SteptimeError as problem:
         raise SteptimeError(f"{name}: {problem}") from None
-    return found.toml, found.notes
+    return translation.toml, translation.notes
 
 
-def _words() -> dict[str, list[str]]:
+def _known_names() -> dict[str, list[str]]:
     from steptime import plugins, workloads
 
     return {"workload": workloads.names(), "framework": plugins.names("frameworks")}
 
 
-def _modes() -> dict[str, str]:
-    """Where a framework has no eager mode, its first one is meant unless a mode is said."""
+def _default_modes() -> dict[str, str]:
+    """The first mode of each framework that has no eager mode."""
     from steptime import plugins
     from steptime.cli.framework_info import modes
     from steptime.plan.validate import DEFAULTS
 
-    found = {name: modes(name) for name in plugins.names("frameworks")}
-    return {
-        name: words[0] for name, words in found.items() if words and DEFAULTS["mode"] not in words
-    }
+    defaults = {}
+    for framework in plugins.names("frameworks"):
+        names = modes(framework)
+        if names and DEFAULTS["mode"] not in names:
+            defaults[framework] = names[0]
+    return defaults
 
 
 def _request(settings: Mapping[str, Any], preset: str) -> Request:
@@ -136,34 +184,39 @@ def _request(settings: Mapping[str, Any], preset: str) -> Request:
     from steptime.plan.references import Outside
 
     device = "cuda:0" if Path("/dev/nvidia0").exists() else "cpu"
+    cpus = str(len(os.sched_getaffinity(0)))
+    case_settings = {}
+    protocol = {}
+    for name, value in settings.items():
+        if name.startswith(PROTOCOL_PREFIX):
+            protocol[name.removeprefix(PROTOCOL_PREFIX)] = value
+        else:
+            case_settings[name] = value
     return Request(
-        known=_words(),
-        modes=_modes(),
-        outside=Outside(os.environ, {"device": device, "cpus": str(len(os.sched_getaffinity(0)))}),
-        settings={name: value for name, value in settings.items() if not name.startswith(PROTOCOL)},
-        protocol={
-            name.removeprefix(PROTOCOL): settings[name]
-            for name in settings
-            if name.startswith(PROTOCOL)
-        },
+        known=_known_names(),
+        modes=_default_modes(),
+        outside=Outside(os.environ, {"device": device, "cpus": cpus}),
+        settings=case_settings,
+        protocol=protocol,
         preset=preset,
     )
 
 
-def _text(name: str) -> str:
+def _read_text(name: str) -> str:
     path = Path(name)
     if path.is_file():
         try:
             return path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as problem:
             raise SteptimeError(f"The plan {name} cannot be read: {problem}.") from None
-    plans = shipped()
+    plans = shipped_plans()
     if name in plans:
         return plans[name]
     if path.is_dir():
         raise SteptimeError(f"{name} is a folder, not a plan file.")
-    if path.suffix in (".toml", FOREIGN) or len(path.parts) > 1:
+    if path.suffix in (".toml", DLBS_SUFFIX) or len(path.parts) > 1:
         raise SteptimeError(
-            f"There is no plan file {name}. `steptime run --help` says how to write settings as flags."
+            f"There is no plan file {name}. To measure one case without a plan, use flags: "
+            "`steptime run --help`."
         )
     raise unknown("plan file or shipped plan", name, plans)

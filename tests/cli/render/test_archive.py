@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from steptime.cli.render.archive import archive
-from steptime.core.cause import Cause
+
 from steptime.core.errors import SteptimeError
 from steptime.core.record import Attempt, Failure, Record
 from steptime.formats import Original, read
@@ -87,9 +86,7 @@ def test_a_failure_has_a_file_and_no_line_in_the_table(
 ) -> None:
     good, bad = run(50, "local"), run(50, "scratch")
     failed = replace(
-        bad.attempts[0],
-        measurement=None,
-        failure=Failure(cause=Cause.TIMED_OUT, reason="Too long."),
+        bad.attempts[0], measurement=None, failure=Failure(cause="timed_out", reason="Too long.")
     )
     archive([good, Record(attempts=(failed,))], tmp_path)
     assert "failed, timed_out: Too long." in (tmp_path / f"{DAY}-k80:1:scratch").read_text()

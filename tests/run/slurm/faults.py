@@ -120,7 +120,7 @@ class Faults:
             done = self.command("submit", "plan.toml")
             told, said = done.communicate()
             assert done.returncode == 0, said
-            if not json.loads(told)["submitted"] and not json.loads(told)["live"]:
+            if not json.loads(told)["submitted"] and not json.loads(told)["queued_or_running"]:
                 return rounds
             while not progress(campaign.find(self.store), Slurm()).is_over:
                 time.sleep(0.3)

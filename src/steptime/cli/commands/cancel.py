@@ -7,25 +7,27 @@ from typing import Annotated
 import typer
 
 from steptime.cli import output
+from steptime.cli.options import CampaignId, Json
 from steptime.cli.request import store_folder
 
 
 def cancel_command(
-    campaign: Annotated[
-        str, typer.Argument(help="The begin or end of its id; the newest if left out.")
-    ] = "",
+    campaign: CampaignId = "",
     waiting: Annotated[
-        bool, typer.Option("--waiting", help="Let what runs come to its end.")
+        bool, typer.Option("--waiting", help="Cancel only the jobs that have not started.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json: Json = False,
 ) -> None:
-    """Cancel what waits and runs. Results so far stay; `steptime submit` with the same plan goes on."""
+    """Cancel the jobs of a campaign.
+
+    Results so far stay in the store. `steptime submit` with the same plan continues it."""
     from steptime.run.slurm import campaign as campaigns
     from steptime.store.folder import FolderStore
 
-    folder, slurm = campaigns.find(FolderStore(store_folder()), campaign), campaigns.Slurm()
-    count = campaigns.cancel(folder, slurm, waiting_only=waiting)
+    store = FolderStore(store_folder())
+    folder = campaigns.find(store, campaign)
+    count = campaigns.cancel(folder, campaigns.Slurm(), waiting_only=waiting)
     if json:
-        output.document({"campaign": folder.session, "cancelled_tasks": count})
+        output.print_json({"campaign": folder.session, "cancelled_tasks": count})
     else:
-        output.say(f"{count} tasks of campaign {folder.session} are being cancelled.")
+        output.echo(f"{count} tasks of campaign {folder.session} are being cancelled.")

@@ -1,21 +1,22 @@
-"""`steptime chart QUERY -o FILE`: what a query finds, as a picture."""
+"""`steptime chart QUERY -o FILE`: the results of a query as a chart."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steptime.cli.output import document, say, write_file
+from steptime.cli.output import echo, print_json, write_file
+from steptime.cli.render.format import plural
 from steptime.core.errors import SteptimeError
 
 if TYPE_CHECKING:
     from steptime.index.index import Point
     from steptime.index.query import Query
 
-KINDS = (".svg", ".png", ".json")
+SUFFIXES = (".svg", ".png", ".json")
 
 
 def chart_command(
@@ -24,48 +25,45 @@ def chart_command(
     ],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="A picture: .svg, .png, or .json (its Vega-Lite)."),
+        typer.Option("--output", "-o", help="The chart: .svg, .png, or .json (Vega-Lite)."),
     ],
     json: Annotated[
-        bool, typer.Option("--json", help="Print the rows that were drawn as one JSON document.")
+        bool, typer.Option("--json", help="Print the points as one JSON document.")
     ] = False,
 ) -> None:
-    """Draws stored results."""
+    """Draw stored results as a chart."""
     from steptime.charts.chart import make_spec
+    from steptime.charts.draw import draw
     from steptime.cli.request import open_workspace
     from steptime.index.query import from_url
 
-    asked = from_url(query)
-    if output.suffix not in KINDS:
-        raise SteptimeError(f"A picture is {', '.join(KINDS)}; found {output.name!r}.")
+    parsed = from_url(query)
+    if output.suffix not in SUFFIXES:
+        raise SteptimeError(
+            f"A chart is a file that ends in {', '.join(SUFFIXES)}; found {output.name!r}."
+        )
     workspace = open_workspace()
     index = workspace.index
-    points = index.points(asked)
+    points = index.points(parsed)
     if not points:
         raise SteptimeError(
-            f"Nothing in {workspace.store.path} has {asked.y} and {asked.x} and fits {query!r}."
+            f"No results match this query. {workspace.store.path} has none with {parsed.y} and "
+            f"{parsed.x} for {query!r}."
         )
-    _write(output, make_spec(asked, points, index.values, index.unit(asked)))
-    mixed = index.mixed(asked)
+    chart = make_spec(parsed, points, index.values, index.unit(parsed))
+    write_file(output, draw(output.suffix, chart))
+    mixed = index.mixed(parsed)
     if json:
-        document(
-            {"query": asked.to_url(), "points": [asdict(point) for point in points], "mixed": mixed}
-        )
+        entries = [asdict(point) for point in points]
+        print_json({"query": parsed.to_url(), "points": entries, "mixed": mixed})
     else:
-        _tell(output, asked, points, mixed)
+        _show(output, parsed, points, mixed)
 
 
-def _write(path: Path, chart: dict[str, Any]) -> None:
-    from steptime.charts.draw import draw
-
-    write_file(path, draw(path.suffix, chart))
-
-
-def _tell(path: Path, asked: Query, points: list[Point], mixed: dict[str, int]) -> None:
-    runs = sum(point.n for point in points)
-    say(f"{path}: {len(points)} points of {runs} results, {asked.y} against {asked.x}.")
+def _show(path: Path, query: Query, points: list[Point], mixed: dict[str, int]) -> None:
+    results = plural(sum(point.n for point in points), "result")
+    echo(f"{path}: {plural(len(points), 'point')} from {results}, {query.y} against {query.x}.")
     if mixed:
         names = ", ".join(f"{name} ({count} values)" for name, count in mixed.items())
-        say(
-            f"A point may mix runs that differ in {names}: name one value as a filter, or add it to by or split."
-        )
+        echo(f"A point may mix results that differ in {names}.")
+        echo("Filter by one value, or add the name to by or split.")

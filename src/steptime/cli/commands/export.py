@@ -1,4 +1,4 @@
-"""`steptime export FORMAT [QUERY] -o PATH`: stored results as files of another tool, and what those cannot hold."""
+"""`steptime export FORMAT [QUERY] -o PATH`: stored results as files of another tool."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steptime.cli.output import document, say, write_file
+from steptime.cli.output import echo, print_json, write_file
+from steptime.cli.render.format import plural
 from steptime.core.errors import SteptimeError
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ def export_command(
     format: Annotated[
         str,
         typer.Argument(
-            help="csv, parquet, psc, dlbs, pytorch_benchmark, dawnbench or mlperf_training_log (MLLOG)."
+            help="csv, parquet, psc, dlbs, pytorch_benchmark, dawnbench or "
+            "mlperf_training_log (MLLOG)."
         ),
     ],
     query: Annotated[
@@ -31,39 +33,46 @@ def export_command(
     output: Annotated[
         Path,
         typer.Option(
-            "--output",
-            "-o",
-            help="A file, or a folder for a format that has a file for each result.",
+            "--output", "-o", help="A file, or a folder if the format has one file per result."
         ),
     ],
     json: Annotated[
-        bool, typer.Option("--json", help="Print what was written, and what not, as JSON.")
+        bool, typer.Option("--json", help="Print what was written and what not, as JSON.")
     ] = False,
 ) -> None:
-    """Writes stored results as other tools have them.
+    """Write stored results in another tool's format.
 
-    Each file is read back before it is written: what the format has no place for is told, with how often and why."""
+    Each file is read back before it is written. Values that the format cannot hold are listed."""
     from steptime.cli.request import open_workspace
     from steptime.formats._writer import write
     from steptime.index.query import from_url
 
     workspace = open_workspace()
-    found = write(format, _rows(workspace, from_url(query)))
-    if not found.pages:
-        told = Counter(one.reason for one in found.skipped).most_common(1)
-        why = f": {told[0][0]}" if told else f" in {workspace.store.path}"
-        raise SteptimeError(f"No result fits {query!r} and {format}{why}.")
-    paths = _paths(output, found.pages)
-    for page, path in zip(found.pages, paths, strict=True):
+    writing = write(format, _rows(workspace, from_url(query)))
+    if not writing.pages:
+        raise _nothing_to_write(writing, format, query, workspace)
+    paths = _paths(output, writing.pages)
+    for page, path in zip(writing.pages, paths, strict=True):
         write_file(path, page.data)
     if json:
-        document({**found.to_dict(), "paths": [str(path) for path in paths]})
+        print_json(writing.to_dict() | {"paths": [str(path) for path in paths]})
     else:
-        _tell(found, paths, output)
+        _show(writing, paths, output)
+
+
+def _nothing_to_write(
+    writing: Writing, format: str, query: str, workspace: Workspace
+) -> SteptimeError:
+    if not writing.skipped:
+        where = f"in {workspace.store.path}" + (f": {query!r}" if query else "")
+        return SteptimeError(f"No results match this query {where}.")
+    reasons = Counter(skipped.reason for skipped in writing.skipped)
+    reason, _ = reasons.most_common(1)[0]
+    return SteptimeError(f"No result can be written as {format}: {reason}.")
 
 
 def _rows(workspace: Workspace, query: Query) -> list[dict[str, Any]]:
-    """With what a row does not hold: why it failed, and what else a foreign file said."""
+    """The rows of the index, with the reason of a failure and the rest of an imported file."""
     from steptime.core.record import Record
 
     index = workspace.index
@@ -71,38 +80,42 @@ def _rows(workspace: Workspace, query: Query) -> list[dict[str, Any]]:
     runs = workspace.find_runs([row["id"] for row in rows])
     for row in rows:
         run = runs.get(row["id"])
-        if isinstance(run, Record) and not run.measurements and run.failures:
-            row["failure"] = run.failures[-1].reason
-        elif run is not None and not isinstance(run, Record):
-            row |= {"failure": run.failure, "more": run.more}
+        if isinstance(run, Record):
+            if run.failures and not run.measurements:
+                row["failure"] = run.failures[-1].reason
+        elif run is not None:
+            row["failure"] = run.failure
+            row["more"] = run.more
     return rows
 
 
 def _paths(output: Path, pages: tuple[Page, ...]) -> list[Path]:
-    """One file goes where it was asked for; several, or one into a folder, keep the names that their format gives."""
-    if not (output.is_dir() or len(pages) > 1):
+    """A single file gets the name of the output; several, or one in a folder, keep their own."""
+    if len(pages) == 1 and not output.is_dir():
         return [output]
     if output.is_file():
-        raise SteptimeError(f"{len(pages)} files are to be written: {output} must be a folder.")
+        raise SteptimeError(f"The export has {len(pages)} files: {output} must be a folder.")
     paths = [output / page.name for page in pages]
     try:
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise SteptimeError(f"{output} cannot be made: {problem.strerror}.") from problem
+        raise SteptimeError(f"{output} cannot be created: {problem.strerror}.") from problem
     return paths
 
 
-def _tell(found: Writing, paths: list[Path], output: Path) -> None:
-    place = paths[0] if len(paths) == 1 else output
-    say(
-        f"{place}: {found.written} results as {found.to_dict()['title']}, {len(paths)} file{'s' * (len(paths) > 1)}."
-    )
-    for reason, count in Counter(one.reason for one in found.skipped).most_common():
-        say(f"  left out {count}: {reason}")
-    for counts, why in (
-        (found.absent, "the format has no place for"),
-        (found.changed, "readers of the format assume another value for"),
-    ):
-        if counts:
-            say(f"  {why} {', '.join(f'{name} ({count})' for name, count in counts.most_common())}")
+def _show(writing: Writing, paths: list[Path], output: Path) -> None:
+    target = paths[0] if len(paths) == 1 else output
+    results = plural(writing.written, "result")
+    echo(f"{target}: {results} as {writing.to_dict()['title']}, {plural(len(paths), 'file')}.")
+    reasons = Counter(skipped.reason for skipped in writing.skipped)
+    for reason, count in reasons.most_common():
+        echo(f"  left out {count}: {reason}")
+    if writing.absent:
+        echo(f"  the format has no place for {_counts(writing.absent)}")
+    if writing.changed:
+        echo(f"  readers of the format assume another value for {_counts(writing.changed)}")
+
+
+def _counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} ({count})" for name, count in counts.most_common())

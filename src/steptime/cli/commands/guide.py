@@ -11,61 +11,65 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steptime.cli.output import say
-from steptime.core.errors import NotInstalled, SteptimeError
+from steptime.cli import exit_codes
+from steptime.cli.output import echo
+from steptime.core.errors import SteptimeError
 
 if TYPE_CHECKING:
     from socket import socket
 
     from steptime.store.readable import ReadableStore
 
-TERMINATED = 128 + signal.SIGTERM
+PORT_PROBLEMS = (errno.EADDRINUSE, errno.EACCES)
 
 
 def guide_command(
     host: Annotated[
-        str, typer.Option(help="Where to listen. Any other than this machine needs a token.")
+        str, typer.Option(help="Address to listen on. Other than this machine: needs --token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0: any free one.", min=0, max=65535)] = 8765,
+    port: Annotated[int, typer.Option(help="0: any free port.", min=0, max=65535)] = 8765,
     token: Annotated[
         str,
         typer.Option(
-            envvar="STEPTIME_TOKEN", help="What every request must show; lets others send runs."
+            envvar="STEPTIME_TOKEN", help="Every request must show it; allows remote uploads."
         ),
     ] = "",
 ) -> None:
-    """Shows stored results as a page: explore, runs, compare, history."""
+    """Serve the Performance Guide to a browser.
+
+    Pages to explore stored results, look at runs, compare them and see their history."""
+    from steptime.cli.request import guide_is_missing, open_workspace
+
     try:
         import uvicorn
 
         from steptime.web.server import make_app
     except ImportError:
-        raise NotInstalled(
-            "This command needs the guide extra: pip install 'steptime[guide]'"
-        ) from None
-    from steptime.cli.request import open_workspace
+        raise guide_is_missing() from None
     from steptime.web.access import Access
 
-    access, listening = Access(host, token), _listen(host, port)
+    access = Access(host, token)
+    # Before the store is read: if the port is taken, say so at once.
+    listener = _listen(host, port)
     workspace = open_workspace()
-    address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+    name = f"[{host}]" if ":" in host else host
+    address = f"http://{name}:{listener.getsockname()[1]}"
     once = ", the first time with ?token=TOKEN" if token else ""
-    say(
-        f"{workspace.index.count():,} results of {workspace.store.path}: {address}{once} (Ctrl-C ends it)"
-    )
-    sys.stdout.flush()  # a pipe would hold it until the end
-    signal.signal(
-        signal.SIGTERM, lambda *_: sys.exit(TERMINATED)
-    )  # so that it tidies up after itself
+    results = f"{workspace.index.count():,} results of {workspace.store.path}"
+    echo(f"{results}: {address}{once} (Ctrl-C ends it)")
+    # A pipe would hold the line back until the end.
+    sys.stdout.flush()
+    # Leave through `finally`, so that the index is closed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(exit_codes.TERMINATED))
     try:
         pages = make_app(workspace, access, _campaigns(workspace.store))
-        uvicorn.Server(uvicorn.Config(pages, log_level="warning")).run(sockets=[listening])
+        uvicorn.Server(uvicorn.Config(pages, log_level="warning")).run(sockets=[listener])
     finally:
         workspace.close()
 
 
 def _campaigns(store: ReadableStore) -> Callable[[], list[dict[str, Any]]]:
-    """Only a folder has some."""
+    """Only a folder has campaigns."""
     from steptime.run.slurm.overview import Overview
     from steptime.store.folder import FolderStore
 
@@ -73,7 +77,6 @@ def _campaigns(store: ReadableStore) -> Callable[[], list[dict[str, Any]]]:
 
 
 def _listen(host: str, port: int) -> socket:
-    """Before the store is read: whoever cannot listen is told at once."""
     from socket import SOCK_STREAM, create_server, getaddrinfo
 
     try:
@@ -81,8 +84,9 @@ def _listen(host: str, port: int) -> socket:
         return create_server((host, port), family=family)
     except OSError as problem:
         number = problem.errno or 0
-        why = (
-            os.strerror(number) if number > 0 else problem.strerror
-        )  # names that nobody knows have their own numbers
-        advice = f"Choose another with --{'port' if number in (errno.EADDRINUSE, errno.EACCES) else 'host'}."
-        raise SteptimeError(f"Nothing can listen on {host}, port {port}: {why}. {advice}") from None
+        # Errors of name resolution have negative numbers that strerror does not know.
+        reason = os.strerror(number) if number > 0 else problem.strerror
+        option = "--port" if number in PORT_PROBLEMS else "--host"
+        raise SteptimeError(
+            f"Cannot listen on {host}, port {port}: {reason}. Choose another with {option}."
+        ) from None

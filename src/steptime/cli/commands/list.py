@@ -1,4 +1,6 @@
-"""`steptime list`: what there is to measure, with what, and how. Imports no framework to say so."""
+"""`steptime list`: what can be measured, with what and how, and what was measured.
+
+Imports no framework."""
 
 from __future__ import annotations
 
@@ -7,66 +9,73 @@ from typing import Annotated, Any
 
 import typer
 
+from steptime.cli import output
+from steptime.cli.options import Json
+
 Entry = dict[str, Any]
-NONE_YET = "No results yet: `steptime run` measures some, `steptime --store DIR list results` looks elsewhere."
+NO_RESULTS = (
+    "No results yet. `steptime run` measures some; "
+    "`steptime --store DIR list results` reads another store."
+)
 
 
 def list_command(
     what: Annotated[
         str,
         typer.Argument(
-            help="networks, workloads, frameworks, presets or plans; all these if left out; or results."
+            help="networks, workloads, frameworks, presets, plans or results. "
+            "Default: all except results."
         ),
     ] = "",
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json: Json = False,
 ) -> None:
-    """What there is: networks, workloads, frameworks, presets, plans; and what was measured: results."""
-    from steptime.cli.output import document, say
+    """List networks, frameworks, plans, presets or results."""
+    from steptime.cli.render.entries import show_entries
     from steptime.core.errors import unknown
 
-    known = {**SECTIONS, "results": _results}
-    if what and what not in known:
-        raise unknown("list of", what, known)
-    found = {
-        name: section()
-        for name, section in (known if what else SECTIONS).items()
-        if what in ("", name)
-    }
+    sections = {**SECTIONS, "results": _results}
+    if what and what not in sections:
+        raise unknown("list of", what, sections)
+    names = [what] if what else list(SECTIONS)
+    lists = {name: sections[name]() for name in names}
     if json:
-        document(found)
+        output.print_json(lists)
         return
-    for name, entries in found.items():
+    for name, entries in lists.items():
         if not what:
-            say(f"{name}:")
-        _show(entries) if entries else say(NONE_YET)
+            output.echo(f"{name}:")
+        if entries:
+            show_entries(entries)
+        else:
+            output.echo(NO_RESULTS)
         if not what:
-            say()
+            output.echo()
 
 
 def _networks() -> list[Entry]:
     from steptime import networks
 
-    return [
-        {
-            "name": network.name,
-            "title": network.title,
-            "parameters": network.graph.trainable_parameters,
-            "forward_flops": network.graph.forward_flops,
-        }
-        for network in networks.catalogue().values()
-    ]
+    entries = []
+    for network in networks.catalogue().values():
+        entries.append(
+            {
+                "name": network.name,
+                "title": network.title,
+                "parameters": network.graph.trainable_parameters,
+                "forward_flops": network.graph.forward_flops,
+            }
+        )
+    return entries
 
 
 def _workloads() -> list[Entry]:
     from steptime import plugins, workloads
 
-    kinds = {kind: plugins.load("workloads", kind).names() for kind in plugins.names("workloads")}
-    return [
-        {"name": name, "kind": kind}
-        for name in workloads.names()
-        for kind in kinds
-        if name in kinds[kind]
-    ]
+    kinds = {}
+    for kind in plugins.names("workloads"):
+        for name in plugins.load("workloads", kind).names():
+            kinds[name] = kind
+    return [{"name": name, "kind": kinds[name]} for name in workloads.names()]
 
 
 def _frameworks() -> list[Entry]:
@@ -78,35 +87,37 @@ def _frameworks() -> list[Entry]:
 def _presets() -> list[Entry]:
     from steptime.core.protocol import PRESETS, preset
 
-    names = ("processes_least", "processes_most", "target", "budget_seconds")
-    return [
-        {"name": name, **{key: getattr(preset(name), key) for key in names}} for name in PRESETS
-    ]
+    entries = []
+    for name in PRESETS:
+        protocol = preset(name)
+        entries.append(
+            {
+                "name": name,
+                "processes_least": protocol.processes_least,
+                "processes_most": protocol.processes_most,
+                "target": protocol.target,
+                "budget_seconds": protocol.budget_seconds,
+            }
+        )
+    return entries
 
 
 def _plans() -> list[Entry]:
     import tomllib
-    from importlib import resources
 
-    files = sorted(
-        resources.files("steptime").joinpath("plans").iterdir(), key=lambda file: file.name
-    )
-    contents = {
-        file.name: tomllib.loads(file.read_text("utf-8"))
-        for file in files
-        if file.name.endswith(".toml")
-    }
-    return [
-        {"name": name.removesuffix(".toml"), "title": content.get("title", "")}
-        for name, content in contents.items()
-    ]
+    from steptime.cli.request import shipped_plans
+
+    entries = []
+    for name, text in shipped_plans().items():
+        entries.append({"name": name, "title": tomllib.loads(text).get("title", "")})
+    return entries
 
 
 def _results() -> list[Entry]:
-    """Not in the list of everything: reading a store takes its time, and NumPy."""
-    from steptime.cli.render.stored import entries
+    """Not in the list of everything: reading a store takes time, and NumPy."""
+    from steptime.cli.stored import list_results
 
-    return entries()
+    return list_results()
 
 
 SECTIONS: dict[str, Callable[[], list[Entry]]] = {
@@ -116,23 +127,3 @@ SECTIONS: dict[str, Callable[[], list[Entry]]] = {
     "presets": _presets,
     "plans": _plans,
 }
-
-
-def _show(entries: list[Entry]) -> None:
-    from steptime.cli.output import table
-
-    columns = list(entries[0])
-    numbers = [
-        name for name in columns if any(not isinstance(entry[name], str) for entry in entries)
-    ]
-    heads = {name: name.removesuffix("_seconds").replace("_", " ") for name in columns}
-    rows = [[_text(name, entry[name]) for name in columns] for entry in entries]
-    table(list(heads.values()), rows, right=[heads[name] for name in numbers])
-
-
-def _text(name: str, value: Any) -> str:
-    from steptime.core.format import duration
-
-    if value is None or isinstance(value, str):
-        return value or ""
-    return duration(value) if name.endswith("_seconds") else f"{value:,}"

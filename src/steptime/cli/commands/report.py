@@ -1,4 +1,4 @@
-"""`steptime report [QUERY] -o FILE`: what is stored, as one page that needs nothing else."""
+"""`steptime report [QUERY] -o FILE`: stored results as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from steptime.cli.output import document, say, write_file
+from steptime.cli.output import echo, print_json, write_file
+from steptime.cli.render.format import plural
 
 
 def report_command(
@@ -18,21 +19,24 @@ def report_command(
         "report.html"
     ),
     json: Annotated[
-        bool, typer.Option("--json", help="Print what the report tells as one JSON document.")
+        bool, typer.Option("--json", help="Print the report's content as one JSON document.")
     ] = False,
 ) -> None:
-    """Writes one offline HTML page: the answer first, charts, tables, what failed, the method, where it comes from."""
+    """Write stored results as one HTML page.
+
+    The page works offline: headline, charts, tables, failures, method and sources."""
     from steptime.cli.request import open_workspace
     from steptime.index.query import from_url
     from steptime.report.html import render_report
     from steptime.report.report import make_report
 
-    asked = from_url(query) if query else None
+    parsed = from_url(query) if query else None
     workspace = open_workspace()
-    report = make_report(workspace, asked)
+    report = make_report(workspace, parsed)
     page = render_report(report, workspace.store.path).encode()
     write_file(output, page)
     if json:
-        document(report.to_dict())
+        print_json(report.to_dict())
     else:
-        say(f"{output}: {report.headline} ({len(page) / 1e3:,.0f} kB, {len(report.charts)} charts)")
+        size = f"{len(page) / 1e3:,.0f} kB"
+        echo(f"{output}: {report.headline} ({size}, {plural(len(report.charts), 'chart')})")

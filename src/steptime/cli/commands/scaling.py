@@ -1,4 +1,4 @@
-"""`steptime scaling`: what more devices bring, what their exchange costs, and what still more of them would bring."""
+"""`steptime scaling`: the speed-up of more devices, the cost of their exchange, predictions."""
 
 from __future__ import annotations
 
@@ -10,121 +10,128 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from steptime.cli import output
-from steptime.cli.commands.run import ALL_FAILED, SOME_FAILED
-from steptime.cli.render.format import settings
-from steptime.cli.request import read_plan, store_folder, warn_of_problems
+from steptime.cli.exit_codes import exit_if_failed
+from steptime.cli.options import Again, Json, PlanName, Preset, Settings, Workload
+from steptime.cli.request import collect_settings, read_plan, store_folder, warn_of_problems
 from steptime.core.errors import SteptimeError, unknown
 
 if TYPE_CHECKING:
+    from steptime.analysis.scaling.series import Series
     from steptime.core.case import Case
     from steptime.core.record import Record
     from steptime.plan.expand import Plan
 
-SHIPPED = "scaling"
+SHIPPED_PLAN = "scaling"
 KINDS = {"weak": ("weak",), "strong": ("strong",), "both": ("weak", "strong")}
-RATES = {"kbit": 125.0, "mbit": 125e3, "gbit": 125e6}
-COUNTS = (1, 2)
-INSTEAD = {"exchange": "Leave it out, or name one that exchanges.", "devices": "Use --devices 1,2."}
+BYTES_PER_SECOND = {"kbit": 125.0, "mbit": 125e3, "gbit": 125e6}
+DEFAULT_COUNTS = (1, 2)
+COUNT = re.compile(r"[1-9][0-9]{0,5}")
+PREDICTION = re.compile(r"([1-9][0-9]{0,8})(?:@([0-9]*\.?[0-9]+)(kbit|mbit|gbit))?")
+# Settings that a series varies itself, and what to do instead.
+SERIES_SETTINGS = {
+    "exchange": "Leave it out, or name one that exchanges.",
+    "devices": "Use --devices 1,2.",
+}
 NO_SERIES = (
-    "Nothing here is a series: that takes the same case with two numbers of devices or more, exchange=allreduce, and "
-    "the same batch on each of them (weak) or on all together (strong)."
+    "Nothing here is a series. A series is the same case on two or more numbers of devices with "
+    "exchange=allreduce and the same batch per device (weak) or in total (strong)."
 )
 
 
 def scaling_command(
-    plan: Annotated[
-        str, typer.Argument(help="A plan file, or the name of a shipped plan.", show_default=False)
-    ] = "",
-    workload: Annotated[
-        str, typer.Option(help="A network's name, or FILE.py:NAME.", show_default=False)
-    ] = "",
+    plan: PlanName = "",
+    workload: Workload = "",
     devices: Annotated[
         str, typer.Option(help="Numbers of devices: 1,2,4.", show_default=False)
     ] = "",
     kind: Annotated[str, typer.Option(help="weak, strong or both.")] = "both",
-    preset: Annotated[
-        str, typer.Option(help="quick, standard, gold or single.", show_default=False)
-    ] = "",
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value, any setting; repeatable.")
-    ] = None,
+    preset: Preset = "",
+    set_: Settings = None,
     predict: Annotated[
         str, typer.Option(help="Numbers of devices: 8,64,64@10gbit.", show_default=False)
     ] = "",
-    again: Annotated[
-        bool, typer.Option("--again", help="Measure anew what is already there.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    again: Again = False,
+    json: Json = False,
 ) -> None:
-    """Measure how speed grows with devices.
+    """Measure how speed grows with the number of devices.
 
-    Every number of devices is measured with the exchange of gradients and, side by side, without it. Without a plan
-    and a workload: the shipped plan `scaling`. What was measured before is not measured twice."""
+    Measures each number of devices with the exchange of gradients and without it. Without a plan
+    and a workload it runs the shipped plan `scaling`. Results that exist are not measured again."""
+    from steptime.analysis.scaling.series import found
+
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
-    wanted = [_wish(word) for word in predict.split(",")] if predict else []
-    chosen = settings([*([f"workload={workload}"] if workload else []), *(set_ or [])])
-    named = plan or ("" if "workload" in chosen else SHIPPED)
-    planned, cases = _planned(named, chosen, _counts(devices), preset, KINDS[kind])
-    records, fresh = _measured(planned, cases, again=again)
-    _answer(
-        records, [one for one in _series(records) if one.kind in KINDS[kind]], wanted, json=json
-    )
+    predictions = [_parse_prediction(text) for text in predict.split(",")] if predict else []
+    settings = collect_settings(set_, {"workload": workload})
+    if not plan and "workload" not in settings:
+        plan = SHIPPED_PLAN
+    expanded, cases = _series_cases(plan, settings, _parse_counts(devices), preset, KINDS[kind])
+    records, fresh = _measure(expanded, cases, again=again)
+    all_series = [series for series in found(records) if series.kind in KINDS[kind]]
+    _show(records, all_series, predictions, json=json)
     if not json:
-        from steptime.cli.render.results import say_stored
+        from steptime.cli.render.results import show_stored
 
-        say_stored(records, store_folder(), fresh=fresh)
-    failed = sum(record.status != "ok" for record in records)
-    if failed:
-        raise typer.Exit(ALL_FAILED if failed == len(records) else SOME_FAILED)
+        show_stored(records, store_folder(), fresh=fresh)
+    exit_if_failed(sum(record.status != "ok" for record in records), len(records))
 
 
-def _counts(text: str) -> list[int]:
-    words = text.split(",") if text else []
-    if not all(re.fullmatch(r"[1-9][0-9]{0,5}", word) for word in words):
+def _parse_counts(text: str) -> list[int]:
+    if not text:
+        return []
+    numbers = text.split(",")
+    if not all(COUNT.fullmatch(number) for number in numbers):
         raise SteptimeError(f"--devices takes whole numbers such as 1,2,4; found {text!r}.")
-    counts = sorted({int(word) for word in words})
+    counts = sorted({int(number) for number in numbers})
     if len(counts) == 1:
+        example = f"--devices 1,{max(2, counts[0])}"
         raise SteptimeError(
-            f"One number of devices makes no series, found {text!r}: try --devices 1,{max(2, counts[0])}."
+            f"A series needs two numbers of devices or more, found {text!r}: try {example}."
         )
     return counts
 
 
-def _wish(word: str) -> tuple[int, float | None]:
-    found = re.fullmatch(r"([1-9][0-9]{0,8})(?:@([0-9]*\.?[0-9]+)(kbit|mbit|gbit))?", word.strip())
-    if not found:
+def _parse_prediction(text: str) -> tuple[int, float | None]:
+    """A number of devices, and the bandwidth in bytes per second if one follows after @."""
+    match = PREDICTION.fullmatch(text.strip())
+    if not match:
         raise SteptimeError(
-            f"--predict takes numbers of devices, and behind one its bandwidth: 8,64,64@10gbit; found {word!r}."
+            "--predict takes numbers of devices, each with an optional bandwidth: "
+            f"8,64,64@10gbit; found {text!r}."
         )
-    rate = float(found[2]) * RATES[found[3]] if found[2] else None
+    if not match[2]:
+        return int(match[1]), None
+    rate = float(match[2]) * BYTES_PER_SECOND[match[3]]
     if rate == 0:
-        raise SteptimeError(f"Nothing can be exchanged at {word!r}.")
-    return int(found[1]), rate
+        raise SteptimeError(f"Nothing can be exchanged at {text!r}.")
+    return int(match[1]), rate
 
 
-def _planned(
-    name: str, chosen: dict[str, Any], counts: list[int], preset: str, kinds: Sequence[str]
+def _series_cases(
+    name: str, settings: dict[str, Any], counts: list[int], preset: str, kinds: Sequence[str]
 ) -> tuple[Plan, list[Case]]:
-    """Cases of a plan that has series of its own, or the series of each case of one that has none."""
+    """The cases of a plan that has series; else a series for each case of the plan."""
     from steptime.analysis.scaling.series import of_kinds, planned, shared_threads
 
-    plan = read_plan(name, chosen, preset)
-    if not any(case.exchange != "none" for case in plan.cases):
-        for word, instead in INSTEAD.items():
-            if word in chosen:
-                raise SteptimeError(
-                    f"A series has its own {word}, found {word}={chosen[word]}. {instead}"
-                )
-        numbers, cpus = counts or list(COUNTS), len(os.sched_getaffinity(0))
-        bases = [shared_threads(case, numbers, cpus) for case in plan.cases]
-        return plan, [one for base in bases for one in planned(base, numbers, kinds)]
-    if counts:
-        plan = read_plan(name, {**chosen, "devices": counts}, preset)
-    return plan, of_kinds(plan.cases, kinds)
+    plan = read_plan(name, settings, preset)
+    if any(case.exchange != "none" for case in plan.cases):
+        if counts:
+            plan = read_plan(name, settings | {"devices": counts}, preset)
+        return plan, of_kinds(plan.cases, kinds)
+    for setting, advice in SERIES_SETTINGS.items():
+        if setting in settings:
+            value = f"{setting}={settings[setting]}"
+            raise SteptimeError(f"A series varies {setting} itself, found {value}. {advice}")
+    counts = counts or list(DEFAULT_COUNTS)
+    cpus = len(os.sched_getaffinity(0))
+    cases: list[Case] = []
+    for case in plan.cases:
+        cases += planned(shared_threads(case, counts, cpus), counts, kinds)
+    return plan, cases
 
 
-def _measured(plan: Plan, cases: list[Case], *, again: bool) -> tuple[list[Record], bool]:
+def _measure(plan: Plan, cases: list[Case], *, again: bool) -> tuple[list[Record], bool]:
+    """The records, and whether any of them is new."""
     from steptime.cli.render.watch import SessionWatch
     from steptime.run import session
     from steptime.store.folder import FolderStore
@@ -138,27 +145,28 @@ def _measured(plan: Plan, cases: list[Case], *, again: bool) -> tuple[list[Recor
     return records, bool(watch.finished_processes)
 
 
-def _series(records: Sequence[Record]) -> list[Any]:
-    from steptime.analysis.scaling.series import found
-
-    return found(records)
-
-
-def _answer(records: Sequence[Record], series: list[Any], wanted: list[Any], *, json: bool) -> None:
+def _show(
+    records: Sequence[Record],
+    all_series: Sequence[Series],
+    predictions: list[tuple[int, float | None]],
+    *,
+    json: bool,
+) -> None:
     from steptime.analysis.scaling.report import report
     from steptime.cli.render import scaling_table
 
     failed = [record for record in records if not record.measurements]
-    if not series and not failed:
+    if not all_series and not failed:
         raise SteptimeError(NO_SERIES)
-    told = [report(one, wanted) for one in series]
-    if json:
-        lost = [
-            {"case": record.case.to_dict(), "failure": vars(record.failures[-1])}
-            for record in failed
-        ]
-        output.document({"session": records[0].session, "series": told, "failed": lost})
+    reports = [report(series, predictions) for series in all_series]
+    if not json:
+        scaling_table.show(reports)
+        for record in failed:
+            reason = record.failures[-1].reason
+            output.echo(f"failed: {record.case.label}: {record.status}. {reason}")
         return
-    scaling_table.show(told)
+    failures = []
     for record in failed:
-        output.say(f"failed: {record.case.label}: {record.status}. {record.failures[-1].reason}")
+        entry = {"case": record.case.to_dict(), "failure": vars(record.failures[-1])}
+        failures.append(entry)
+    output.print_json({"session": records[0].session, "series": reports, "failed": failures})

@@ -1,54 +1,52 @@
-"""`steptime store …`: looks after a store: check it, compact it, send it to a database, merge another one into it."""
+"""`steptime store …`: check a store, compact it, push it to a database, merge another into it."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steptime.cli import output
+from steptime.cli import exit_codes, output
+from steptime.cli.options import Json
+from steptime.cli.render import store as render
 
 if TYPE_CHECKING:
-    from steptime.store.check import CheckReport
     from steptime.store.folder import FolderStore
 
-WRONG = 1
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+SUMMARY = "Check, compact, push or merge a store."
 
 
 def check_command(json: Json = False) -> None:
-    """Reads everything and tells what is wrong; changes nothing. Exit code 1 when something is wrong."""
+    """Check every file of the store; change nothing.
+
+    The exit code is 1 if something is wrong."""
     from steptime.store.check import check
 
-    store = _store()
+    store = _open_store()
     report = check(store)
     if json:
-        output.document({"store": str(store.path), **vars(report)})
+        output.print_json({"store": str(store.path), **vars(report)})
     else:
-        _tell(store, report)
+        render.show_check(store.path, report)
     if report.wrong:
-        raise typer.Exit(WRONG)
+        raise typer.Exit(exit_codes.ERROR)
 
 
 def compact_command(json: Json = False) -> None:
-    """Moves ended journals into Parquet parts: smaller, and quicker to read. Running ones are not touched."""
+    """Move finished journals into Parquet files.
+
+    They are smaller and faster to read. Journals of running processes are left alone."""
     from steptime.store.compaction import compact
 
-    store = _store()
-    done = compact(store)
-    _warn(done.problems)
+    store = _open_store()
+    summary = compact(store)
+    _warn_of_problems(summary.problems)
     if json:
-        output.document({"store": str(store.path), **vars(done)})
-        return
-    output.say(
-        f"{_counted(done.moved, 'journal')} moved into {_counted(len(done.part_files), 'part')} of {store.path}."
-    )
-    if done.finished:
-        output.say(f"{_counted(done.finished, 'journal')} removed that a part held already.")
-    _say_left(done.left)
+        output.print_json({"store": str(store.path), **vars(summary)})
+    else:
+        render.show_compaction(store.path, summary)
 
 
 def push_command(
@@ -60,40 +58,38 @@ def push_command(
     ],
     json: Json = False,
 ) -> None:
-    """Sends attempts, imported rows, machines and blobs to PostgreSQL; what is there is not sent. Removes nothing."""
+    """Copy the store to a PostgreSQL database.
+
+    Sends attempts, imported rows, machines and blobs that the database does not have yet. Removes
+    nothing."""
     from steptime.store.postgres import public_address
     from steptime.store.push import push
 
-    done = push(_store(), database)
-    _warn(done.problems)
+    summary = push(_open_store(), database)
+    _warn_of_problems(summary.problems)
     if json:
-        output.document({"database": public_address(database), **vars(done)})
-        return
-    sent = f"{_counted(done.runs, 'attempt')} and {_counted(done.foreign_runs, 'imported row')}"
-    files = f"{_counted(done.machines, 'machine')} and {_counted(done.blobs, 'blob')}"
-    output.say(
-        f"{sent}, {files} sent to {public_address(database)}; {done.present:,} attempts and rows were there."
-    )
-    _say_left(done.left)
+        output.print_json({"database": public_address(database), **vars(summary)})
+    else:
+        render.show_push(public_address(database), summary)
 
 
 def merge_command(
     other: Annotated[Path, typer.Argument(help="The folder of another store; it is only read.")],
     json: Json = False,
 ) -> None:
-    """Copies what another store holds and this one lacks. Merging twice changes nothing."""
+    """Copy what another store has and this one lacks.
+
+    Merging twice changes nothing."""
     from steptime.store.folder import FolderStore
     from steptime.store.merge import merge
 
-    store = _store()
-    done = merge(store, FolderStore(other))
-    _warn(done.problems)
+    store = _open_store()
+    summary = merge(store, FolderStore(other))
+    _warn_of_problems(summary.problems)
     if json:
-        output.document({"store": str(store.path), **vars(done)})
-        return
-    output.say(f"Copied into {store.path}: {_counts(done.copied) or 'nothing'}.")
-    output.say(f"There already: {_counts(done.present) or 'nothing'}.")
-    _say_left(done.left)
+        output.print_json({"store": str(store.path), **vars(summary)})
+    else:
+        render.show_merge(store.path, summary)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -104,49 +100,13 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 
 
-def _store() -> FolderStore:
+def _open_store() -> FolderStore:
     from steptime.cli.request import store_folder
     from steptime.store.folder import FolderStore
 
     return FolderStore(store_folder())
 
 
-def _tell(store: FolderStore, report: CheckReport) -> None:
-    output.say(f"{report.attempts:,} attempts in {store.path}.")
-    counters = {
-        "journals": report.journals,
-        "parts": report.part_files,
-        "blobs": report.blobs,
-        "imports": report.imports,
-    }
-    for name, counts in counters.items():
-        output.say(f"{name:<10}{_counts(counts) or 'none'}")
-    if report.duplicates:
-        output.say(f"{report.duplicates:,} stand in two files, one of which is read.")
-    if report.drafts:
-        output.say(f"{_counted(report.drafts, 'draft')} of killed writers, which nobody reads.")
-    for sentence in report.wrong:
-        output.say(f"wrong: {sentence}")
-    if not report.wrong:
-        output.say("Nothing is wrong.")
-
-
-def _warn(problems: list[str]) -> None:
+def _warn_of_problems(problems: list[str]) -> None:
     for problem in problems:
         output.warn(f"note: {problem}")
-
-
-def _say_left(left: Counter[str]) -> None:
-    if left:
-        output.say(f"Left as they are: {_counts(left)}.")
-
-
-def _counts(counts: Counter[str]) -> str:
-    """`files 3, rows 12`: what there is none of is not said."""
-    return ", ".join(
-        f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items() if count
-    )
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"

@@ -1,4 +1,4 @@
-"""What a low precision cost, in words: as columns of a table, and in full."""
+"""The accuracy loss of a low precision: as columns of a table, and in full."""
 
 from __future__ import annotations
 
@@ -7,84 +7,105 @@ from typing import Any
 from steptime.core.format import digits, percent
 from steptime.core.record import Record
 
+Loss = dict[str, Any]
+TOP1 = "top-1 accuracy"
+
 
 def columns(record: Record) -> dict[str, str]:
-    """Empty texts where the precision is full: nothing was lost."""
-    found = record.accuracy or {}
+    """Empty texts for full precision."""
+    loss = record.accuracy
+    if not loss:
+        return {"logit error": "", "top-1 agrees": "", "task": ""}
     return {
-        "logit error": _largest(found, short=True) if found else "",
-        "top-1 agrees": _share(found["top1_agreement"]) if found else "",
-        "task": _task(found).removeprefix("top-1 accuracy "),
+        "logit error": _relative_error(loss),
+        "top-1 agrees": _share(loss["top1_agreement"]),
+        "task": _task(loss).removeprefix(f"{TOP1} "),
     }
 
 
 def lines(record: Record) -> dict[str, str]:
     """For a single result."""
-    if not (found := record.accuracy):
+    loss = record.accuracy
+    if not loss:
         return {}
-    whole = found["kl_divergence"] is not None
-    mean = (
-        f", mean {digits(found['mean_logit_error'])} ({percent(found['mean_relative_error'])})"
-        if whole
-        else ""
-    )
     return {
-        "largest logit error": _largest(found) + mean,
-        "KL divergence": f"{digits(found['kl_divergence'])} nats a position" if whole else "",
-        "top-1 agreement": f"{_share(found['top1_agreement'])}{_range(found.get('top1_agreement_interval'))} with "
-        f"{found['reference']}, {_compared(found)}",
-        "task": f"{_task(found)}{_change(found['task'])}"
-        if found["task"]
-        else f"not known: {found['task_absent']}",
+        "largest logit error": _errors(loss),
+        "KL divergence": _divergence(loss),
+        "top-1 agreement": _agreement(loss),
+        "task": _task_change(loss),
         "accuracy note": differing(record),
     }
 
 
 def differing(record: Record) -> str:
-    return "processes disagree on it: the first one's is shown" if record.accuracy_differs else ""
-
-
-def _largest(found: dict[str, Any], *, short: bool = False) -> str:
-    """Beside the size of the outputs, which is what makes it comparable; on its own as well where there is room."""
-    if found["largest_logit_error"] is None:
-        return "nothing finite"
-    broken = f", {found['broken_positions']} broken" if found["broken_positions"] else ""
-    share = f"{percent(found['largest_relative_error'])} of rms{broken}"
-    return share if short else f"{digits(found['largest_logit_error'])} ({share})"
-
-
-def _compared(found: dict[str, Any]) -> str:
-    positions = (
-        "" if found["positions"] == found["samples"] else f", {found['positions']:,} positions"
-    )
-    return f"{found['samples']:,} samples{positions}, {found['data']}"
-
-
-def _task(found: dict[str, Any]) -> str:
-    if not (task := found.get("task")):
+    if not record.accuracy_differs:
         return ""
-    before, after = (_value(task, task[name]) for name in ("before", "after"))
+    return "processes disagree on it: the value of the first process is shown"
+
+
+def _errors(loss: Loss) -> str:
+    """The largest error, and the mean unless some outputs are broken."""
+    if loss["largest_logit_error"] is None:
+        return _relative_error(loss)
+    largest = f"{digits(loss['largest_logit_error'])} ({_relative_error(loss)})"
+    if loss["kl_divergence"] is None:
+        return largest
+    mean = f"{digits(loss['mean_logit_error'])} ({percent(loss['mean_relative_error'])})"
+    return f"{largest}, mean {mean}"
+
+
+def _relative_error(loss: Loss) -> str:
+    """Relative to the size of the outputs, which makes it comparable."""
+    if loss["largest_logit_error"] is None:
+        return "nothing finite"
+    broken = f", {loss['broken_positions']} broken" if loss["broken_positions"] else ""
+    return f"{percent(loss['largest_relative_error'])} of rms{broken}"
+
+
+def _divergence(loss: Loss) -> str:
+    if loss["kl_divergence"] is None:
+        return ""
+    return f"{digits(loss['kl_divergence'])} nats per position"
+
+
+def _agreement(loss: Loss) -> str:
+    share = _share(loss["top1_agreement"])
+    interval = loss.get("top1_agreement_interval")
+    if interval:
+        share += f" ({_share(interval[0])} … {_share(interval[1])})"
+    samples = f"{loss['samples']:,} samples"
+    if loss["positions"] != loss["samples"]:
+        samples += f", {loss['positions']:,} positions"
+    return f"{share} with {loss['reference']}, {samples}, {loss['data']}"
+
+
+def _task(loss: Loss) -> str:
+    task = loss.get("task")
+    if not task:
+        return ""
+    before, after = _metric_value(task, "before"), _metric_value(task, "after")
     return f"{task['metric']} {before} → {after}"
 
 
-def _change(task: dict[str, Any]) -> str:
+def _task_change(loss: Loss) -> str:
+    task = loss["task"]
+    if not task:
+        return f"not known: {loss['task_absent']}"
     if task["change"] is None or not task["change_interval"]:
-        return ""
+        return _task(loss)
     low, high = (f"{100 * end:+.2f}" for end in task["change_interval"])
-    unit = "points" if task["metric"] == "top-1 accuracy" else "%"
-    return f", change {100 * task['change']:+.2f} {unit} ({low} … {high}, 95 % paired, {task['samples']:,} samples)"
+    unit = "points" if task["metric"] == TOP1 else "%"
+    change = f"change {100 * task['change']:+.2f} {unit}"
+    return f"{_task(loss)}, {change} ({low} … {high}, 95 % paired, {task['samples']:,} samples)"
 
 
-def _value(task: dict[str, Any], value: float | None) -> str:
+def _metric_value(task: dict[str, Any], name: str) -> str:
+    value = task[name]
     if value is None:
         return "broken"
-    return _share(value) if task["metric"] == "top-1 accuracy" else digits(value)
+    return _share(value) if task["metric"] == TOP1 else digits(value)
 
 
 def _share(value: float) -> str:
     """Two decimals: 99.96 % is not all."""
     return f"{100 * value:.2f} %"
-
-
-def _range(interval: list[float] | None) -> str:
-    return f" ({_share(interval[0])} … {_share(interval[1])})" if interval else ""

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from steptime.cli import output
-from steptime.cli.render.format import differing
+from steptime.cli.render.comparison import TOO_FEW as TOO_FEW_SENTENCE
+from steptime.cli.render.comparison import ratio_text
+from steptime.cli.render.format import differing_settings, plural
+from steptime.cli.stored import latest_measured
 from steptime.core.errors import SteptimeError
 
 if TYPE_CHECKING:
-    from steptime.analysis.compare import Verdict
     from steptime.analysis.suite import RecordPair, Suite
-    from steptime.core.record import Attempt, Record
+    from steptime.core.record import Record
     from steptime.store.readable import ReadableStore
-
-FEW = "too few processes to decide anything; run both again with --preset standard, which has six of each or more"
 
 
 def compare_sessions(
@@ -33,81 +33,79 @@ def compare_sessions(
     pairs = matched(first, second)
     if not pairs:
         raise SteptimeError(
-            "No case of A has a partner in B: equal in all settings but those that are compared."
+            "No case of A has a partner in B. "
+            "Partners are equal in all settings except those that are compared."
         )
-    reasons = _different(pairs, store, force)
+    reasons = _different_work(pairs, store, force)
     suite = stored_suite(pairs)
-    alone = len(first) + len(second) - 2 * len(pairs)
+    unmatched = len(first) + len(second) - 2 * len(pairs)
     if json:
-        noted = {
-            "without_partner": alone,
-            "force": force if reasons else "",
-            "different_work": reasons,
-        }
-        output.document(_document(suite, pairs) | noted)
+        document = _document(suite, pairs)
+        document["unmatched"] = unmatched
+        document["force"] = force if reasons else ""
+        document["different_work"] = reasons
+        output.print_json(document)
         return
     _show(suite, pairs)
-    if few := sum(TOO_FEW in row.remarks for row in suite.rows):
-        output.say(f"note: {few} of {len(pairs)} cases: {FEW}")
-    if alone:
-        output.say(
-            f"note: {alone} measured case{'s' * (alone > 1)} without a partner on the other side"
-        )
+    few = sum(TOO_FEW in row.remarks for row in suite.rows)
+    if few:
+        output.echo(f"note: {few} of {len(pairs)} cases: {TOO_FEW_SENTENCE}")
+    if unmatched:
+        cases = plural(unmatched, "measured case")
+        output.echo(f"note: {cases} without a partner on the other side")
     for reason in reasons:
-        output.say(f"note: force ({force}): {reason}")
+        output.echo(f"note: force ({force}): {reason}")
 
 
-def latest(record: Record) -> Attempt:
-    """The newest that was measured: it tells what the work was."""
-    return next(attempt for attempt in reversed(record.attempts) if attempt.measurement)
-
-
-def _different(pairs: Sequence[RecordPair], store: ReadableStore, force: str) -> list[str]:
+def _different_work(pairs: Sequence[RecordPair], store: ReadableStore, force: str) -> list[str]:
     from steptime.analysis.certificates import TASK, certificates
     from steptime.analysis.compare import different_work
     from steptime.run.compare import Refused
 
     known = certificates(store.attempts(TASK))
-    found = (different_work(latest(a), latest(b), known) for a, b in pairs)
-    reasons = list(dict.fromkeys(reason for reasons in found for reason in reasons))
+    reasons: dict[str, None] = {}
+    for a, b in pairs:
+        for reason in different_work(latest_measured(a), latest_measured(b), known):
+            reasons[reason] = None
     if reasons and not force:
-        raise Refused(reasons)
-    return reasons
+        raise Refused(list(reasons))
+    return list(reasons)
 
 
 def _document(suite: Suite, pairs: Sequence[RecordPair]) -> dict[str, Any]:
-    rows = [
-        {**row.to_dict(), "a": {"case": a.case.to_dict()}, "b": {"case": b.case.to_dict()}}
-        for row, (a, b) in zip(suite.rows, pairs, strict=True)
-    ]
-    sides = {"a": {"session": pairs[0][0].session}, "b": {"session": pairs[0][1].session}}
-    return {**sides, "geometric_mean": vars(suite.mean), "false_discovery_rate": 0.05, "rows": rows}
+    rows = []
+    for row, (a, b) in zip(suite.rows, pairs, strict=True):
+        cases = {"a": {"case": a.case.to_dict()}, "b": {"case": b.case.to_dict()}}
+        rows.append(row.to_dict() | cases)
+    first, second = pairs[0]
+    return {
+        "a": {"session": first.session},
+        "b": {"session": second.session},
+        "geometric_mean": vars(suite.mean),
+        "false_discovery_rate": 0.05,
+        "rows": rows,
+    }
 
 
 def _show(suite: Suite, pairs: Sequence[RecordPair]) -> None:
-    words = Counter(row.verdict.word for row in suite.rows)
-    counts = ", ".join(f"{count} {word}" for word, count in words.most_common())
-    output.say(
-        f"B over A, {len(pairs)} cases: ×{_ratio(suite.mean)} in time, geometric mean; {counts}."
-    )
-    output.say()
-    names = differing([record.case for pair in pairs for record in pair])
-    cells = [
-        [*(_setting(a, b, name) for name in names), f"×{_ratio(row.verdict)}", row.verdict.word]
-        for row, (a, b) in zip(suite.rows, pairs, strict=True)
-    ]
-    output.table([*(name.replace("_", " ") for name in names), "B's time over A's", "B is"], cells)
-    output.say("Of the rows called faster or slower 5 % may be wrong (Benjamini and Hochberg).")
-    output.say(
-        "Measured at different times: the usual change between sessions is in the intervals, the mean's too."
+    verdicts = Counter(row.verdict.word for row in suite.rows)
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+    mean = f"×{ratio_text(suite.mean)} in time, geometric mean"
+    output.echo(f"B over A, {len(pairs)} cases: {mean}; {counts}.")
+    output.echo()
+    names = differing_settings([record.case for pair in pairs for record in pair])
+    rows = []
+    for row, (a, b) in zip(suite.rows, pairs, strict=True):
+        settings = [_setting(a, b, name) for name in names]
+        rows.append([*settings, f"×{ratio_text(row.verdict)}", row.verdict.word])
+    heads = [name.replace("_", " ") for name in names]
+    output.print_table([*heads, "B's time over A's", "B is"], rows)
+    output.echo("False discovery rate 5 % (Benjamini-Hochberg) over the rows faster or slower.")
+    output.echo(
+        "Measured at different times: all intervals include the usual change between sessions."
     )
 
 
 def _setting(a: Record, b: Record, name: str) -> str:
     first, second = getattr(a.case, name), getattr(b.case, name)
     return str(first) if first == second else f"{first} → {second}"
-
-
-def _ratio(verdict: Verdict) -> str:
-    interval = "" if verdict.low is None else f" ({verdict.low:.3f} … {verdict.high:.3f})"
-    return f"{verdict.ratio:.3f}{interval}"

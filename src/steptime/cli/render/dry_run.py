@@ -1,30 +1,34 @@
-"""`steptime run --dry-run`: the cases of a plan, those it leaves out and why, and how long all will take."""
+"""`steptime run --dry-run`: the cases of a plan, the excluded ones and why, and the time."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from steptime.cli import output
-from steptime.cli.render.format import clock, differing
+from steptime.cli.render.format import differing_settings, plural
 from steptime.cli.request import NOTHING_LEFT, store_folder, warn_of_problems
 from steptime.core.case import SETTINGS, Case
+from steptime.core.format import clock
 from steptime.plan.expand import Plan
 from steptime.plan.validate import DEFAULTS
 from steptime.run.estimate import Estimate, Peaks, estimate, history
 from steptime.store.folder import FolderStore
 from steptime.store.machines import newest_peaks
 
-GUESSED = "guessed from the network's arithmetic and the device's usual speed, which is rough"
 SOURCES = {
     "history": "from earlier runs of the same case",
-    "similar": "learned from earlier runs of a case like it",
-    "guess": GUESSED,
+    "similar": "from earlier runs of a similar case",
+    "guess": "rough guesses from the network's arithmetic and the device's usual speed",
 }
-NO_PEAKS = "`steptime machine` measures what this machine can do, and makes guesses better."
-NOT_ASKED = "No framework was asked: what one cannot do here is known when it runs, and told with the reason."
+NO_PEAKS = "`steptime machine` measures the peaks of this machine, which makes guesses better."
+NOT_CHECKED = (
+    "No framework was loaded: what one does not support is reported, with the reason, when it runs."
+)
 YEAR_SECONDS = 365 * 86_400
-ALWAYS = (
+# Shown even if they have their default values.
+ALWAYS_SHOWN = (
     "workload",
     "framework",
     "phase",
@@ -32,35 +36,34 @@ ALWAYS = (
     "device",
     "precision",
     "batch_size",
-)  # told also where they are usual
+)
 
 
 def list_cases(plan: Plan, *, json: bool, quiet: bool = False) -> None:
-    estimates, peaks = estimated(plan)
+    estimates, peaks = estimate_cases(plan)
     if json:
-        output.document(document(plan, estimates))
+        output.print_json(to_document(plan, estimates))
         return
+    title = plan.title or plan.name
     if not plan.cases:
-        output.say(f"{plan.title or plan.name}: {NOTHING_LEFT}")
-        _table(plan, estimates)
+        output.echo(f"{title}: {NOTHING_LEFT}")
+        _show_table(plan, estimates)
         return
-    least, most = (
-        sum(getattr(guess, name) for guess in estimates)
-        for name in ("least_seconds", "most_seconds")
-    )
-    count = "1 case" if len(plan.cases) == 1 else f"{len(plan.cases)} cases"
-    output.say(
-        f"{plan.title or plan.name}: {count}, {_range(least, most)} ({plan.protocol.preset})."
-    )
-    _table(plan, estimates)
-    output.say(_sources(estimates, NO_PEAKS if not peaks else ""))
-    output.say(NOT_ASKED)  # to ask is to import it, which takes seconds and belongs to a worker
-    for line in () if quiet else plan.notes:
-        output.say(f"note: {line}")
+    least = sum(guess.least_seconds for guess in estimates)
+    most = sum(guess.most_seconds for guess in estimates)
+    count = plural(len(plan.cases), "case")
+    output.echo(f"{title}: {count}, {_time_range(least, most)} ({plan.protocol.preset}).")
+    _show_table(plan, estimates)
+    output.echo(_sources(estimates, has_peaks=bool(peaks)))
+    # To load a framework takes seconds, and is a worker's task.
+    output.echo(NOT_CHECKED)
+    if not quiet:
+        for line in plan.notes:
+            output.echo(f"note: {line}")
 
 
-def estimated(plan: Plan) -> tuple[list[Estimate], Peaks]:
-    _check_own_networks(plan.cases)
+def estimate_cases(plan: Plan) -> tuple[list[Estimate], Peaks]:
+    _check_user_networks(plan.cases)
     store = FolderStore(store_folder())
     past = history(store.attempts())
     warn_of_problems(store)
@@ -68,84 +71,92 @@ def estimated(plan: Plan) -> tuple[list[Estimate], Peaks]:
     return [estimate(case, plan.protocol, past, peaks) for case in plan.cases], peaks
 
 
-def _sources(estimates: Sequence[Estimate], advice: str) -> str:
-    """Where the times come from: a wait is easier to bear when one knows how sure it is."""
-    counts = {source: sum(guess.source == source for guess in estimates) for source in SOURCES}
-    known = {source: count for source, count in counts.items() if count}
-    if len(known) == 1:
-        sentence = f"Times are {SOURCES[next(iter(known))]}."
+def _sources(estimates: Sequence[Estimate], *, has_peaks: bool) -> str:
+    """What the times are based on."""
+    counts = Counter(guess.source for guess in estimates)
+    present = [source for source in SOURCES if counts[source]]
+    if len(present) == 1:
+        sentence = f"Times are {SOURCES[present[0]]}."
     else:
-        sentence = (
-            f"Times: {'; '.join(f'{count} {SOURCES[source]}' for source, count in known.items())}."
-        )
-    return f"{sentence} {advice}".strip() if "guess" in known else sentence
+        texts = [f"{counts[source]} {SOURCES[source]}" for source in present]
+        sentence = f"Times: {'; '.join(texts)}."
+    if counts["guess"] and not has_peaks:
+        return f"{sentence} {NO_PEAKS}"
+    return sentence
 
 
-def _check_own_networks(cases: Sequence[Case]) -> None:
-    """A name of the shelf is known to exist; one in a user's file is known once the file is read."""
+def _check_user_networks(cases: Sequence[Case]) -> None:
+    """A network in a user's file is known to exist only once the file is read."""
     from steptime import workloads
 
-    for case in {case.workload: case for case in cases if ".py:" in case.workload}.values():
-        workloads.load(case.workload).describe(case)
+    checked = set()
+    for case in cases:
+        if ".py:" in case.workload and case.workload not in checked:
+            checked.add(case.workload)
+            workloads.load(case.workload).describe(case)
 
 
-def document(plan: Plan, estimates: Sequence[Estimate]) -> dict[str, Any]:
-    return {
-        "name": plan.name,
-        "protocol": plan.protocol.to_dict(),
-        "cases": [
+def to_document(plan: Plan, estimates: Sequence[Estimate]) -> dict[str, Any]:
+    cases = []
+    for case, guess in zip(plan.cases, estimates, strict=True):
+        cases.append(
             {
                 "case": case.to_dict(),
                 "key": case.key,
                 "seconds": [guess.least_seconds, guess.most_seconds],
-                "from": guess.source,
-                "like": guess.like.key if guess.like else None,
+                "source": guess.source,
+                "similar_case": guess.like.key if guess.like else None,
             }
-            for case, guess in zip(plan.cases, estimates, strict=True)
-        ],
-        "excluded": [
-            {"case": gone.case.to_dict(), "reason": gone.reason} for gone in plan.excluded
-        ],
+        )
+    excluded = [{"case": gone.case.to_dict(), "reason": gone.reason} for gone in plan.excluded]
+    return {
+        "name": plan.name,
+        "protocol": plan.protocol.to_dict(),
+        "cases": cases,
+        "excluded": excluded,
         "notes": plan.notes,
     }
 
 
-def _table(plan: Plan, estimates: Sequence[Estimate]) -> None:
-    """What varies, a row for each case; what does not, once above it."""
+def _show_table(plan: Plan, estimates: Sequence[Estimate]) -> None:
+    """What varies, in a row for each case; what does not, once above the rows."""
     cases = [*plan.cases, *(gone.case for gone in plan.excluded)]
-    names = differing(cases, always=())
-    same = [name for name in SETTINGS if name not in names and name != "trial"]
-    told = [
-        name for name in same if name in ALWAYS or getattr(cases[0], name) != DEFAULTS.get(name)
-    ]
-    output.say(f"all: {' · '.join(_told(cases[0], name) for name in told)}")
-    rows = [
-        [*_words(case, names), _range(guess.least_seconds, guess.most_seconds), _source(guess)]
-        for case, guess in zip(plan.cases, estimates, strict=True)
-    ]
-    rows += [[*_words(gone.case, names), "excluded", gone.reason] for gone in plan.excluded]
-    output.table([*(name.replace("_", " ") for name in names), "time", "because"], rows)
+    names = differing_settings(cases, always=())
+    shared = []
+    for name in SETTINGS:
+        if name in names or name == "trial":
+            continue
+        if name in ALWAYS_SHOWN or getattr(cases[0], name) != DEFAULTS.get(name):
+            shared.append(_setting(cases[0], name))
+    output.echo(f"all: {' · '.join(shared)}")
+    rows = []
+    for case, guess in zip(plan.cases, estimates, strict=True):
+        time = _time_range(guess.least_seconds, guess.most_seconds)
+        rows.append([*_values(case, names), time, _source(guess)])
+    for gone in plan.excluded:
+        rows.append([*_values(gone.case, names), "excluded", gone.reason])
+    heads = [name.replace("_", " ") for name in names]
+    output.print_table([*heads, "time", "because"], rows)
 
 
-def _words(case: Case, names: Sequence[str]) -> list[str]:
+def _values(case: Case, names: Sequence[str]) -> list[str]:
     return [str(getattr(case, name)) for name in names]
 
 
-def _told(case: Case, name: str) -> str:
+def _setting(case: Case, name: str) -> str:
     return f"{name.replace('_', ' ')} {getattr(case, name)}"
 
 
 def _source(guess: Estimate) -> str:
     if guess.like is None:
         return "guess"
-    return (
-        f"like {', '.join(_told(guess.like, name) for name in guess.differs)}"
-        if guess.differs
-        else "as before"
-    )
+    if not guess.differs:
+        return "as before"
+    settings = [_setting(guess.like, name) for name in guess.differs]
+    return f"like {', '.join(settings)}"
 
 
-def _range(least: float, most: float) -> str:
+def _time_range(least: float, most: float) -> str:
     if least > YEAR_SECONDS:
         return "over a year"
     low, high = clock(least), clock(most)

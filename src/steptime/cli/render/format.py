@@ -1,49 +1,38 @@
-"""Numbers, cases and settings as people read and write them."""
+"""Counts and cases as people read them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from steptime.core.case import SETTINGS, Case
-from steptime.core.errors import SteptimeError
-from steptime.core.format import clock, scaled
 
-__all__ = ["clock", "described", "differing", "processes", "scaled", "settings"]
+
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """`1 journal`, `3,000 journals`."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
 def processes(count: int) -> str:
-    return "1 process" if count == 1 else f"{count} processes"
+    return plural(count, "process", "processes")
 
 
-def differing(cases: Sequence[Case], always: Iterable[str] = ("workload",)) -> list[str]:
-    """The settings that tell these cases apart."""
-    return [
-        name
-        for name in SETTINGS
-        if name in always or len({getattr(case, name) for case in cases}) > 1
-    ]
+def differing_settings(cases: Sequence[Case], always: Iterable[str] = ("workload",)) -> list[str]:
+    """The settings that distinguish these cases."""
+    names = []
+    for name in SETTINGS:
+        values = {getattr(case, name) for case in cases}
+        if name in always or len(values) > 1:
+            names.append(name)
+    return names
 
 
-def described(case: Case, names: Iterable[str]) -> str:
-    """Words speak for themselves, numbers say whose they are: `lenet5 inference batch size 8`."""
-    values = ((name, getattr(case, name)) for name in names if getattr(case, name) != "")
-    return " ".join(
-        v if isinstance(v, str) else f"{name.replace('_', ' ')} {v}" for name, v in values
-    )
-
-
-def settings(texts: Iterable[str]) -> dict[str, Any]:
-    """`key=value` words; a comma in a value makes it a list."""
-    found: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name or not value:
-            raise SteptimeError(
-                f"Settings are written key=value, for example batch_size=64; found {text!r}."
-            )
-        from steptime.plan.references import typed  # slow to import, and help does not need it
-
-        words = [typed(word) for word in value.split(",")]
-        found[name.strip()] = words[0] if len(words) == 1 else words
-    return found
+def describe_case(case: Case, names: Iterable[str]) -> str:
+    """Numbers carry the name of their setting: `lenet5 inference batch size 8`."""
+    texts = []
+    for name in names:
+        value = getattr(case, name)
+        if isinstance(value, str):
+            texts.append(value)
+        else:
+            texts.append(f"{name.replace('_', ' ')} {value}")
+    return " ".join(filter(None, texts))

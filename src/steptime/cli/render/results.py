@@ -1,34 +1,34 @@
-"""Records as a table and as JSON: the sentence that matters first, then numbers with their doubts, then what failed."""
+"""Results as text and as JSON: a headline, then the numbers with their flags, then the failures."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from steptime.analysis import data_type
 from steptime.analysis.certificates import Certificate, certified
-from steptime.analysis.estimates import Estimate
-from steptime.analysis.flags import Flag, limiting_flags
+from steptime.analysis.flags import limiting_flags
 from steptime.analysis.result import Result, result
-from steptime.analysis.throughput import Throughput
-from steptime.analysis.usage import sentence, usage
+from steptime.analysis.usage import usage
 from steptime.cli import output
+from steptime.cli.psc_archive import ARCHIVED
 from steptime.cli.render import accuracy_loss
-from steptime.cli.render.format import described, differing, processes, scaled
-from steptime.cli.request import store_folder
-from steptime.core.format import between, digits, duration, percent
+from steptime.cli.render.format import describe_case, differing_settings, processes
+from steptime.cli.render.result_details import rates, show_details, step_seconds
+from steptime.cli.stored import short_id
+from steptime.core.format import digits, duration, percent
 from steptime.core.record import Record
-from steptime.store.machines import stored_peak
 
 Measured = tuple[Record, Result]
 Known = Sequence[Certificate]
-NARROW_COLUMNS = 100  # below it a table folds every cell
-FIRST = "first step"  # tracing and compiling are in it
-GRADES = "Grades: A sure, B good, C noisy or limited, X not valid."
+# A table on a narrower terminal would fold every cell.
+NARROW_COLUMNS = 100
+RIGHT_ALIGNED = ("typical step", "throughput", "first step")
+GRADES = "Grades: A reliable, B good, C noisy or limited, X not valid."
 
 
-def as_document(records: Sequence[Record], known: Known = ()) -> dict[str, Any]:
+def to_document(records: Sequence[Record], known: Known = ()) -> dict[str, Any]:
     return {
         "session": records[0].session if records else None,
         "records": [_entry(record, known) for record in records],
@@ -36,277 +36,199 @@ def as_document(records: Sequence[Record], known: Known = ()) -> dict[str, Any]:
 
 
 def _entry(record: Record, known: Known) -> dict[str, Any]:
-    outcome: dict[str, Any] = (
-        {"failure": vars(record.failures[-1])}
-        if not record.measurements
-        else {
-            "result": result(record).to_dict(),
-            "accuracy": record.accuracy,
-            "accuracy_differs": record.accuracy_differs,
-            "failures": [
-                {"cause": failure.cause, "reason": failure.reason} for failure in record.failures
-            ],
-        }
-    )
-    return {
+    entry: dict[str, Any] = {
         "case": record.case.to_dict(),
         "key": record.case.key,
         "status": record.status,
-        **outcome,
-        **_beside(record),
-        "attempts": [attempt.id for attempt in record.attempts],
-        "machine": record.last.machine,
-        "software": record.last.software,
-        "certified": certified(record.last, known),
     }
-
-
-def _beside(record: Record) -> dict[str, Any]:
-    """What was found out beside the times: where the data lay, what a monitor saw of each process."""
-    findings, seen = record.last.findings, [usage(attempt) for attempt in record.attempts]
-    told: dict[str, Any] = {
-        name: findings[name] for name in ("data", "staging") if name in findings
-    }
-    return {**told, "monitor": seen} if any(seen) else told
+    if record.measurements:
+        entry["result"] = result(record).to_dict()
+        entry["accuracy"] = record.accuracy
+        entry["accuracy_differs"] = record.accuracy_differs
+        entry["failures"] = [
+            {"cause": failure.cause, "reason": failure.reason} for failure in record.failures
+        ]
+    else:
+        entry["failure"] = vars(record.failures[-1])
+    for name in ("data", "staging"):
+        if name in record.last.findings:
+            entry[name] = record.last.findings[name]
+    monitored = [usage(attempt) for attempt in record.attempts]
+    if any(monitored):
+        entry["monitor"] = monitored
+    entry["attempts"] = [attempt.id for attempt in record.attempts]
+    entry["machine"] = record.last.machine
+    entry["software"] = record.last.software
+    entry["certified"] = certified(record.last, known)
+    return entry
 
 
 def show(records: Sequence[Record], known: Known = ()) -> None:
-    """Rows of several frameworks say whether a certificate proves that they did the same work."""
     measured = [(record, result(record)) for record in records if record.measurements]
     failed = [record for record in records if not record.measurements]
-    names = differing([record.case for record in records])
-    output.say(_sentence(measured, len(records)))
+    names = differing_settings([record.case for record in records])
+    output.echo(_headline(measured, len(records)))
     if measured:
-        output.say()
-        _details(*measured[0]) if len(records) == 1 else _rows(measured, names, known)
-        _doubts(measured)
+        output.echo()
+        if len(records) == 1:
+            show_details(*measured[0])
+        else:
+            _show_rows(measured, names, known)
+        _show_flags(measured)
     for record, _ in measured:
-        _losses(record, names)
+        _show_failed_processes(record, names)
     for record in failed:
-        output.say(
-            f"failed: {described(record.case, names)}: {record.status}. {record.failures[-1].reason}"
-        )
+        label = describe_case(record.case, names)
+        output.echo(f"failed: {label}: {record.status}. {record.failures[-1].reason}")
 
 
-def say_stored(records: Sequence[Record], path: Path, *, fresh: bool) -> None:
-    """What another try would only repeat is not tried again, though nothing was measured."""
-    measured = [bool(record.measurements) for record in records]
-    done = "Measured" if all(measured) else "Measured or tried" if any(measured) else "Tried"
-    output.say(
-        f"\n{'Stored' if fresh else f'{done} before (--again measures anew), stored'} in {path}."
-    )
+def show_stored(records: Sequence[Record], path: Path, *, fresh: bool) -> None:
+    """Say where the results are, and whether any of them is new."""
+    if fresh:
+        output.echo(f"\nStored in {path}.")
+        return
+    # A case whose failure another try would repeat is not tried again.
+    verb = "Tried"
+    if any(record.measurements for record in records):
+        verb = "Measured or tried"
+    if all(record.measurements for record in records):
+        verb = "Measured"
+    output.echo(f"\n{verb} before, stored in {path}; --again measures again.")
 
 
-def _sentence(measured: Sequence[Measured], count: int) -> str:
+def show_archive(paths: Sequence[Path], folder: Path) -> None:
+    counts = Counter(path.suffix for path in paths)
+    tables, charts = counts[".csv"], counts[".svg"]
+    runs = len(paths) - tables - charts
+    older = f"; older ones are in {ARCHIVED}" if (folder / ARCHIVED).exists() else ""
+    output.echo(f"\n{folder}: {runs} runs, {tables} table, {charts} charts{older}.")
+
+
+def _headline(measured: Sequence[Measured], count: int) -> str:
     if not measured:
-        return f"Nothing was measured: {'the case' if count == 1 else f'all {count} cases'} failed."
+        cases = "the case" if count == 1 else f"all {count} cases"
+        return f"Nothing was measured: {cases} failed."
     if count == 1:
-        record, found = measured[0]
-        step = f"{duration(_time(found))} a step ({_sure(found)})"
-        return f"{record.case.label}: {step}, {_speed(found)}, grade {found.grade}."
-    names = differing([record.case for record, _ in measured])
-    (fast, quickest), (slow, slowest) = (
-        f(measured, key=lambda pair: _time(pair[1])) for f in (min, max)
-    )
-    low, high = duration(_time(quickest)), duration(_time(slowest))
-    steps = f"from {low} ({described(fast.case, names)}) to {high} ({described(slow.case, names)})"
-    if low == high:
-        steps = f"{low} in {'each' if len(measured) > 1 else described(fast.case, names)}"
+        return _single_headline(*measured[0])
+    names = differing_settings([record.case for record, _ in measured])
+    fastest, fast = min(measured, key=lambda pair: step_seconds(pair[1]))
+    slowest, slow = max(measured, key=lambda pair: step_seconds(pair[1]))
+    low, high = duration(step_seconds(fast)), duration(step_seconds(slow))
+    first = describe_case(fastest.case, names)
+    last = describe_case(slowest.case, names)
+    if len(measured) == 1:
+        steps = f"{low} ({first})"
+    elif low == high:
+        steps = f"{low} in each"
+    else:
+        steps = f"from {low} ({first}) to {high} ({last})"
     return f"{len(measured)} of {count} cases measured: a step takes {steps}."
 
 
-def _losses(record: Record, names: Sequence[str]) -> None:
+def _single_headline(record: Record, outcome: Result) -> str:
+    spread = _spread(outcome)
+    time = duration(step_seconds(outcome))
+    if outcome.spread.processes == 1:
+        spread = f"({spread})"
+    throughput = rates(outcome.times.throughput.aggregate)
+    grade = f"grade {outcome.grade}"
+    return f"{record.case.label}: {time} per step {spread}, {throughput}, {grade}."
+
+
+def _show_failed_processes(record: Record, names: Sequence[str]) -> None:
     """Processes that failed beside those that measured the case."""
     if not record.failures:
         return
     causes = dict.fromkeys(f"{failure.cause}, {failure.reason}" for failure in record.failures)
-    lost = f"{len(record.failures)} of {processes(len(record.attempts))}"
-    output.say(f"{lost} of {described(record.case, names)} failed: {' '.join(causes)}")
+    count = f"{len(record.failures)} of {processes(len(record.attempts))}"
+    output.echo(f"{count} of {describe_case(record.case, names)} failed: {' '.join(causes)}")
 
 
-def _details(record: Record, found: Result) -> None:
-    numbers, unit = found.times.speed_numbers, f"{_word(found.times.throughput.unit)}/s"
-    lines = {
-        "typical step": _interval(found.times.typical_time_seconds),
-        "mean step": _interval(found.times.mean_time_seconds),
-        "typical speed": _both(found.times.throughput),
-        "mean speed": f"{digits(numbers.mean_speed)} {unit} aggregate, jitter {digits(numbers.speed_jitter)}, "
-        f"uncertainty {digits(numbers.speed_uncertainty)} as if steps were independent",
-        "CPU time per step": duration(found.side_channels.cpu_seconds_per_step)
-        + (" of rank 0" if record.case.ranks > 1 else ""),
-        "exchange alone": _exchange(found.costs.exchange),
-        "ranks": _ranks(found.spread.each_process[-1]["ranks"]),
-        "start-up": _start(record, found),
-        "network's arithmetic": _arithmetic(record, found.costs.model_flops_per_second),
-        **accuracy_loss.lines(record),
-        "data": data_type.sentence(record),
-        "staging": data_type.staging(record),
-        "watched": sentence(record),
-        "measured": f"{processes(found.spread.processes)}, {found.spread.steps:,} steps; id {_id(record)}",
-        "protocol": ", ".join(
-            [
-                found.identity.protocol["preset"],
-                *(f"{k} = {v}" for k, v in found.identity.protocol_changes.items()),
-            ]
-        ),
-    }
-    for name, text in lines.items():
-        if text:
-            output.say(f"{name:<22}{text}")
-
-
-def _arithmetic(record: Record, flops_per_second: float | None) -> str:
-    if flops_per_second is None:
-        return ""
-    case = record.case
-    fingerprint = record.last.machine.get("fingerprint")
-    peak = stored_peak(store_folder(), fingerprint, case.device, case.precision)
-    # The ranks of a node's CPU share its peak; GPU ranks have one each.
-    count = case.nodes if case.device == "cpu" else case.ranks
-    share = (
-        ""
-        if peak is None
-        else f", {percent(flops_per_second / peak / count)} of the {case.precision} peak"
-    )
-    return scaled(flops_per_second, "FLOP/s") + share
-
-
-def _exchange(found: dict[str, Any] | None) -> str:
-    if found is None:
-        return ""
-    low, high = (duration(edge(found["seconds"])) for edge in (min, max))
-    rate = scaled(found["bus_bytes_per_second"], "B/s")
-    told = f"{scaled(found['bytes'], 'B')} by {found['backend']} in {low} … {high}, {rate} over each link"
-    latency = found.get("latency_seconds")
-    return told if latency is None else f"{told}; latency {between(latency, duration)}"
-
-
-def _ranks(each: Sequence[dict[str, Any]]) -> str:
-    if not each:
-        return ""
-    nodes = len({rank["node"] for rank in each})
-    low, high = (duration(edge(rank["mean_time_seconds"] for rank in each)) for edge in (min, max))
-    where = "1 node" if nodes == 1 else f"{nodes} nodes"
-    return f"{len(each)} on {where}; of the last process, a mean step takes them {low} … {high} by their own clocks"
-
-
-def _interval(found: Estimate) -> str:
-    if found.low is None or found.high is None:
-        return f"{duration(found.value)} ({found.claim})"
-    return (
-        f"{duration(found.value)} ({duration(found.low)} … {duration(found.high)}, {found.claim})"
-    )
-
-
-def _rows(measured: Sequence[Measured], names: Sequence[str], known: Known) -> None:
-    cells = [_columns(record, found) for record, found in measured]
-    if "framework" in names:
-        for (record, _), row in zip(measured, cells, strict=True):
+def _show_rows(measured: Sequence[Measured], names: Sequence[str], known: Known) -> None:
+    """With several frameworks a row says whether certificates prove that they did the same work."""
+    rows = []
+    for record, outcome in measured:
+        row = _columns(record, outcome)
+        if "framework" in names:
             row["certified"] = "yes" if certified(record.last, known) else "no"
-    (_blocks if output.width() < NARROW_COLUMNS else _table)(measured, names, cells)
+        rows.append(row)
+    if output.width() < NARROW_COLUMNS:
+        _show_blocks(measured, names, rows)
+    else:
+        _show_table(measured, names, rows)
 
 
-def _table(
-    measured: Sequence[Measured], names: Sequence[str], cells: Sequence[dict[str, str]]
+def _show_table(
+    measured: Sequence[Measured], names: Sequence[str], rows: Sequence[dict[str, str]]
 ) -> None:
-    told = [name for name in cells[0] if any(row[name] for row in cells)]
-    rows = [
-        [*(str(getattr(record.case, name)) for name in names), *(row[name] for name in told)]
-        for (record, _), row in zip(measured, cells, strict=True)
-    ]
-    heads = [*(name.replace("_", " ") for name in names), *told]
-    output.table(heads, rows, right=("typical step", "speed", FIRST))
+    filled = [column for column in rows[0] if any(row[column] for row in rows)]
+    cells = []
+    for (record, _), row in zip(measured, rows, strict=True):
+        settings = [str(getattr(record.case, name)) for name in names]
+        cells.append([*settings, *(row[column] for column in filled)])
+    heads = [name.replace("_", " ") for name in names]
+    output.print_table([*heads, *filled], cells, right=RIGHT_ALIGNED)
 
 
-def _blocks(
-    measured: Sequence[Measured], names: Sequence[str], cells: Sequence[dict[str, str]]
+def _show_blocks(
+    measured: Sequence[Measured], names: Sequence[str], rows: Sequence[dict[str, str]]
 ) -> None:
-    for number, ((record, _), row) in enumerate(zip(measured, cells, strict=True)):
-        if number:
-            output.say()
-        output.say(described(record.case, names))
-        for name, text in row.items():
+    for index, ((record, _), row) in enumerate(zip(measured, rows, strict=True)):
+        if index:
+            output.echo()
+        output.echo(describe_case(record.case, names))
+        for column, text in row.items():
             if text:
-                output.say(f"  {name:<14}{text}")
+                output.echo(f"  {column:<14}{text}")
 
 
-def _columns(record: Record, found: Result) -> dict[str, str]:
+def _columns(record: Record, outcome: Result) -> dict[str, str]:
+    """The cells of one row; a column without any text is not shown."""
+    first_step = ""
+    if record.case.mode != "eager":
+        # Tracing and compiling are in the first step.
+        first_step = duration(outcome.costs.start_seconds.get("first_step", 0.0))
+    flags = dict.fromkeys(_title(flag.name) for flag in limiting_flags(outcome.flags))
     return {
-        "typical step": duration(_time(found)),
-        "how sure": _sure(found),
-        "speed": _speed(found),
-        FIRST: ""
-        if record.case.mode == "eager"
-        else duration(found.costs.start_seconds.get("first_step", 0.0)),
+        "typical step": duration(step_seconds(outcome)),
+        "spread": _spread(outcome),
+        "throughput": rates(outcome.times.throughput.aggregate),
+        "first step": first_step,
         **accuracy_loss.columns(record),
-        "grade": found.grade,
-        "certified": "",  # said where frameworks differ
-        "id": _id(record),
-        "doubts": ", ".join(dict.fromkeys(flag.name.replace("_", " ") for flag in _said(found))),
+        "grade": outcome.grade,
+        "certified": "",
+        "id": short_id(record),
+        "flags": ", ".join(flags),
     }
 
 
-def _doubts(measured: Sequence[Measured]) -> None:
-    """Each doubt once, with the first case's evidence."""
+def _show_flags(measured: Sequence[Measured]) -> None:
+    """Each flag once, with the evidence of the first case that has it."""
     evidence: dict[str, list[str]] = {}
-    for _, found in measured:
-        for flag in _said(found):
+    for _, outcome in measured:
+        for flag in limiting_flags(outcome.flags):
             evidence.setdefault(flag.name, []).append(flag.evidence)
-    output.say()
-    for name, words in evidence.items():
-        others = f" (and in {len(words) - 1} more)" if len(words) > 1 else ""
-        output.say(f"{name.replace('_', ' ')}: {words[0]}{others}")
-    output.say(GRADES)
+    output.echo()
+    for name, texts in evidence.items():
+        others = f" (and in {len(texts) - 1} more)" if len(texts) > 1 else ""
+        output.echo(f"{_title(name)}: {texts[0]}{others}")
+    output.echo(GRADES)
 
 
-def _id(record: Record) -> str:
-    """The end of an id is its random part: enough to name it to `compare`."""
-    return record.attempts[0].id[-8:]
+def _title(flag_name: str) -> str:
+    return flag_name.replace("_", " ")
 
 
-def _time(found: Result) -> float:
-    return found.times.typical_time_seconds.value
-
-
-def _sure(found: Result) -> str:
-    """The interval, or, where so few processes claim none, how far they lie apart."""
-    width = found.times.typical_time_seconds.half_width
-    if width is not None:
-        return f"±{percent(width)}"
-    each = [process["typical_time_seconds"] for process in found.spread.each_process]
-    apart = max(each) / min(each)
-    within = percent(apart - 1) if apart < 2 else f"×{digits(apart)}"
-    return "one process" if len(each) == 1 else f"{len(each)} within {within}"
-
-
-def _said(found: Result) -> list[Flag]:
-    """Notes, and what limits a percentile alone, are for `--json`."""
-    return limiting_flags(found.flags)
-
-
-def _speed(found: Result) -> str:
-    """Of all devices together."""
-    return _rates(found.times.throughput.aggregate)
-
-
-def _both(speed: Throughput) -> str:
-    if speed.devices == 1:
-        return f"{_rates(speed.per_device)}, per device and aggregate: it is 1 device"
-    return f"{_rates(speed.per_device)} per device, {_rates(speed.aggregate)} aggregate over {speed.devices} devices"
-
-
-def _rates(speeds: dict[str, Estimate]) -> str:
-    return ", ".join(f"{digits(speed.value)} {_word(unit)}/s" for unit, speed in speeds.items())
-
-
-def _word(unit: str) -> str:
-    return unit.replace("_", " ")
-
-
-def _start(record: Record, found: Result) -> str:
-    """What compiling costs is in the first step, unless a compiler kept it from an earlier run."""
-    parts = [
-        f"{name.replace('_', ' ')} {duration(seconds)}"
-        for name, seconds in found.costs.start_seconds.items()
-    ]
-    return ", ".join([*parts, f"compile cache {record.case.compile_cache}"])
+def _spread(outcome: Result) -> str:
+    """Half the 95 % interval, or, with too few processes for one, half their range."""
+    half_width = outcome.times.typical_time_seconds.half_width
+    if half_width is not None:
+        return f"±{percent(half_width)} (95 %)"
+    times = [process["typical_time_seconds"] for process in outcome.spread.each_process]
+    count = processes(len(times))
+    if len(times) == 1:
+        return count
+    ratio = max(times) / min(times)
+    # Beyond a factor of two a percentage says little.
+    size = f"±{percent((ratio - 1) / 2)}" if ratio < 2 else f"×{digits(ratio)}"
+    return f"{size} ({count})"

@@ -1,4 +1,4 @@
-"""Series as people read them: the sentence that matters, a row for each number of devices, the laws with theirs."""
+"""Scaling series as text: the headline, a row per number of devices, then the scaling laws."""
 
 from __future__ import annotations
 
@@ -9,162 +9,166 @@ from typing import Any
 from steptime.cli import output
 from steptime.core.format import between, digits, duration, percent, scaled
 
-Told = dict[str, Any]
+# Series, points and laws as `analysis/scaling/report.py` makes them for JSON.
+Facts = dict[str, Any]
 Format = Callable[[float], str]
-RATE: Format = partial(scaled, unit="B/s")
-HELD = {"weak": "batch {} on each device", "strong": "batch {} on all devices together"}
-WORDS: dict[str, tuple[str, Format]] = {
+rate_text: Format = partial(scaled, unit="B/s")
+BATCHES = {"weak": "batch {} on each device", "strong": "batch {} on all devices together"}
+PARAMETERS: dict[str, tuple[str, Format]] = {
     "serial_share": ("serial share", percent),
     "latency_seconds": ("latency", duration),
-    "bandwidth_bytes_per_second": ("bandwidth", RATE),
+    "bandwidth_bytes_per_second": ("bandwidth", rate_text),
     "hidden_share": ("hidden share of a step", percent),
 }
 
 
-def show(series: Sequence[Told]) -> None:
-    """All sentences first."""
-    for one in series:
-        output.say(sentence(one))
-    if not series:
-        output.say("No series could be measured.")
-    for one in series:
-        output.say()
-        _show(one)
+def show(all_series: Sequence[Facts]) -> None:
+    """All headlines first."""
+    for series in all_series:
+        output.echo(headline(series))
+    if not all_series:
+        output.echo("No series could be measured.")
+    for series in all_series:
+        output.echo()
+        _show_series(series)
 
 
-def sentence(series: Told) -> str:
-    """Of the most devices that had room; where none had, of the most."""
+def headline(series: Facts) -> str:
+    """About the largest number of devices that was not oversubscribed, if there is one."""
     roomy = [point for point in series["points"][1:] if not point["oversubscribed"]]
     point = (roomy or series["points"])[-1]
     crowd = "" if roomy else f", oversubscribed ({point['oversubscribed']})"
-    first = f"{point['devices']} devices ({series['kind']}{crowd}): {between(point['speed_up'], _times)}"
-    parts = [first, f"efficiency {between(point['efficiency'], percent)}"]
-    told = ", ".join(parts) + _waiting(point)
-    return f"{told}. {_outlook(series)}".rstrip()
+    devices = f"{point['devices']} devices ({series['kind']}{crowd})"
+    speed_up = between(point["speed_up"], _factor)
+    efficiency = between(point["efficiency"], percent)
+    sentence = f"{devices}: {speed_up}, efficiency {efficiency}{_communication(point)}."
+    return f"{sentence} {_prediction_sentence(series)}"
 
 
-def _waiting(point: Told) -> str:
+def _communication(point: Facts) -> str:
     share = point["exposed_share"]
     if share is None:
         return ""
     if share["high"] is not None and share["low"] <= 0 <= share["high"]:
         return f"; at most {percent(share['high'])} of a step waits for communication"
     if share["value"] < 0:
-        return "; a step is quicker with communication than without it, which cannot be"
+        return "; a step is faster with communication than without, which is impossible"
     return f"; {percent(share['value'])} of a step waits for communication"
 
 
-def _outlook(series: Told) -> str:
-    able = [law for law in series["laws"] if law.get("predictions")]
-    if not able:
-        return "No law can be fitted to it that would tell of more devices."
-    said = able[0]["predictions"][0]
-    rate = said["bandwidth_bytes_per_second"]
+def _prediction_sentence(series: Facts) -> str:
+    predicting = [law for law in series["laws"] if law.get("predictions")]
+    if not predicting:
+        return "No scaling law fits it, so nothing is predicted for more devices."
+    prediction = predicting[0]["predictions"][0]
+    speed_up = between(prediction["speed_up"], _factor)
+    return f"{_predicted_devices(prediction)} would give {speed_up}."
+
+
+def _predicted_devices(prediction: Facts) -> str:
+    rate = prediction["bandwidth_bytes_per_second"]
     link = "" if rate is None else f" at {scaled(8 * rate, 'bit/s')}"
-    return f"{said['devices']} devices{link} would give {between(said['speed_up'], _times)}."
+    return f"{prediction['devices']} devices{link}"
 
 
-def _show(series: Told) -> None:
-    case, first = series["case"], series["points"][0]
-    batch = first["batch_size"] * (1 if series["kind"] == "weak" else first["devices"])
-    words = [
-        case["workload"],
-        case["phase"],
-        case["framework"],
-        case["mode"],
-        case["device"],
-        case["precision"],
-    ]
-    link = [f"over {case['interconnect']}"] if case["interconnect"] else []
-    output.say(
-        " ".join(
-            [f"{series['kind'].capitalize()}, {HELD[series['kind']].format(batch)}:", *words, *link]
-        )
-    )
-    _table([_speeds(point) for point in series["points"]])
-    _table(
-        [
-            _exchange(point)
-            for point in series["points"]
-            if point["exposed_seconds"] or point["exchange_seconds"]
-        ]
-    )
+def _show_series(series: Facts) -> None:
+    output.echo(_title(series))
+    _show_table([_speed_row(point) for point in series["points"]])
+    exchanging = []
+    for point in series["points"]:
+        if point["exposed_seconds"] or point["exchange_seconds"]:
+            exchanging.append(_exchange_row(point))
+    _show_table(exchanging)
     for point in series["points"]:
         for note in point["notes"]:
-            output.say(f"{point['devices']} devices: {note}")
+            output.echo(f"{point['devices']} devices: {note}")
     for law in series["laws"]:
-        _law(law)
+        _show_law(law)
 
 
-def _table(rows: Sequence[dict[str, str]]) -> None:
-    """Columns that say nothing are left out."""
-    if rows:
-        told = [name for name in rows[0] if any(row[name] for row in rows)]
-        output.table(told, [[row[name] for name in told] for row in rows], right=told)
-        output.say()
+def _title(series: Facts) -> str:
+    case, first = series["case"], series["points"][0]
+    kind = series["kind"]
+    batch = first["batch_size"] * (1 if kind == "weak" else first["devices"])
+    names = ("workload", "phase", "framework", "mode", "device", "precision")
+    settings = [case[name] for name in names]
+    if case["interconnect"]:
+        settings.append(f"over {case['interconnect']}")
+    return f"{kind.capitalize()}, {BATCHES[kind].format(batch)}: {' '.join(settings)}"
 
 
-def _speeds(point: Told) -> dict[str, str]:
-    several = point["devices"] > 1
-    return {
-        "devices": str(point["devices"]),
-        "step": _about(point["step_seconds"]),
-        "without exchange": _about(point["independent_step_seconds"]) if several else "",
-        "speed-up": _cell(point["speed_up"], _times) if several else "1×",
-        "efficiency": _cell(point["efficiency"], percent) if several else "",
-    }
-
-
-def _exchange(point: Told) -> dict[str, str]:
-    """Two tables are narrow enough for a terminal where one is not."""
-    return {
-        "devices": str(point["devices"]),
-        "exposed": _cell(point["exposed_seconds"], duration),
-        "overlapped": _cell(point["overlapped_seconds"], duration),
-        "exchange alone": _about(point["exchange_seconds"]),
-        "latency": _about(point["latency_seconds"]),
-        "link": RATE(point["bus_bytes_per_second"]["value"])
-        if point["bus_bytes_per_second"]
-        else "",
-    }
-
-
-def _law(law: Told) -> None:
-    if "no_fit" in law:
-        output.say(f"{law['name']}: no fit is possible, {law['no_fit']}.")
+def _show_table(rows: Sequence[dict[str, str]]) -> None:
+    """Empty columns are left out."""
+    if not rows:
         return
-    numbers = [f"{word} {between(law['parameters'][name], form)}" for name, (word, form) in WORDS.items()
-               if name in law["parameters"]]  # fmt: skip
-    output.say(
-        f"{law['name']}, fitted to {', '.join(map(str, law['fitted_to']))}: {', '.join(numbers)}."
-    )
+    columns = [name for name in rows[0] if any(row[name] for row in rows)]
+    cells = [[row[name] for name in columns] for row in rows]
+    output.print_table(columns, cells, right=columns)
+    output.echo()
+
+
+def _speed_row(point: Facts) -> dict[str, str]:
+    row = {"devices": str(point["devices"]), "step": _plus_minus(point["step_seconds"])}
+    if point["devices"] == 1:
+        return row | {"without exchange": "", "speed-up": "1×", "efficiency": ""}
+    row["without exchange"] = _plus_minus(point["independent_step_seconds"])
+    row["speed-up"] = _interval_cell(point["speed_up"], _factor)
+    row["efficiency"] = _interval_cell(point["efficiency"], percent)
+    return row
+
+
+def _exchange_row(point: Facts) -> dict[str, str]:
+    """A table of its own: one for all columns would be too wide for a terminal."""
+    rate = point["bus_bytes_per_second"]
+    return {
+        "devices": str(point["devices"]),
+        "exposed": _interval_cell(point["exposed_seconds"], duration),
+        "overlapped": _interval_cell(point["overlapped_seconds"], duration),
+        "exchange alone": _plus_minus(point["exchange_seconds"]),
+        "latency": _plus_minus(point["latency_seconds"]),
+        "link": rate_text(rate["value"]) if rate else "",
+    }
+
+
+def _show_law(law: Facts) -> None:
+    if "no_fit" in law:
+        output.echo(f"{law['name']}: no fit is possible, {law['no_fit']}.")
+        return
+    parameters = []
+    for name, (title, form) in PARAMETERS.items():
+        if name in law["parameters"]:
+            parameters.append(f"{title} {between(law['parameters'][name], form)}")
+    devices = ", ".join(map(str, law["fitted_to"]))
+    output.echo(f"{law['name']}, fitted to {devices}: {', '.join(parameters)}.")
     if law["misfit"]:
-        output.say(f"  it does not hold, {law['misfit']}: nothing is predicted with it")
-    for doubt in law["doubts"]:
-        output.say(f"  {doubt}")
-    for said in law["predictions"]:
-        rate = said["bandwidth_bytes_per_second"]
-        link = "" if rate is None else f" at {scaled(8 * rate, 'bit/s')}"
-        efficiency = between(said["efficiency"], percent)
-        output.say(
-            f"  {said['devices']} devices{link}: {between(said['speed_up'], _times)}, efficiency {efficiency}"
-        )
+        output.echo(f"  it does not fit, {law['misfit']}: it predicts nothing")
+    for flag in law["doubts"]:
+        output.echo(f"  {flag}")
+    for prediction in law["predictions"]:
+        speed_up = between(prediction["speed_up"], _factor)
+        efficiency = between(prediction["efficiency"], percent)
+        label = _predicted_devices(prediction)
+        output.echo(f"  {label}: {speed_up}, efficiency {efficiency}")
 
 
-def _times(value: float) -> str:
+def _factor(value: float) -> str:
     return f"{digits(value)}×" if abs(value) >= 100 else f"{value:.3g}×"
 
 
-def _about(told: Told | None) -> str:
-    if told is None:
+def _plus_minus(estimate: Facts | None) -> str:
+    if estimate is None:
         return ""
-    if told["low"] is None:
-        return duration(told["value"])
-    return f"{duration(told['value'])} ±{percent((told['high'] - told['low']) / 2 / told['value'])}"
+    value = duration(estimate["value"])
+    if estimate["low"] is None:
+        return value
+    half_width = (estimate["high"] - estimate["low"]) / 2 / estimate["value"]
+    return f"{value} ±{percent(half_width)}"
 
 
-def _cell(told: Told | None, form: Format) -> str:
-    """A unit that all three numbers share is said once."""
-    value, brace, ends = between(told, form).partition(" (")
+def _interval_cell(estimate: Facts | None, form: Format) -> str:
+    """A unit that all three numbers share is printed once: `4 ms (3.9 … 4.1)`."""
+    value, brace, ends = between(estimate, form).partition(" (")
     unit = value.lstrip("-.,0123456789")
-    return value + brace + (ends.replace(unit, "") if ends.count(unit) == 2 else ends)
+    if ends.count(unit) == 2:
+        ends = ends.replace(unit, "")
+    return value + brace + ends

@@ -1,4 +1,6 @@
-"""Tells a terminal or a log how far a session is. Only between processes: who watches must not disturb measuring."""
+"""Shows how far a session is, on a terminal or in a log.
+
+Only between processes: drawing must not disturb a measurement."""
 
 from __future__ import annotations
 
@@ -6,24 +8,25 @@ import sys
 import time
 from typing import TYPE_CHECKING, Self
 
-from steptime.cli.render.format import clock
+from steptime.core.format import clock
 
 if TYPE_CHECKING:
     from steptime.core.job import Job
     from steptime.core.record import Attempt
 
-
-LOG_SECONDS = 60.0  # at least between two lines of a log
+# The least time between two lines of a log.
+LOG_SECONDS = 60.0
 
 
 class Progress:
-    """One line that replaces itself on a terminal; elsewhere, where somebody may read it later, a line now and then."""
+    """One line that replaces itself on a terminal; in a log a new line at most once a minute."""
 
     def __init__(self) -> None:
-        self._terminal, self._logged = sys.stderr.isatty(), time.monotonic()
+        self._is_terminal = sys.stderr.isatty()
+        self._logged = time.monotonic()
 
     def show(self, text: str) -> None:
-        if self._terminal:
+        if self._is_terminal:
             print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
         elif text and time.monotonic() - self._logged >= LOG_SECONDS:
             self._logged = time.monotonic()
@@ -37,7 +40,7 @@ class Progress:
 
 
 class SessionWatch(Progress):
-    """What `session` reports to. Time left is at least that: noisy cases take more processes."""
+    """The progress of `session`. The time left is a minimum: noisy cases take more processes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,16 +50,30 @@ class SessionWatch(Progress):
 
     def started(self, job: Job, done: int, expected: int) -> None:
         self._started = time.monotonic()
-        left = clock((expected - done) * self._each(job))
+        left = clock((expected - done) * self._seconds_per_process(job))
         self.show(f"process {done + 1} of {expected} or more, {left} left: {job.case.label}")
 
     def finished(self, attempt: Attempt) -> None:
         self._seconds += time.monotonic() - self._started
         self.finished_processes += 1
 
-    def _each(self, job: Job) -> float:
+    def _seconds_per_process(self, job: Job) -> float:
         if self.finished_processes:
             return self._seconds / self.finished_processes
         from steptime.run.estimate import estimate
 
-        return estimate(job.case, job.protocol, {}).least_seconds / job.protocol.processes_least
+        guess = estimate(job.case, job.protocol, {})
+        return guess.least_seconds / job.protocol.processes_least
+
+
+class CertifyWatch(Progress):
+    def started(self, job: Job, done: int, expected: int) -> None:
+        case = job.case
+        precision = job.options["precision"]
+        if job.options.get("write"):
+            label = f"the reference of {case.workload} {precision}"
+        else:
+            label = f"{case.workload} {case.framework} {case.mode} {precision}"
+        self.show(f"{done + 1} of {expected}: {label}")
+
+    def finished(self, attempt: Attempt) -> None: ...

@@ -1,0 +1,24 @@
+"""The options that several commands share, so that they are named and explained alike."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Preset = Annotated[str, typer.Option(help="quick, standard, gold or single.", show_default=False)]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="key=value, any setting; repeatable.")
+]
+Workload = Annotated[
+    str, typer.Option(help="A network's name, or FILE.py:NAME.", show_default=False)
+]
+Phase = Annotated[str, typer.Option(help="training, inference or forward.", show_default=False)]
+Again = Annotated[bool, typer.Option("--again", help="Measure again even if results exist.")]
+PlanName = Annotated[
+    str, typer.Argument(help="A plan file, or the name of a shipped plan.", show_default=False)
+]
+CampaignId = Annotated[
+    str, typer.Argument(help="The start or end of its id. Default: the newest campaign.")
+]

@@ -1,0 +1,97 @@
+"""What the commands for a cluster print: submissions and progress."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steptime.cli import output
+from steptime.cli.render.format import describe_case, differing_settings, plural, processes
+from steptime.core.format import clock
+
+if TYPE_CHECKING:
+    from steptime.run.slurm.campaign import Submission
+    from steptime.run.slurm.progress import Progress
+
+MOST_FAILURES = 20
+
+
+def show_progress(progress: Progress) -> None:
+    from steptime.run.slurm.progress import STATES, WAITING
+
+    done = f"{progress.count('done')} of {len(progress.places)} processes done"
+    left = "" if progress.is_over else f", {_time_left(progress)}"
+    output.echo(f"{progress.name}: {done}{left}.")
+    output.print_table(["nodes", *STATES], _state_rows(progress), right=STATES)
+    waiting = [place for place in progress.places if place.state == WAITING]
+    reasons = sorted({place.reason for place in waiting if place.reason})
+    if reasons:
+        output.echo(f"Slurm's reason for the wait: {', '.join(reasons)}.")
+    _show_failures(progress)
+    if progress.ghosts:
+        output.echo(f"{progress.ghosts} late results of lost nodes are not counted.")
+    arrays = ", ".join(progress.arrays) or "are gone"
+    output.echo(f"Campaign {progress.session}; Slurm's arrays {arrays}.")
+
+
+def _state_rows(progress: Progress) -> list[list[str]]:
+    """One row per type of node, and one for all if there are several types."""
+    from steptime.run.slurm.progress import STATES
+
+    node_types = list(dict.fromkeys(place.case.node_type for place in progress.places))
+    rows = []
+    if len(node_types) > 1:
+        for node_type in node_types:
+            states = [p.state for p in progress.places if p.case.node_type == node_type]
+            # Cases without a type of node share one row.
+            rows.append([node_type or "all", *(str(states.count(state)) for state in STATES)])
+    rows.append(["all", *(str(progress.count(state)) for state in STATES)])
+    return rows
+
+
+def _show_failures(progress: Progress) -> None:
+    if not progress.causes:
+        return
+    counts = [f"{cause.replace('_', ' ')} {n}" for cause, n in progress.causes.most_common()]
+    output.echo(f"failed: {', '.join(counts)}; `steptime submit` with the same plan tries again.")
+    names = differing_settings([place.case for place in progress.places])
+    failed = [place for place in progress.places if place.cause]
+    for place in failed[:MOST_FAILURES]:
+        output.echo(f"  {describe_case(place.case, names)}: {place.cause}. {place.reason}")
+    if len(failed) > MOST_FAILURES:
+        output.echo(f"  … and {len(failed) - MOST_FAILURES} more; --json lists them all.")
+
+
+def _time_left(progress: Progress) -> str:
+    if progress.seconds_left is None:
+        return "time left not known yet"
+    return f"about {clock(progress.seconds_left)} left, {progress.basis}"
+
+
+def show_submission(submission: Submission, *, dry_run: bool) -> None:
+    verb = "would be submitted" if dry_run else "submitted"
+    arrays = plural(len(submission.arrays), "array")
+    output.echo(f"{processes(submission.submitted)} {verb} to Slurm in {arrays}.")
+    _show_arrays(submission)
+    if submission.done:
+        output.echo(f"{processes(submission.done)} already measured.")
+    if submission.live:
+        output.echo(f"{processes(submission.live)} queued or running.")
+    if submission.settled:
+        output.echo(f"{submission.settled} cases failed in a way that another try would repeat.")
+    if not dry_run:
+        output.echo(f"\nCampaign {submission.session}. Next: steptime status, steptime collect.")
+    elif submission.scripts:
+        # The scripts of all arrays look alike.
+        output.echo(f"\n{submission.scripts[0]}")
+
+
+def _show_arrays(submission: Submission) -> None:
+    if not submission.arrays:
+        return
+    numbers = submission.numbers or [""] * len(submission.arrays)
+    rows = []
+    for number, array in zip(numbers, submission.arrays, strict=True):
+        counts = [str(len(array.tasks)), str(len(array.jobs))]
+        rows.append([number, array.section.name, *counts, " ".join(array.request)])
+    heads = ["array", "section", "tasks", "processes", "request"]
+    output.print_table(heads, rows, right=("tasks", "processes"))

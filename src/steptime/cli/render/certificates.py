@@ -1,0 +1,182 @@
+"""Certificates as sentences, as a table, as Markdown and as JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from steptime.cli import output
+from steptime.core.case import Case
+
+if TYPE_CHECKING:
+    from steptime.analysis.certificates import Certificate
+    from steptime.run.certify import Outcome
+
+Item = dict[str, Any]
+LEGEND = """\
+Numbers are the largest error of an item divided by its bound; an item above 1 fails.
+~ weak: the bound exceeds half of the value, or most steps could not be judged."""
+MARKDOWN_LEGEND = """\
+*pass*: training and inference; *inference*: inference only, because the framework cannot train
+here. The number is the largest error divided by its bound (`~`: the bound is so wide that it
+proves little); above 1 the network **fails**.
+"""
+# Steps of a trajectory; huge networks have fewer.
+USUAL_STEPS = 20
+ITEMS = (
+    "outputs",
+    "loss",
+    "gradients",
+    "optimizer step",
+    "trajectory",
+    "optimizer rule",
+    "dropout",
+)
+
+
+def to_document(outcome: Outcome) -> dict[str, Any]:
+    certificate = outcome.certificate
+    failure = outcome.attempt.failure
+    return {
+        "case": outcome.case.to_dict(),
+        "certificate": certificate.to_dict() if certificate else None,
+        "failure": {"cause": failure.cause, "reason": failure.reason} if failure else None,
+        "no_training": outcome.no_training or None,
+    }
+
+
+def show(outcomes: Sequence[Outcome]) -> None:
+    certified = _with_certificate(outcomes)
+    if len(certified) == 1:
+        output.echo(_sentence(*certified[0]))
+    else:
+        passed = sum(certificate.passed for _, certificate in certified)
+        count = len(outcomes)
+        output.echo(f"{passed} of {count} framework modes are proved to compute the network.")
+    if certified:
+        output.echo()
+        _show_table(certified)
+        output.echo(LEGEND)
+    for outcome, certificate in certified:
+        for item in certificate.items:
+            if not item["passed"]:
+                output.echo(f"wrong: {_label(outcome.case)}: {_error(item)}")
+    for outcome in outcomes:
+        if outcome.certificate is None:
+            output.echo(f"none: {_label(outcome.case)}: {_reason(outcome)}")
+
+
+def _with_certificate(outcomes: Sequence[Outcome]) -> list[tuple[Outcome, Certificate]]:
+    return [(outcome, outcome.certificate) for outcome in outcomes if outcome.certificate]
+
+
+def _sentence(outcome: Outcome, certificate: Certificate) -> str:
+    case, worst = outcome.case, certificate.worst
+    passed = sum(item["passed"] for item in certificate.items)
+    verb = "computes" if certificate.passed else "does not compute"
+    scope = "" if certificate.covers == "training" else " in inference, which is all it can do here"
+    name = f"{case.framework} {_short_version(certificate.version)} {case.mode} {case.precision}"
+    items = f"{passed} of {len(certificate.items)} items pass"
+    largest = f"largest error {_share(worst)} of its bound ({worst['item']}, {worst['where']})"
+    return f"{name} {verb} {case.workload}{scope}: {items}, {largest}."
+
+
+def _show_table(certified: Sequence[tuple[Outcome, Certificate]]) -> None:
+    tested = {item["item"] for _, certificate in certified for item in certificate.items}
+    columns = [name for name in ITEMS if name in tested]
+    rows = []
+    for outcome, certificate in certified:
+        case = outcome.case
+        version = _short_version(certificate.version)
+        shares = {item["item"]: _share(item) for item in certificate.items}
+        rows.append(
+            [
+                *(case.workload, case.framework, version, case.mode, case.precision),
+                certificate.covers,
+                "yes" if certificate.passed else "NO",
+                *(shares.get(name, "") for name in columns),
+                certificate.name,
+            ]
+        )
+    settings = ["network", "framework", "version", "mode", "precision", "covers", "certified"]
+    heads = [name.removeprefix("optimizer ") for name in columns]
+    output.print_table([*settings, *heads, "id"], rows, right=heads)
+
+
+def show_markdown(outcomes: Sequence[Outcome]) -> None:
+    """A row for each network and precision, with each reason once below the table."""
+    heads: dict[tuple[str, str], str] = {}
+    rows: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
+    notes: list[str] = []
+    for outcome in outcomes:
+        case = outcome.case
+        lowering = (case.framework, case.mode)
+        if outcome.certificate:
+            version = _short_version(outcome.certificate.version)
+            heads[lowering] = f"{case.framework} {version} {case.mode}"
+        heads.setdefault(lowering, f"{case.framework} {case.mode}")
+        row = rows.setdefault((case.workload, case.precision), {})
+        row[lowering] = _markdown_cell(outcome, notes)
+    _echo_markdown_row(["network", "precision", *heads.values()])
+    _echo_markdown_row(["---"] * (2 + len(heads)))
+    for (network, precision), cells in rows.items():
+        _echo_markdown_row([network, precision, *(cells.get(name, "") for name in heads)])
+    output.echo(f"\n{MARKDOWN_LEGEND}")
+    for number, text in enumerate(notes, 1):
+        output.echo(f"{number}. {text}")
+
+
+def _echo_markdown_row(cells: Sequence[str]) -> None:
+    output.echo(f"| {' | '.join(cells)} |")
+
+
+def _markdown_cell(outcome: Outcome, notes: list[str]) -> str:
+    certificate = outcome.certificate
+    if certificate is None:
+        return f"none ({_note_number(_reason(outcome), notes)})"
+    if not certificate.passed:
+        errors = "; ".join(_error(item) for item in certificate.items if not item["passed"])
+        return f"**fails** ({_note_number(f'{_label(outcome.case)}: {errors}', notes)})"
+    if certificate.covers != "training":
+        return f"{certificate.covers} {_share(certificate.worst)}"
+    steps = f", {certificate.steps} steps" if certificate.steps < USUAL_STEPS else ""
+    return f"pass {_share(certificate.worst)}{steps}"
+
+
+def _note_number(text: str, notes: list[str]) -> int:
+    if text not in notes:
+        notes.append(text)
+    return notes.index(text) + 1
+
+
+def _error(item: Item) -> str:
+    # JSON has no infinity: null stands for it.
+    error = float("inf") if item["error"] is None else item["error"]
+    bound = float("inf") if item["bound"] is None else item["bound"]
+    return f"{item['item']}: error {error:.2g}, bound {bound:.2g}, at {item['where']}"
+
+
+def _reason(outcome: Outcome) -> str:
+    failure = outcome.attempt.failure
+    if failure is None:
+        return "no result"
+    is_reference = outcome.attempt.case.framework != outcome.case.framework
+    prefix = "its reference: " if is_reference else ""
+    return f"{prefix}{failure.cause.replace('_', ' ')}: {failure.reason}"
+
+
+def _share(item: Item) -> str:
+    share = item["share"]
+    if share is None:
+        return "∞"
+    return f"{share:.2g}~" if item["weak"] else f"{share:.2g}"
+
+
+def _short_version(version: str) -> str:
+    """Without the build: 2.13.0+cpu, 2026.4.1-22982-…"""
+    return re.split(r"[+-]", version)[0]
+
+
+def _label(case: Case) -> str:
+    return f"{case.workload} {case.framework} {case.mode} {case.precision}"

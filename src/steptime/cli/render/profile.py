@@ -1,0 +1,64 @@
+"""The profile of a step as text."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steptime.cli import output
+from steptime.core.format import byte_count, digits, duration
+
+if TYPE_CHECKING:
+    from steptime.analysis.step_profile import Part, Profile
+
+# --json has more.
+MOST_OPERATORS = 12
+LONGEST_NAME = 60
+LEAST_SHARE = 0.0005
+
+
+def show(profile: Profile, store: Path) -> None:
+    output.echo(f"{profile.attempt.case.label}\n{profile.sentence}\n")
+    _show_times("phase", profile.phases)
+    _show_times("class of operators", profile.classes)
+    _show_operators(profile.operators)
+    if profile.memory:
+        rows = []
+        for part in profile.memory:
+            rows.append([part.name, byte_count(int(part.amount)), _percent(part.share)])
+        output.print_table(["memory at the peak", "held", "share"], rows, right=["held", "share"])
+        output.echo()
+    for remark in profile.remarks:
+        output.echo(remark)
+    for name, reason in profile.absent.items():
+        output.echo(f"No {name}: {reason}")
+    guide = f"steptime --store {shlex.quote(str(store))} guide"
+    output.echo(f"Stored in {store}. The guide shows it, with a timeline: {guide}")
+
+
+def _show_times(title: str, parts: list[Part]) -> None:
+    rows = []
+    for part in parts:
+        if part.share >= LEAST_SHARE:
+            rows.append([part.name, duration(part.amount), _percent(part.share)])
+    if rows:
+        output.print_table([title, "per step", "share"], rows, right=["per step", "share"])
+        output.echo()
+
+
+def _show_operators(operators: list[dict[str, Any]]) -> None:
+    rows: list[list[str]] = []
+    for operator in operators:
+        if operator["share"] >= LEAST_SHARE and len(rows) < MOST_OPERATORS:
+            name = operator["name"][:LONGEST_NAME]
+            times = [duration(operator["seconds"]), _percent(operator["share"])]
+            rows.append([name, operator["class"], digits(operator["calls"]), *times])
+    if rows:
+        right = ["calls", "per step", "share"]
+        output.print_table(["operator", "class", *right], rows, right=right)
+        output.echo()
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
