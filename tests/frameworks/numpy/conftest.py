@@ -1,4 +1,4 @@
-"""Tiny networks, one per op of layer."""
+"""A program for a tiny network, which each test builds for itself."""
 
 from __future__ import annotations
 

@@ -27,19 +27,19 @@ def normal(net: Net) -> Tensor:
         ({"precision": "fp64", "layout": "nhwc"}, "use layout=nchw"),
     ],
 )
-def test_what_the_reference_can_not_do_is_a_reason(setting: dict[str, str], hint: str) -> None:
+def test_unsupported_names_the_setting_to_use(setting: dict[str, str], hint: str) -> None:
     reason = reference.unsupported(Case(workload="lenet5", framework="numpy", **setting))
     assert reason is not None and hint in reason
 
 
-def test_inference_changes_nothing(lower: Callable[..., Any]) -> None:
+def test_inference_step_changes_no_weight(lower: Callable[..., Any]) -> None:
     program = lower(normal, phase="inference")
     before, first = program.weights(), program.step()
     assert np.array_equal(program.step(), first)
     assert all(np.array_equal(array, before[name]) for name, array in program.weights().items())
 
 
-def test_a_forward_step_gives_the_loss_and_moves_only_statistics(lower: Callable[..., Any]) -> None:
+def test_forward_step_returns_the_loss_and_moves_only_statistics(lower: Callable[..., Any]) -> None:
     program = lower(normal, phase="forward")
     before = program.weights()
     assert program.step() > 0
@@ -49,7 +49,7 @@ def test_a_forward_step_gives_the_loss_and_moves_only_statistics(lower: Callable
     assert moved == {"batch_norm1.running_mean", "batch_norm1.running_variance"}
 
 
-def test_moving_statistics_follow_the_batch(lower: Callable[..., Any]) -> None:
+def test_forward_step_updates_moving_statistics(lower: Callable[..., Any]) -> None:
     program = lower(
         lambda net: net.dense(net.batch_norm(net.input(4)), 3), phase="forward", batch_size=5
     )
@@ -61,7 +61,7 @@ def test_moving_statistics_follow_the_batch(lower: Callable[..., Any]) -> None:
     )
 
 
-def test_asking_for_gradients_changes_no_weight(lower: Callable[..., Any]) -> None:
+def test_gradients_change_no_weight_and_have_no_dropout(lower: Callable[..., Any]) -> None:
     program = lower(normal)
     before = program.weights()
     first, second = program.gradients(program.batch), program.gradients(program.batch)
@@ -69,28 +69,29 @@ def test_asking_for_gradients_changes_no_weight(lower: Callable[..., Any]) -> No
     assert all(np.array_equal(array, before[name]) for name, array in program.weights().items())
 
 
-def test_dropout_is_drawn_anew_in_every_step_and_again_from_the_seed(
+def test_dropout_differs_by_step_and_repeats_with_the_seed(
     lower: Callable[..., Any],
 ) -> None:
-    one, other = lower(normal, phase="forward"), lower(normal, phase="forward")
-    losses = [one.step(), one.step()]
+    first = lower(normal, phase="forward")
+    second = lower(normal, phase="forward")
+    losses = [first.step(), first.step()]
     assert losses[0] != losses[1]
-    assert losses == [other.step(), other.step()]
+    assert losses == [second.step(), second.step()]
 
 
-def test_weights_that_do_not_fit_are_refused(lower: Callable[..., Any]) -> None:
+def test_load_rejects_weights_of_another_shape(lower: Callable[..., Any]) -> None:
     program = lower(normal)
     with pytest.raises(SteptimeError, match=r"needs 'dense2.bias' of shape \(3,\), found \(4,\)"):
         program.load({**program.weights(), "dense2.bias": np.zeros(4)})
 
 
-def test_a_fed_batch_is_the_one_of_the_next_step(lower: Callable[..., Any]) -> None:
+def test_feed_sets_the_batch_of_the_next_step(lower: Callable[..., Any]) -> None:
     program, batch = lower(normal, phase="inference"), lower(normal, seed=1).batch
     program.feed(batch)
     assert np.array_equal(program.step(), program.predict(batch))
-    assert program.kernels() == {}  # nothing stands between NumPy and its user
+    assert program.kernels() == {}
 
 
-def test_a_lack_of_memory_is_known() -> None:
+def test_is_out_of_memory_recognises_memory_errors() -> None:
     assert reference.is_out_of_memory(MemoryError())
     assert not reference.is_out_of_memory(ValueError())

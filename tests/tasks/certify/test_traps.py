@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steptime.frameworks.numpy import layers, normalisation, optimizer
+from steptime.frameworks.numpy import normalisation, ops, optimizer
 from steptime.graph import Graph, Net, Optimizer, Tensor, Work, adam, momentum
 from steptime.graph.optimizer import adamw
 
@@ -138,7 +138,7 @@ def test_features_flattened_with_the_channels_last_are_seen(
             {},
         )
 
-    monkeypatch.setitem(layers.LAYERS, "flatten", flatten)
+    monkeypatch.setitem(ops.OPS, "flatten", flatten)
     assert {"outputs", "gradients"} <= failing(right.items())
 
 
@@ -146,7 +146,7 @@ def test_a_biased_variance_that_is_remembered_is_seen(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = bench(normal)
-    monkeypatch.setattr(normalisation, "_unbiased", lambda variance, x: variance)
+    monkeypatch.setattr(normalisation, "_unbiased_variance", lambda variance, x: variance)
     items = right.items()
     assert failing(items) == {"optimizer step"}
     assert "running_variance" in items["optimizer step"]["where"]
@@ -158,21 +158,21 @@ def loose(net: Net) -> Tensor:
 
 
 def test_an_epsilon_outside_the_root_is_seen(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    right, own = bench(loose), layers.LAYERS["batch_norm"]
+    right, own = bench(loose), ops.OPS["batch_norm"]
 
     def batch_norm(layer: Any, weights: Any, walk: Any, x: Any) -> Any:
         variance = x.var(axis=(0, 2, 3)) if walk.training else weights["running_variance"]
         ratio = np.sqrt(variance + 1e-3) / (np.sqrt(variance) + 1e-3)
         return own(layer, {**weights, "weight": weights["weight"] * ratio}, walk, x)
 
-    monkeypatch.setitem(layers.LAYERS, "batch_norm", batch_norm)
+    monkeypatch.setitem(ops.OPS, "batch_norm", batch_norm)
     assert {"outputs", "gradients"} <= failing(right.items())
 
 
 def test_an_unbiased_variance_that_normalises_is_seen(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right, own = bench(normal), layers.LAYERS["batch_norm"]
+    right, own = bench(normal), ops.OPS["batch_norm"]
 
     def batch_norm(layer: Any, weights: Any, walk: Any, x: Any) -> Any:
         count = x.size / x.shape[1]
@@ -180,7 +180,7 @@ def test_an_unbiased_variance_that_normalises_is_seen(
             layer, {**weights, "weight": weights["weight"] * np.sqrt((count - 1) / count)}, walk, x
         )
 
-    monkeypatch.setitem(layers.LAYERS, "batch_norm", batch_norm)
+    monkeypatch.setitem(ops.OPS, "batch_norm", batch_norm)
     assert {"loss", "gradients"} <= failing(right.items())
 
 
@@ -229,26 +229,26 @@ def test_dropout_scaled_otherwise_is_seen(
 
     def dropout(layer: Any, weights: Any, walk: Any, x: Any) -> Any:
         rate = layer.op.settings()["rate"]
-        if not (walk.training and walk.random is not None and rate):
+        if not (walk.training and walk.rng is not None and rate):
             return x, lambda gradient: ([gradient], {})
-        kept = factor(walk.random.random(x.shape) >= rate, rate)
+        kept = factor(walk.rng.random(x.shape) >= rate, rate)
         return x * kept, lambda gradient: ([gradient * kept], {})
 
-    monkeypatch.setitem(layers.LAYERS, "dropout", dropout)
+    monkeypatch.setitem(ops.OPS, "dropout", dropout)
     assert failing(right.items()) == {"dropout"}
 
 
 def test_dropout_that_is_drawn_once_is_seen(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    right, own = bench(dropping), layers.LAYERS["dropout"]
+    right, own = bench(dropping), ops.OPS["dropout"]
 
     def dropout(layer: Any, weights: Any, walk: Any, x: Any) -> Any:
-        fixed = walk.random and np.random.default_rng(0)
-        return own(layer, weights, replace(walk, random=fixed), x)
+        fixed = walk.rng and np.random.default_rng(0)
+        return own(layer, weights, replace(walk, rng=fixed), x)
 
     def unblurred(self: Any, values: Any) -> Any:
         return values
 
-    monkeypatch.setitem(layers.LAYERS, "dropout", dropout)
+    monkeypatch.setitem(ops.OPS, "dropout", dropout)
     monkeypatch.setattr("steptime.frameworks.numpy.rounding.Rounding.__call__", unblurred)
     items = right.items()
     assert failing(items) == {"dropout"} and "drawn once" in items["dropout"]["where"]
@@ -270,7 +270,7 @@ def with_forget_bias(value: Any) -> Any:
 def test_an_lstm_of_another_convention_is_seen(
     order: bool, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right, own = bench(words), layers.LAYERS["lstm"]
+    right, own = bench(words), ops.OPS["lstm"]
 
     def lstm(layer: Any, weights: Any, walk: Any, x: Any) -> Any:
         changed = {part: other_order(value) for part, value in weights.items()}
@@ -281,7 +281,7 @@ def test_an_lstm_of_another_convention_is_seen(
             x,
         )
 
-    monkeypatch.setitem(layers.LAYERS, "lstm", lstm)
+    monkeypatch.setitem(ops.OPS, "lstm", lstm)
     items = right.items()
     assert {"outputs", "loss", "gradients"} <= failing(items)
     assert items["outputs"]["share"] > WIDE_MARGIN

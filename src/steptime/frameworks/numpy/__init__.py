@@ -1,4 +1,4 @@
-"""NumPy in float64: the reference that says what a graph computes. Slow on purpose where speed would hide meaning."""
+"""NumPy in float64: the reference that defines what a graph computes, clear before fast."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
+from steptime.core.program import Program
 from steptime.frameworks.numpy.program import NumpyProgram
 from steptime.frameworks.numpy.rounding import Rounding
 from steptime.graph import Work
@@ -24,21 +25,26 @@ def versions() -> dict[str, str]:
 
 
 def unsupported(case: Case) -> str | None:
-    for setting, word in ONLY.items():
-        found = getattr(case, setting)
-        if found != word:
-            return f"{setting} {found}: the reference computes with {setting}={word} only; use {setting}={word}"
+    for setting, needed in ONLY.items():
+        value = getattr(case, setting)
+        if value != needed:
+            return (
+                f"{setting} {value}: the reference computes with {setting}={needed} only; "
+                f"use {setting}={needed}"
+            )
     return None
 
 
-def lower(work: Work, case: Case) -> NumpyProgram:
+def lower(work: Work, case: Case) -> Program:
     if reason := unsupported(case):
         raise Unsupported(reason)
     return NumpyProgram(work, phase=case.phase, seed=case.seed)
 
 
-def lower_rounded(work: Work, case: Case, *, precision: str, draw: int) -> NumpyProgram:
-    """The same with the rounding errors of this precision, drawn but for the first time: shows how far they carry."""
+def lower_rounded(work: Work, case: Case, *, precision: str, draw: int) -> Program:
+    """The same with the rounding errors of this precision, to see how far they carry.
+
+    Draw 0 rounds to the nearest number; all others have random errors."""
     if reason := unsupported(case):
         raise Unsupported(reason)
     rounding = Rounding(precision, [case.seed, draw], nearest=draw == 0)

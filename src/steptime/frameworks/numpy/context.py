@@ -1,4 +1,4 @@
-"""What a layer's function gets and gives on one context through the graph."""
+"""What the function of an op gets, and what it returns, in one pass through the graph."""
 
 from __future__ import annotations
 
@@ -11,31 +11,38 @@ import numpy as np
 from steptime.frameworks.numpy.rounding import Rounding
 
 Array = Any
-Gradients = tuple[list[Array], dict[str, Array]]  # of the inputs (None: has none), of the weights
-Back = Callable[[Array], Gradients]
+Weights = dict[str, Array]  # by role, such as "weight" and "bias"
+Gradients = tuple[list[Array], Weights]  # of the inputs (None: has none), and of the weights
+Backward = Callable[[Array], Gradients]  # from the gradient of the output
+Result = tuple[Array, Backward]  # the output of an op, and its backward function
 
 
 @dataclass
 class LoweringContext:
     training: bool
-    random: np.random.Generator | None = None  # None: dropout is off
-    statistics: dict[str, Array] = field(
-        default_factory=dict
-    )  # new moving averages, by canonical name
-    rounding: Rounding | None = None  # None: exact
+    # None: dropout is off.
+    rng: np.random.Generator | None = None
+    # New moving averages, by canonical name.
+    statistics: dict[str, Array] = field(default_factory=dict)
+    # None: exact.
+    rounding: Rounding | None = None
 
-    def rounded(self, values: Array) -> Array:
-        """What a layer keeps inside itself, from one place in time to the next; at its ends nothing need be said."""
+    def round(self, values: Array) -> Array:
+        """For what an op holds inside, from one step in time to the next.
+
+        Inputs and outputs of ops are rounded by `Rounding.wrap`."""
         return values if self.rounding is None else self.rounding(values)
 
 
-def times(values: Array, matrix: Array) -> Array:
-    """Every row, whatever they are stacked in, in one product: one for each of a stack would read the matrix anew."""
-    return (values.reshape(-1, values.shape[-1]) @ matrix).reshape(
-        *values.shape[:-1], matrix.shape[1]
-    )
+def multiply_rows(values: Array, matrix: Array) -> Array:
+    """values @ matrix as one product, whatever axes the rows are stacked in.
+
+    NumPy would make a product for each matrix of a stack, and read `matrix` again for each."""
+    product = values.reshape(-1, values.shape[-1]) @ matrix
+    return product.reshape(*values.shape[:-1], matrix.shape[1])
 
 
-def outer(gradients: Array, values: Array) -> Array:
-    """The gradient of a matrix that made `gradients`' rows of `values`' rows."""
-    return gradients.reshape(-1, gradients.shape[-1]).T @ values.reshape(-1, values.shape[-1])
+def matrix_gradient(gradients: Array, values: Array) -> Array:
+    """The gradient of a matrix that maps rows of `values` to rows of `gradients`."""
+    rows = gradients.reshape(-1, gradients.shape[-1])
+    return rows.T @ values.reshape(-1, values.shape[-1])

@@ -1,4 +1,4 @@
-"""One case in NumPy: done when the step returns, so there is nothing to wait for."""
+"""One case in NumPy. A step is complete when it returns, so there is nothing to wait for."""
 
 from __future__ import annotations
 
@@ -7,34 +7,40 @@ from typing import Any
 
 import numpy as np
 
+from steptime.core.program import DeviceTimer
 from steptime.frameworks.numpy.context import Array, LoweringContext
 from steptime.frameworks.numpy.optimizer import Stepper
-from steptime.frameworks.numpy.reference import backward, forward, loss
+from steptime.frameworks.numpy.passes import backward, forward, loss
 from steptime.frameworks.numpy.rounding import Rounding
 from steptime.graph import Work
 from steptime.graph.weights import check
 
+# Separates dropout's random stream from those of the weights and the batch.
+DROPOUT_STREAM = 0x64_726F_70
+
 
 class NumpyProgram:
-    timer = None
+    """Implements `core.program.Program`."""
+
+    timer: DeviceTimer | None = None
 
     def __init__(
         self, work: Work, *, phase: str, seed: int, rounding: Rounding | None = None
     ) -> None:
         self._rounding = rounding  # None: exact
         self._dtype = rounding.dtype if rounding else np.float64
-        self.graph, self.batch = work.graph, self._floats(work.batch)
+        self.graph = work.graph
+        self.batch = self._cast(work.batch)
         self.load(work.weights)
-        self._stepper = Stepper(work.optimizer, rounding.number if rounding else float)
-        self._random = np.random.default_rng(
-            [seed, 0x64_726F_70]
-        )  # apart from the weights' and the batch's streams
+        self._stepper = Stepper(work.optimizer, rounding.round_number if rounding else float)
+        self._rng = np.random.default_rng([seed, DROPOUT_STREAM])
         steps: dict[str, Callable[[], Array]] = {
             "training": self._train,
-            "inference": lambda: self._predict(self.batch["input"]),
+            "inference": self._infer,
             "forward": self._forward,
         }
-        self.step = steps[phase]
+        # An attribute and no method, so that a step costs no further call.
+        self.step: Callable[[], Any] = steps[phase]
 
     def wait(self) -> None:
         pass
@@ -49,7 +55,7 @@ class NumpyProgram:
         return {"dtype": np.dtype(self._dtype).name}
 
     def feed(self, batch: dict[str, Any]) -> None:
-        self.batch = self._floats(batch)
+        self.batch = self._cast(batch)
 
     def kernels(self) -> dict[str, int]:
         return {}
@@ -64,45 +70,51 @@ class NumpyProgram:
         }
 
     def predict(self, batch: dict[str, Any]) -> Array:
-        return self._predict(self._floats(batch)["input"])
+        return self._predict(self._cast(batch)["input"])
 
     def gradients(self, batch: dict[str, Any]) -> tuple[float, dict[str, Array]]:
-        return self._gradients(
-            self._floats(batch), LoweringContext(training=True, rounding=self._rounding)
-        )
+        context = LoweringContext(training=True, rounding=self._rounding)
+        return self._gradients(self._cast(batch), context)
 
     def _predict(self, x: Array) -> Array:
-        return forward(
-            self.graph, self._weights, x, LoweringContext(training=False, rounding=self._rounding)
-        )[0]
+        context = LoweringContext(training=False, rounding=self._rounding)
+        output, _ = forward(self.graph, self._weights, x, context)
+        return output
+
+    def _infer(self) -> Array:
+        return self._predict(self.batch["input"])
 
     def _forward(self) -> float:
-        context = LoweringContext(training=True, random=self._random, rounding=self._rounding)
+        context = self._training_context()
         output, _ = forward(self.graph, self._weights, self.batch["input"], context)
         self._weights.update(context.statistics)
-        return loss(output, self.batch["target"])[0]
+        value, _ = loss(output, self.batch["target"])
+        return value
 
     def _train(self) -> float:
-        context = LoweringContext(training=True, random=self._random, rounding=self._rounding)
+        context = self._training_context()
         value, gradients = self._gradients(self.batch, context)
         self._weights.update(context.statistics)
         self._stepper.update(self._weights, gradients)
         if self._rounding is not None:
-            self._weights = {
-                name: self._rounding.kept(array) for name, array in self._weights.items()
-            }
+            for name, array in self._weights.items():
+                self._weights[name] = self._rounding.round_state(array)
         return value
+
+    def _training_context(self) -> LoweringContext:
+        return LoweringContext(training=True, rng=self._rng, rounding=self._rounding)
 
     def _gradients(
         self, batch: dict[str, Any], context: LoweringContext
     ) -> tuple[float, dict[str, Array]]:
-        output, backs = forward(self.graph, self._weights, batch["input"], context)
+        output, backwards = forward(self.graph, self._weights, batch["input"], context)
         value, gradient = loss(output, batch["target"])
-        return value, backward(self.graph, backs, gradient)
+        return value, backward(self.graph, backwards, gradient)
 
-    def _floats(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Tokens and targets stay whole numbers."""
-        return {
-            name: a.astype(self._dtype) if a.dtype.kind == "f" else np.asarray(a)
-            for name, a in batch.items()
-        }
+    def _cast(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Floats to the dtype of the program; tokens and targets stay whole numbers."""
+        arrays = {}
+        for name, array in batch.items():
+            is_float = array.dtype.kind == "f"
+            arrays[name] = array.astype(self._dtype) if is_float else np.asarray(array)
+        return arrays

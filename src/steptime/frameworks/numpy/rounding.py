@@ -1,4 +1,6 @@
-"""Rounding errors, drawn at random and put where a computer of lower precision makes them (METHOD.md, certificates)."""
+"""Random rounding errors at the points at which a lower precision makes them.
+
+See METHOD.md, certificates."""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from steptime.core.errors import Unsupported, unknown
+from steptime.graph import Layer
 
 Array = Any
 UNITS = {
@@ -20,105 +23,129 @@ UNITS = {
     "fp8": 2.0**-4,
 }
 """Unit roundoff: half the distance from 1 to the next number."""
-SUMMED = 8.0  # a sum of n products in lanes and blocks of about 64 errs like products that each err by √64 roundoffs
-WIDE = "fp32"  # lower precisions sum in it, and keep the weights that are trained in it
-LANES = (
-    8.0  # of a long sum, over all places of a batch: its chains are so many times shorter than it
-)
-WINOGRAD = 16.0  # F(4×4, 3×3) errs so many times as much as the plain sum: 11 in its products, more in its transforms
-COARSE = 2.0**-11  # errors so large hide those of float32 arithmetic, which is faster
-DRAWN = 262_139  # numbers drawn at once: a prime, so that no row of a larger array meets the same ones in the same place
+
+# A sum of n products in lanes and blocks of about 64 errs like products that each err by
+# √64 roundoffs.
+SUMMED = 8.0
+# Lower precisions sum in it, and store the weights that are trained in it.
+WIDE = "fp32"
+# Lanes of a long sum over all positions of a batch: its chains are so many times shorter.
+LANES = 8.0
+# F(4×4, 3×3) errs so many times as much as the plain sum: 11 in its products, more in its
+# transforms.
+WINOGRAD = 16.0
+# Errors this large hide those of float32 arithmetic, which is faster.
+COARSE = 2.0**-11
+# Numbers drawn at once. A prime, so that no two rows of a larger array get the same errors.
+DRAWS = 262_139
 
 
 class Rounding:
-    """Multiplies every number that passes by 1 + e, e uniform within ± the size of the precision's errors.
+    """Multiplies numbers by 1 + e, e uniform within ± the size of the precision's errors.
 
-    A precision with `+winograd` is that of a library that may take Winograd's way to a convolution. `nearest`: no error
-    is drawn where a low precision rounds in one known way. All right programs round alike there, and turn the same
-    kinks over, which drawn errors may all miss."""
+    A precision with `+winograd` is that of a library that may compute a convolution by
+    Winograd's algorithm. `nearest`: a low precision rounds to the nearest number and draws no
+    error. All correct programs round alike there, and cross the same kinks, which random errors
+    may all miss."""
 
     def __init__(self, precision: str, seed: list[int], *, nearest: bool = False) -> None:
-        precision, _, fast = precision.partition("+")
+        precision, _, algorithm = precision.partition("+")
         if precision == "int8":
-            raise Unsupported("int8 is another network; its price is its accuracy part.")
+            raise Unsupported(
+                "int8 is another network; its accuracy loss is reported by its accuracy part."
+            )
         if precision not in UNITS:
             raise unknown("precision with rounding errors", precision, UNITS)
-        wide = SUMMED * UNITS["fp64" if precision == "fp64" else WIDE]
-        self.size, self.wide = max(UNITS[precision], wide), wide
-        self.dtype = np.float32 if UNITS[precision] >= COARSE else np.float64
-        self._unit = UNITS[precision] if nearest and UNITS[precision] >= COARSE else None
-        self._seed, self._between = seed, np.random.default_rng([*seed, 1])
-        drawn = 2 * np.random.default_rng([*seed, 2]).random(DRAWN) - 1
-        shortcut = max(self.size, WINOGRAD * wide) if fast else self.size
-        sizes = (self.size, self.wide, shortcut)
-        self._errors: Array
-        self._errors, self._small, self._shortcut = (
-            (1 + size * drawn).astype(self.dtype) for size in sizes
-        )
-        self.begin()
+        unit = UNITS[precision]
+        coarse = unit >= COARSE
+        self.wide = SUMMED * UNITS["fp64" if precision == "fp64" else WIDE]
+        self.size = max(unit, self.wide)
+        self.dtype = np.float32 if coarse else np.float64
+        self._nearest_unit = unit if nearest and coarse else None
+        self._seed = seed
+        self._state_rng = np.random.default_rng([*seed, 1])
+        draws = 2 * np.random.default_rng([*seed, 2]).random(DRAWS) - 1
+        winograd_size = max(self.size, WINOGRAD * self.wide) if algorithm else self.size
+        self._factors = self._factors_of(self.size, draws)
+        self._state_factors = self._factors_of(self.wide, draws)
+        self._winograd_factors = self._factors_of(winograd_size, draws)
+        self.begin_pass()
 
-    def begin(self) -> None:
-        """A new pass. It errs as the one before did: the same batch and nearly the same weights are rounded alike, so
-        that over the steps of a training the errors add up and do not average out."""
-        self._random = np.random.default_rng([*self._seed, 0])
+    def _factors_of(self, size: float, draws: Array) -> Array:
+        return (1 + size * draws).astype(self.dtype)
+
+    def begin_pass(self) -> None:
+        """Starts a new pass, which errs as the one before did.
+
+        The same batch and nearly the same weights are rounded alike, so over the steps of a
+        training the errors add up and do not average out."""
+        self._pass_rng = np.random.default_rng([*self._seed, 0])
 
     def __call__(self, values: Array) -> Array:
-        return self._erring(values, self._errors)
+        return self._round(values, self._factors)
 
-    def kept(self, values: Array) -> Array:
-        """Of what lives from step to step: weights and moving statistics."""
-        return _rounded(values, self._small, self._between)
+    def round_state(self, values: Array) -> Array:
+        """For what lives from step to step: weights and moving statistics."""
+        return _multiply_by_draws(values, self._state_factors, self._state_rng)
 
-    def number(self, value: float) -> float:
-        """One that a program computes for itself, alone and so without a sum, in the width of what is kept."""
-        return value * (1 + self.wide / SUMMED * float(self._between.choice([-2.0, 2.0])))
+    def round_number(self, value: float) -> float:
+        """For a single number that a program computes without a sum, stored like the state."""
+        sign = float(self._state_rng.choice([-2.0, 2.0]))
+        return value * (1 + self.wide / SUMMED * sign)
 
-    def _erring(self, values: Array, factors: Array) -> Array:
-        return (
-            _rounded(values, factors, self._random)
-            if self._unit is None
-            else _nearest(values, self._unit)
-        )
+    def _round(self, values: Array, factors: Array) -> Array:
+        if self._nearest_unit is None:
+            return _multiply_by_draws(values, factors, self._pass_rng)
+        return _round_to_nearest(values, self._nearest_unit)
 
-    def _summed(self, values: Array, count: float) -> Array:
-        """A weight's gradient, of so many summands: long chains of them err more than anything else does."""
+    def _round_sum(self, values: Array, count: float) -> Array:
+        """For the gradient of a weight, a sum of `count` terms.
+
+        Long chains of additions err more than anything else does."""
         size = self.wide / SUMMED * math.sqrt(count / LANES)
         if size <= self.size:
             return values
-        return _rounded(values, 1 + size / self.size * (self._errors - 1), self._random)
+        factors = 1 + size / self.size * (self._factors - 1)
+        return _multiply_by_draws(values, factors, self._pass_rng)
 
-    def around(self, compute: Callable[..., Any]) -> Callable[..., Any]:
-        """A layer's function with errors in its inputs, weights and output, and in all that goes back through it."""
+    def wrap(self, compute: Callable[..., Any]) -> Callable[..., Any]:
+        """The function of an op with errors in its inputs, weights and output.
 
-        def rounded(layer: Any, weights: dict[str, Array], context: Any, *inputs: Array) -> Any:
-            factors = self._shortcut if _slides_in_steps_of_one(layer) else self._errors
+        The gradients that go back through it get errors too."""
+
+        def compute_rounded(
+            layer: Layer, weights: dict[str, Array], context: Any, *inputs: Array
+        ) -> Any:
+            factors = self._winograd_factors if _allows_winograd(layer) else self._factors
 
             def err(values: Array) -> Array:
-                return self._erring(values, factors)
+                return self._round(values, factors)
 
-            given = {part: err(value) for part, value in weights.items()}
-            output, back = compute(layer, given, context, *map(err, inputs))
+            rounded_weights = {role: err(value) for role, value in weights.items()}
+            output, backward = compute(layer, rounded_weights, context, *map(err, inputs))
 
-            def rounded_back(gradient: Array) -> Any:
-                of_inputs, of_weights = back(err(gradient))
-                found = {
-                    part: self._summed(err(s), gradient.size / len(s))
-                    for part, s in of_weights.items()
-                }
-                return [err(s) for s in of_inputs], found
+            def backward_rounded(gradient: Array) -> Any:
+                of_inputs, of_weights = backward(err(gradient))
+                rounded = {}
+                for role, value in of_weights.items():
+                    count = gradient.size / len(value)
+                    rounded[role] = self._round_sum(err(value), count)
+                return [err(value) for value in of_inputs], rounded
 
-            return err(output), rounded_back
+            return err(output), backward_rounded
 
-        return rounded
-
-
-def _slides_in_steps_of_one(layer: Any) -> bool:
-    """A convolution of windows that overlap, as Winograd needs them."""
-    op = layer.op
-    return op.name == "conv" and max(op.kernel) > 1 and max(*op.stride, *op.dilation) == 1
+        return compute_rounded
 
 
-def _nearest(values: Array, unit: float) -> Array:
+def _allows_winograd(layer: Layer) -> bool:
+    """A convolution of windows that overlap and move by one cell, as Winograd needs them."""
+    op: Any = layer.op
+    if op.name != "conv":
+        return False
+    return max(op.kernel) > 1 and max(*op.stride, *op.dilation) == 1
+
+
+def _round_to_nearest(values: Array, unit: float) -> Array:
     """To so many digits, by Veltkamp's splitting of a float32."""
     if values is None or values.dtype.kind != "f":
         return values
@@ -127,15 +154,22 @@ def _nearest(values: Array, unit: float) -> Array:
     return raised - (raised - exact)
 
 
-def _rounded(values: Array, factors: Array, random: np.random.Generator) -> Array:
-    """Times the drawn factors from a random one on, round and round: drawing each anew would take most of the time."""
-    if values is None or values.dtype.kind != "f":  # no gradient, or tokens
+def _multiply_by_draws(values: Array, factors: Array, rng: np.random.Generator) -> Array:
+    """Takes the factors in order from a random one on, again and again.
+
+    Drawing each factor anew would take most of the time."""
+    # No gradient, or tokens.
+    if values is None or values.dtype.kind != "f":
         return values
-    found = np.empty(values.shape, factors.dtype)
-    flat, given = found.reshape(-1), values.reshape(-1)
-    place, turn = 0, int(random.integers(len(factors)))
-    while place < flat.size:
-        part = factors[turn : turn + flat.size - place]
-        np.multiply(given[place : place + part.size], part, out=flat[place : place + part.size])
-        place, turn = place + part.size, 0
-    return found
+    product = np.empty(values.shape, factors.dtype)
+    flat_product = product.reshape(-1)
+    flat_values = values.reshape(-1)
+    start = 0
+    first = int(rng.integers(len(factors)))
+    while start < flat_values.size:
+        chunk = factors[first : first + flat_values.size - start]
+        stop = start + chunk.size
+        np.multiply(flat_values[start:stop], chunk, out=flat_product[start:stop])
+        start = stop
+        first = 0
+    return product

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from steptime.frameworks.numpy.context import LoweringContext
-from steptime.frameworks.numpy.layers import LAYERS
-from steptime.frameworks.numpy.reference import backward, forward, loss
+from steptime.frameworks.numpy.ops import OPS as NUMPY_OPS
+from steptime.frameworks.numpy.passes import backward, forward, loss
 from steptime.graph import Net, Tensor
 from steptime.graph.ops import OPS
 
@@ -31,7 +31,7 @@ def sequence(net: Net, width: int = 4) -> Tensor:
     return net.embedding(net.tokens(3, 5), 5, width)
 
 
-def attended(net: Net, **settings: Any) -> Tensor:
+def attend(net: Net, **settings: Any) -> Tensor:
     x = sequence(net)
     return net.dense(net.attention(net.dense(x, 4), net.dense(x, 4), net.tanh(x), **settings), 3)
 
@@ -81,51 +81,50 @@ NETWORKS: dict[str, Write] = {
     "slice": lambda net: net.dense(net.slice(net.dense(net.input(2, 4), 6), 1, 4), 3),
     "positions": lambda net: net.dense(net.positions(sequence(net)), 3),
     "positions, fixed": lambda net: net.dense(net.positions(sequence(net), learned=False), 3),
-    "attention": lambda net: attended(net, heads=2),
-    "attention, causal": lambda net: attended(net, heads=1, causal=True, scale=0.8),
+    "attention": lambda net: attend(net, heads=2),
+    "attention, causal": lambda net: attend(net, heads=1, causal=True, scale=0.8),
     "tied_embedding": tied,
     "tied_dense": lambda net: net.tied_dense(net.dense(x := sequence(net), 4), x),
 }
 
 
-def test_every_kind_is_here() -> None:
-    assert set(LAYERS) == {name.partition(",")[0] for name in NETWORKS} == set(OPS) - {"input"}
+def test_ops_are_complete_and_tested() -> None:
+    assert set(NUMPY_OPS) == {name.partition(",")[0] for name in NETWORKS} == set(OPS) - {"input"}
 
 
 def numeric(value: Callable[[], float], weight: Any, step: float = 1e-5) -> Any:
     """Central differences, one entry after the other."""
     gradients = np.zeros_like(weight)
-    for place in np.ndindex(weight.shape):
-        kept = weight[place]
-        weight[place] = kept + step
+    for index in np.ndindex(weight.shape):
+        original = weight[index]
+        weight[index] = original + step
         above = value()
-        weight[place] = kept - step
-        gradients[place] = (above - value()) / (2 * step)
-        weight[place] = kept
+        weight[index] = original - step
+        gradients[index] = (above - value()) / (2 * step)
+        weight[index] = original
     return gradients
 
 
 @pytest.mark.parametrize("op", NETWORKS)
-def test_gradients_equal_finite_differences(op: str, lower: Callable[..., Any]) -> None:
+def test_op_gradients_equal_finite_differences(op: str, lower: Callable[..., Any]) -> None:
     program = lower(NETWORKS[op])
     graph, weights, batch = program.graph, program.weights(), program.batch
 
-    def walked() -> tuple[float, dict[str, Any]]:
-        context = LoweringContext(
-            training=True, random=np.random.default_rng(0)
-        )  # dropout draws the same every time
-        output, backs = forward(graph, weights, batch["input"], context)
+    def loss_and_gradients() -> tuple[float, dict[str, Any]]:
+        # A new generator, so that dropout draws the same every time.
+        context = LoweringContext(training=True, rng=np.random.default_rng(0))
+        output, backwards = forward(graph, weights, batch["input"], context)
         value, gradient = loss(output, batch["target"])
-        return value, backward(graph, backs, gradient)
+        return value, backward(graph, backwards, gradient)
 
-    _, gradients = walked()
+    _, gradients = loss_and_gradients()
     assert set(gradients) == {name for name, weight in graph.weights.items() if weight.trainable}
     for name, gradient in gradients.items():
-        expected = numeric(lambda: walked()[0], weights[name])
+        expected = numeric(lambda: loss_and_gradients()[0], weights[name])
         np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-9, err_msg=name)
 
 
-def test_a_convolution_is_a_sum_over_its_window(lower: Callable[..., Any]) -> None:
+def test_conv_is_a_sum_over_its_window(lower: Callable[..., Any]) -> None:
     program = lower(
         lambda net: net.conv(net.input(2, 5, 6), 4, (2, 3), stride=(2, 1), padding=1, groups=2)
     )
@@ -134,13 +133,12 @@ def test_a_convolution_is_a_sum_over_its_window(lower: Callable[..., Any]) -> No
     expected = np.zeros((3, *program.graph[program.graph.output].shape))
     for n, f, i, j in np.ndindex(*expected.shape):
         window = x[n, f // 2 : f // 2 + 1, 2 * i : 2 * i + 2, j : j + 3]
-        expected[n, f, i, j] = (window * weights["conv1.weight"][f]).sum() + weights["conv1.bias"][
-            f
-        ]
+        product = (window * weights["conv1.weight"][f]).sum()
+        expected[n, f, i, j] = product + weights["conv1.bias"][f]
     np.testing.assert_allclose(program.predict(program.batch), expected, atol=1e-12)
 
 
-def test_an_average_counts_only_cells_of_the_image(lower: Callable[..., Any]) -> None:
+def test_average_pool_counts_only_cells_of_the_image(lower: Callable[..., Any]) -> None:
     program = lower(
         lambda net: net.average_pool(net.input(1, 3, 3), 2, padding=1, ceil=True), batch_size=1
     )
@@ -149,29 +147,29 @@ def test_an_average_counts_only_cells_of_the_image(lower: Callable[..., Any]) ->
     assert program.predict({"input": x})[0, 0].tolist() == expected
 
 
-def test_the_padding_never_wins_a_maximum(lower: Callable[..., Any]) -> None:
+def test_max_pool_ignores_padding(lower: Callable[..., Any]) -> None:
     program = lower(lambda net: net.max_pool(net.input(1, 2, 2), 2, padding=1), batch_size=1)
     x = -np.ones((1, 1, 2, 2))
     assert (program.predict({"input": x}) == -1).all()
 
 
-def test_the_first_of_equals_gets_the_gradient(lower: Callable[..., Any]) -> None:
+def test_max_pool_gives_the_gradient_to_the_first_of_equals(lower: Callable[..., Any]) -> None:
     graph = lower(lambda net: net.max_pool(net.input(1, 2, 2), 2), batch_size=1).graph
-    _, back = LAYERS["max_pool"](
+    _, pool_backward = NUMPY_OPS["max_pool"](
         graph["max_pool1"], {}, LoweringContext(training=True), np.zeros((1, 1, 2, 2))
     )
-    assert back(np.ones((1, 1, 1, 1)))[0][0].tolist() == [[[[1.0, 0.0], [0.0, 0.0]]]]
+    assert pool_backward(np.ones((1, 1, 1, 1)))[0][0].tolist() == [[[[1.0, 0.0], [0.0, 0.0]]]]
 
 
-def test_dropout_keeps_the_mean(lower: Callable[..., Any]) -> None:
+def test_dropout_preserves_the_mean(lower: Callable[..., Any]) -> None:
     graph = lower(lambda net: net.dropout(net.input(10_000), 0.2)).graph
-    context = LoweringContext(training=True, random=np.random.default_rng(0))
-    y, _ = LAYERS["dropout"](graph["dropout1"], {}, context, np.ones((1, 10_000)))
+    context = LoweringContext(training=True, rng=np.random.default_rng(0))
+    y, _ = NUMPY_OPS["dropout"](graph["dropout1"], {}, context, np.ones((1, 10_000)))
     assert set(y.flat) == {0.0, 1.25}
     assert y.mean() == pytest.approx(1, abs=0.02)
 
 
-def test_normalised_values_have_no_mean_and_unit_variance(lower: Callable[..., Any]) -> None:
+def test_batch_norm_gives_zero_mean_and_unit_variance(lower: Callable[..., Any]) -> None:
     program = lower(lambda net: net.batch_norm(net.input(2, 5, 5), epsilon=0.0))
     y, _ = forward(
         program.graph,
@@ -183,7 +181,7 @@ def test_normalised_values_have_no_mean_and_unit_variance(lower: Callable[..., A
     np.testing.assert_allclose(y.var(axis=(0, 2, 3)), 1, atol=1e-12)
 
 
-def test_an_lstm_follows_its_formulas(lower: Callable[..., Any]) -> None:
+def test_lstm_follows_its_formulas(lower: Callable[..., Any]) -> None:
     program = lower(lambda net: net.lstm(net.input(3, 2), 4), batch_size=1)
     weights, x = program.weights(), program.batch["input"][0]
     h, c = np.zeros(4), np.zeros(4)
@@ -199,7 +197,7 @@ def test_an_lstm_follows_its_formulas(lower: Callable[..., Any]) -> None:
     np.testing.assert_allclose(program.predict(program.batch)[0, -1], h, atol=1e-12)
 
 
-def test_a_gru_follows_its_formulas(lower: Callable[..., Any]) -> None:
+def test_gru_follows_its_formulas(lower: Callable[..., Any]) -> None:
     program = lower(lambda net: net.gru(net.input(3, 2), 4), batch_size=1)
     weights = {name.removeprefix("gru1."): array for name, array in program.weights().items()}
     h = np.zeros(4)
@@ -212,7 +210,7 @@ def test_a_gru_follows_its_formulas(lower: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("relu", [False, True])
-def test_a_plain_recurrent_layer_follows_its_formula(lower: Callable[..., Any], relu: bool) -> None:
+def test_rnn_follows_its_formula(lower: Callable[..., Any], relu: bool) -> None:
     program = lower(lambda net: net.rnn(net.input(3, 2), 4, relu=relu), batch_size=1)
     weights, h = program.weights(), np.zeros(4)
     for token in program.batch["input"][0]:
@@ -233,13 +231,13 @@ def test_attention_follows_its_formula(lower: Callable[..., Any]) -> None:
     )
     x, y = program.batch["input"], program.predict(program.batch)
     for n, t, head in np.ndindex(3, 4, 2):
-        own = x[n, :, 3 * head : 3 * head + 3]
-        scores = np.exp([own[t] @ (2 * own[s]) / math.sqrt(3) for s in range(t + 1)])
-        right = (scores / scores.sum()) @ np.tanh(own[: t + 1])
+        features = x[n, :, 3 * head : 3 * head + 3]
+        scores = np.exp([features[t] @ (2 * features[s]) / math.sqrt(3) for s in range(t + 1)])
+        right = (scores / scores.sum()) @ np.tanh(features[: t + 1])
         np.testing.assert_allclose(y[n, t, 3 * head : 3 * head + 3], right, atol=1e-12)
 
 
-def test_the_two_gelus_differ_and_the_exact_one_is_the_normal_distribution(
+def test_gelu_variants_differ_and_the_exact_one_uses_the_normal_distribution(
     lower: Callable[..., Any],
 ) -> None:
     exact, nearly = (
@@ -251,7 +249,7 @@ def test_the_two_gelus_differ_and_the_exact_one_is_the_normal_distribution(
     assert 1e-5 < np.abs(nearly.predict({"input": x}) - exact.predict({"input": x})).max() < 1e-3
 
 
-def test_local_normalisation_divides_by_its_neighbours(lower: Callable[..., Any]) -> None:
+def test_lrn_divides_by_neighbouring_channels(lower: Callable[..., Any]) -> None:
     program = lower(
         lambda net: net.lrn(net.input(4, 1, 1), 3, alpha=0.3, beta=0.5, k=2.0), batch_size=1
     )
@@ -264,7 +262,7 @@ def test_local_normalisation_divides_by_its_neighbours(lower: Callable[..., Any]
     )
 
 
-def test_fixed_places_are_sines_and_cosines_in_turn(lower: Callable[..., Any]) -> None:
+def test_fixed_positions_are_sines_and_cosines_in_turn(lower: Callable[..., Any]) -> None:
     weight = lower(lambda net: net.positions(net.input(5, 4), learned=False)).weights()[
         "positions1.weight"
     ]
