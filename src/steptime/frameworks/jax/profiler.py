@@ -8,22 +8,22 @@ import re
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 
 from steptime.core.errors import Unsupported
 from steptime.core.inspection import BETWEEN, IDLE, Account, Operator, Watched, self_operators
-
-if TYPE_CHECKING:
-    from steptime.frameworks.jax.program import JaxProgram
+from steptime.core.program import Program
+from steptime.frameworks.jax.steps import State
 
 ORIGIN = re.compile(r'^\s*(?:ROOT )?%?(\S+) = .*?metadata=\{op_name="([^"]+)"', re.MULTILINE)
 NUMBER = re.compile(r"\.\d+$")
 Event = dict[str, Any]  # of Chrome's trace format
 
 
-def watch(program: JaxProgram, steps: int) -> Watched:
+def watch(program: Program, compiled: Any, steps: int, *, device: bool) -> Watched:
+    """`compiled`: what the steps run, as XLA compiled it."""
     with tempfile.TemporaryDirectory() as folder:
         jax.profiler.start_trace(folder)
         begin = time.perf_counter()
@@ -33,9 +33,8 @@ def watch(program: JaxProgram, steps: int) -> Watched:
         seconds = time.perf_counter() - begin
         jax.profiler.stop_trace()
         events = _read_trace(Path(folder))
-    compiled_text = _compile(program).as_text()
-    origins = {name: _operation(path) for name, path in ORIGIN.findall(compiled_text)}
-    return summarize(events, origins, seconds, device=program.device.platform != "cpu")
+    origins = {name: _operation(path) for name, path in ORIGIN.findall(compiled.as_text())}
+    return summarize(events, origins, seconds, device=device)
 
 
 def summarize(
@@ -59,16 +58,15 @@ def summarize(
     return Watched((*operators, between), shown, seconds, "device" if device else "host")
 
 
-def account(program: JaxProgram) -> Account:
+def account(state: State, batch: Any, compiled: Any) -> Account:
     """XLA plans one buffer for activations and workspace when it compiles."""
-    analysis = _compile(program).memory_analysis()
+    analysis = compiled.memory_analysis()
     output_bytes = int(analysis.output_size_in_bytes) - int(analysis.alias_size_in_bytes)
-    state = program.state
     held = {
         "weights": _bytes(state.weights),
         "buffers": _bytes(state.moving.statistics),
         "optimizer state": _bytes(state.optimizer),
-        "inputs": _bytes(program._batch()),
+        "inputs": _bytes(batch),
         "activations, temporaries and workspace": int(analysis.temp_size_in_bytes),
         "outputs": max(0, output_bytes),
     }
@@ -77,11 +75,6 @@ def account(program: JaxProgram) -> Account:
 
 def _bytes(values: Any) -> int:
     return sum(leaf.nbytes for leaf in jax.tree.leaves(values) if hasattr(leaf, "nbytes"))
-
-
-def _compile(program: JaxProgram) -> Any:
-    # JAX returns the program that the steps run from its cache.
-    return program.run.lower(*program._arguments()).compile()
 
 
 def _read_trace(folder: Path) -> list[Event]:

@@ -91,17 +91,16 @@ class JaxProgram:
         self.resident: Any = () if from_host else self._place_batch(arrays)
 
     def kernels(self) -> dict[str, int]:
-        """Of the program that the steps run: JAX caches what it compiled."""
         settings.apply(self.case)
-        return kernels_of(self.run.lower(*self._arguments()).compile().as_text())
+        return kernels_of(self._compile().as_text())
 
     def watch(self, steps: int) -> Watched:
         settings.apply(self.case)
-        return watch(self, steps)
+        return watch(self, self._compile(), steps, device=self.device.platform != "cpu")
 
     def account(self) -> Account:
         settings.apply(self.case)
-        return account(self)
+        return account(self.state, self._batch(), self._compile())
 
     def weights(self) -> dict[str, Any]:
         trainable, moving = self._local_state()
@@ -148,6 +147,10 @@ class JaxProgram:
             train = self.steps.train_scaled
         # Donated state: the new state takes the memory of the old one.
         return jax.jit(train, donate_argnums=0), self._launch_training
+
+    def _compile(self) -> Any:
+        # JAX takes the program that the steps run from its cache.
+        return self.run.lower(*self._arguments()).compile()
 
     def _arguments(self) -> tuple[Any, ...]:
         """The arguments of `run`."""
