@@ -14,7 +14,7 @@ import pytest
 from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
-from steptime.run.local.environment import CACHES, for_job
+from steptime.run.local.environment import CACHES, worker_environment
 
 ROOT = Path(__file__).parents[1]
 TRAPS = (ROOT / "docs" / "traps.md").read_text(encoding="utf-8")
@@ -39,7 +39,7 @@ print([name for name in sys.modules if name.startswith("openvino_telemetry") and
 def environment(**settings: object) -> dict[str, str]:
     case = Case(workload="lenet5", **settings)  # type: ignore[arg-type]
     job = Job(id="x", session="s", plan="p", process=0, case=case, protocol=Protocol())
-    return for_job(job, os.environ, "/nowhere")[0]
+    return worker_environment(job, os.environ, "/nowhere")[0]
 
 
 def told_by(code: str, variables: dict[str, str]) -> str:

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.live, pytest.mark.usefixtures("misbehaving", "no_orpha
 
 @pytest.fixture
 def executor() -> Any:
-    return local.Executor()
+    return local.LocalExecutor()
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ class FakeExecutor:
 @pytest.fixture
 def executor(monkeypatch: pytest.MonkeyPatch) -> FakeExecutor:
     fake = FakeExecutor()
-    monkeypatch.setattr("steptime.run.local.Executor", lambda: fake)
+    monkeypatch.setattr("steptime.run.local.LocalExecutor", lambda: fake)
     return fake
 
 

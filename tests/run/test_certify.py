@@ -63,7 +63,7 @@ class Examiner:
 @pytest.fixture
 def examiner(monkeypatch: pytest.MonkeyPatch) -> Examiner:
     fake = Examiner()
-    monkeypatch.setattr("steptime.run.local.Executor", lambda: fake)
+    monkeypatch.setattr("steptime.run.local.LocalExecutor", lambda: fake)
     return fake
 
 

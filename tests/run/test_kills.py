@@ -23,7 +23,7 @@ Start = Callable[..., Any]  # a Popen whose output is text
 PROCESSES, KILLS, BUDGET_SECONDS = 8, 20, 45.0
 PARENT = """
 import sys
-from steptime import session
+from steptime.run import session
 from steptime.core.case import Case
 from steptime.core.protocol import Protocol
 from steptime.store.folder import FolderStore
@@ -100,8 +100,9 @@ def test_an_interrupt_is_told_to_the_shell_and_the_next_run_goes_on(
     store: FolderStore, start: Start, workers: Workers
 ) -> None:
     parent = start([("calm", 4)], processes=3)
-    while "finished" not in parent.stdout.readline():
-        pass
+    for line in parent.stdout:
+        if "finished" in line:
+            break
     parent.stdout.readline()  # the second has begun
     time.sleep(0.3)
     os.killpg(parent.pid, signal.SIGINT)  # as a terminal does

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from steptime.core.case import Case
+
 
 class DeviceTimer(Protocol):
     """Time stamps on the device's own queue (CUDA events). A device that computes while the host goes on has one."""
@@ -69,10 +71,10 @@ class Framework(Protocol):
 
     def versions(self) -> dict[str, str]: ...
 
-    def unsupported(self, case: Any) -> str | None:
+    def unsupported(self, case: Case) -> str | None:
         """Why this case cannot run here, or None. Asked before anything is built."""
 
-    def lower(self, work: Any, case: Any) -> Program:
+    def lower(self, work: Any, case: Case) -> Program:
         """Raises `Unsupported` with the same reason where `unsupported` gives one."""
 
     def is_out_of_memory(self, error: BaseException) -> bool: ...

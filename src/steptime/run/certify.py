@@ -13,6 +13,7 @@ from steptime import plugins, workloads
 from steptime.analysis.certificates import TASK, Certificate, certificate
 from steptime.core.case import Case
 from steptime.core.cause import Cause
+from steptime.core.executor import Executor
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
@@ -106,7 +107,7 @@ class Examination:
     again: bool
     expected: int
     session: str = field(default_factory=uuid7)
-    executor: Any = field(default_factory=lambda: local.Executor())
+    executor: Executor = field(default_factory=lambda: local.LocalExecutor())
     references: dict[tuple[str, str], Attempt] = field(default_factory=dict)
     done: int = 0
 
@@ -161,7 +162,7 @@ class Examination:
             options=options,
         )  # fmt: skip
         self.watch.started(job, self.done, self.expected)
-        attempt: Attempt = self.executor.run(job, self.store)
+        attempt = self.executor.run(job, self.store)
         self.watch.finished(attempt)
         return attempt
 

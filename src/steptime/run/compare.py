@@ -24,6 +24,7 @@ from steptime.analysis.compare import (
 from steptime.core.case import Case
 from steptime.core.cause import Cause, gives_up
 from steptime.core.errors import SteptimeError
+from steptime.core.executor import Executor, Resident
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
@@ -118,7 +119,7 @@ class PairedComparison:
     watch: Watch
     plan: str
     session: str = field(default_factory=uuid7)
-    executor: Any = field(default_factory=lambda: local.Executor())
+    executor: Executor = field(default_factory=lambda: local.LocalExecutor())
     pairs: list[Pair] = field(default_factory=list)
     together: bool = True  # False: both at once do not fit in memory
     tried: int = 0
@@ -170,7 +171,7 @@ class PairedComparison:
         ]
 
     def _in_turns(self, jobs: list[Job]) -> list[Attempt]:
-        residents: list[Any] = []
+        residents: list[Resident] = []
         order = self.rng.sample(jobs, 2)
         try:
             for job in order:
@@ -189,7 +190,7 @@ class PairedComparison:
             raise
         return sorted(attempts, key=lambda attempt: attempt.process)
 
-    def _take_turns(self, residents: list[Any]) -> bool:
+    def _take_turns(self, residents: list[Resident]) -> bool:
         """A coin decides who goes first in each pair of blocks. False: one of them is gone."""
         for _ in range(block_pairs(self.pairs, self.protocol)):
             if not all(

@@ -20,6 +20,7 @@ from steptime.analysis.flags.timing import session_drift
 from steptime.analysis.process import measured_processes
 from steptime.core.case import Case
 from steptime.core.cause import Cause, gives_up
+from steptime.core.executor import Executor
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt, Record
@@ -39,6 +40,7 @@ def run(
     *,
     again: bool = False,
     watch: Watch | None = None,
+    executor: Executor | None = None,
 ) -> list[Record]:
     """Continues the newest session of the same plan; a finished one is returned as it is unless asked for `again`."""
     plan = plan_of(cases, protocol)
@@ -53,6 +55,7 @@ def run(
             protocol=protocol,
             store=store,
             watch=watch or NullWatch(),
+            executor=executor or local.LocalExecutor(),
         )
         session.remember()
         session.measure()
@@ -96,7 +99,7 @@ class Session:
     protocol: Protocol
     store: FolderStore
     watch: Watch
-    executor: Any = field(default_factory=lambda: local.Executor())
+    executor: Executor
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
     # Of this run alone: what an earlier run gave up may be tried again.
     failures: dict[str, list[Cause]] = field(default_factory=lambda: defaultdict(list))
@@ -138,7 +141,7 @@ class Session:
             protocol=stopping.next_protocol(Record(attempts=good)) if good else self.protocol,
         )
         self.watch.started(job, self.done, self.expected)
-        attempt: Attempt = self.executor.run(job, self.store)
+        attempt = self.executor.run(job, self.store)
         tried.append(attempt)
         if attempt.failure:
             self.failures[case.key].append(attempt.failure.cause)

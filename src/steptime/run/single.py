@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from steptime.core.case import Case
+from steptime.core.executor import Executor
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
@@ -18,15 +19,13 @@ def train(
     case: Case, options: dict[str, Any], store: FolderStore, hear: Callable[[str], None]
 ) -> Attempt:
     """`options`: `epochs`, and `save`, the file for the weights."""
-    attempt: Attempt = _executor().listen(_job("train", case, options), store, hear)
+    attempt = _executor().run(_job("train", case, options), store, hear)
     return attempt
 
 
 def profile(case: Case, store: FolderStore) -> Attempt:
     """What is inside a step. The trace goes to the store's blobs."""
-    attempt: Attempt = _executor().run(
-        _job("profile", case, {"store": str(store.path.absolute())}), store
-    )
+    attempt = _executor().run(_job("profile", case, {"store": str(store.path.absolute())}), store)
     return attempt
 
 
@@ -43,5 +42,5 @@ def _job(task: str, case: Case, options: dict[str, Any]) -> Job:
     )
 
 
-def _executor() -> Any:
-    return local.Executor()
+def _executor() -> Executor:
+    return local.LocalExecutor()

@@ -13,7 +13,7 @@ from steptime.core.errors import SteptimeError, Unsupported
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.frameworks import pytorch
-from steptime.run.local import Executor
+from steptime.run.local import LocalExecutor
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
 
@@ -35,7 +35,7 @@ def lower(**changes: Any) -> Any:
 def test_two_ranks_measure_a_step_and_its_exchange(tmp_path: Path, short: Protocol) -> None:
     store = FolderStore(tmp_path / "results")
     job = Job(id=uuid7(), session="s", plan="p", process=0, case=Case(**SHARED), protocol=short)
-    attempt = Executor().run(job, store)
+    attempt = LocalExecutor().run(job, store)
     assert attempt.measurement is not None, attempt.failure
     told, facts = attempt.findings["exchange"], attempt.measurement.facts
     assert (told["backend"], told["ranks"], told["bytes"]) == (

@@ -14,7 +14,7 @@ from steptime.core.errors import NotInstalled
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.frameworks import pytorch
-from steptime.run.local import Executor
+from steptime.run.local import LocalExecutor
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
 
@@ -39,7 +39,7 @@ def test_two_ranks_measure_a_step_and_its_exchange(
 ) -> None:
     case = Case(**SHARED, mode=mode)
     job = Job(id=uuid7(), session="s", plan="p", process=0, case=case, protocol=short)
-    attempt = Executor().run(job, FolderStore(tmp_path / "results"))
+    attempt = LocalExecutor().run(job, FolderStore(tmp_path / "results"))
     assert attempt.measurement is not None, attempt.failure
     told = attempt.findings["exchange"]
     assert (told["ranks"], told["bytes"]) == (2, 4 * attempt.network["trainable_parameters"])
@@ -66,7 +66,7 @@ def test_horovodrun_may_start_the_ranks(
     file.write_text(f"[frameworks.pytorch]\nlaunch = {line}\n")
     monkeypatch.setenv("STEPTIME_MACHINE", str(file))
     job = Job(id=uuid7(), session="s", plan="p", process=0, case=Case(**SHARED), protocol=short)
-    attempt = Executor().run(job, FolderStore(tmp_path / "results"))
+    attempt = LocalExecutor().run(job, FolderStore(tmp_path / "results"))
     assert attempt.measurement is not None, attempt.failure
     assert attempt.findings["exchange"]["ranks"] == 2
 

@@ -20,8 +20,8 @@ from steptime.core.container import Container
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.run.compare import compare
-from steptime.run.local import Executor
-from steptime.run.local.container import PACKAGE, ContainerLaunch, image
+from steptime.run.local import LocalExecutor
+from steptime.run.local.container import PACKAGE, ContainerLaunch, find_image
 from steptime.run.local.environment import PARENT
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
@@ -51,7 +51,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def line(job: Job, store: Path, kind: str, options: tuple[str, ...] = ()) -> list[str]:
     launch = ContainerLaunch(Container(kind, "the-image", "python", options), "machine.toml")
-    return launch.line(job, VARIABLES, store)
+    return launch.command(job, VARIABLES, store)
 
 
 class TestCommandLines:
@@ -122,7 +122,9 @@ class TestCommandLines:
             (tmp_path / name).mkdir()
         launch = ContainerLaunch(Container("apptainer", "x.sif"), "machine.toml")
         staged = replace(job, options={"tier": str(tmp_path / "tier")})
-        found = launch.line(staged, {"STEPTIME_DATA": str(tmp_path / "data")}, tmp_path / "store")
+        found = launch.command(
+            staged, {"STEPTIME_DATA": str(tmp_path / "data")}, tmp_path / "store"
+        )
         seen = [
             word.removeprefix("--bind=").split(":")[1:]
             for word in found
@@ -145,13 +147,13 @@ class TestCommandLines:
 class TestImages:
     def test_a_sif_file_has_the_digest_of_its_bytes(self, tmp_path: Path) -> None:
         (tmp_path / "a.sif").write_bytes(b"abc")
-        assert image("apptainer", str(tmp_path / "a.sif")).digest.startswith(
+        assert find_image("apptainer", str(tmp_path / "a.sif")).digest.startswith(
             "sha256:ba7816bf8f01cfea"
         )
 
     def test_a_folder_has_none_and_says_why(self, tmp_path: Path) -> None:
-        found = image("bubblewrap", str(tmp_path))
-        assert found.there and not found.digest and found.absent == "a folder has no digest"
+        found = find_image("bubblewrap", str(tmp_path))
+        assert found.exists and not found.digest and found.absence == "a folder has no digest"
 
     @pytest.mark.parametrize(
         ("answer", "digest"),
@@ -165,7 +167,7 @@ class TestImages:
         self, answer: str, digest: str, program: Callable[[str, str], None]
     ) -> None:
         program("docker", f"echo '{answer}'")
-        assert image("docker", f"ubuntu {digest}").digest == digest
+        assert find_image("docker", f"ubuntu {digest}").digest == digest
 
     def test_an_image_that_is_not_here_is_never_fetched(
         self, program: Callable[[str, str], None]
@@ -179,7 +181,7 @@ class TestImages:
     ) -> None:
         monkeypatch.setenv("PATH", str(tmp_path))
         assert (
-            "there is no bwrap here"
+            "bwrap is not installed here"
             in ContainerLaunch(Container("bubblewrap", "/"), "machine.toml").absence
         )
 
@@ -260,7 +262,7 @@ class TestWorkers:
         self, kind: str, name: str, request: pytest.FixtureRequest, job: Job, here: Path
     ) -> None:
         request.getfixturevalue(name)
-        attempt = Executor().run(job, FolderStore(Path("results")))
+        attempt = LocalExecutor().run(job, FolderStore(Path("results")))
         assert attempt.failure is None and attempt.measurement is not None
         told = attempt.environment["container"]
         assert told["kind"] == kind and kind in told["version"] and attempt.case.launch == "box"
@@ -276,7 +278,7 @@ class TestWorkers:
     ) -> None:
         request.getfixturevalue(name)
         watched = replace(job, protocol=replace(short, monitor_seconds=0.1, least_seconds=1.0))
-        found = usage(Executor().run(watched, FolderStore(Path("results"))))
+        found = usage(LocalExecutor().run(watched, FolderStore(Path("results"))))
         assert found is not None and "partial" not in found and found["cpus"]["mean"] > 0.05
 
     @pytest.mark.parametrize("name", ["box", "pod"])
@@ -285,7 +287,7 @@ class TestWorkers:
     ) -> None:
         request.getfixturevalue(name)
         long = replace(job, protocol=replace(short, limit_seconds=3.0, least_seconds=300.0))
-        failure = Executor().run(long, FolderStore(Path("results"))).failure
+        failure = LocalExecutor().run(long, FolderStore(Path("results"))).failure
         assert failure is not None and failure.cause == "timed_out"
 
     @pytest.mark.usefixtures("box")
@@ -297,7 +299,7 @@ class TestWorkers:
         assert ["container" in side.environment for side in found.pairs[0]] == [False, True]
 
     def test_a_launch_that_the_file_does_not_name_is_a_record(self, job: Job, here: Path) -> None:
-        failure = Executor().run(job, FolderStore(Path("results"))).failure
+        failure = LocalExecutor().run(job, FolderStore(Path("results"))).failure
         assert (
             failure is not None
             and failure.cause == "unsupported"

@@ -7,7 +7,7 @@ import pytest
 from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
-from steptime.run.local.environment import CACHES, PINNED, THREADS, for_job
+from steptime.run.local.environment import CACHES, PINNED, THREADS, worker_environment
 
 
 def job(name: str = "a", **settings: object) -> Job:
@@ -16,7 +16,7 @@ def job(name: str = "a", **settings: object) -> Job:
 
 
 def test_hash_seed_and_padding_differ_between_processes_and_are_told() -> None:
-    told = [for_job(job(str(number)), {})[1] for number in range(20)]
+    told = [worker_environment(job(str(number)), {})[1] for number in range(20)]
     assert (
         len({one["PYTHONHASHSEED"] for one in told})
         == len({one["padding_bytes"] for one in told})
@@ -26,7 +26,7 @@ def test_hash_seed_and_padding_differ_between_processes_and_are_told() -> None:
 
 
 def test_what_is_told_is_what_is_set() -> None:
-    variables, told = for_job(job(threads=3), {"PATH": "/bin"})
+    variables, told = worker_environment(job(threads=3), {"PATH": "/bin"})
     assert len(variables["STEPTIME_PADDING"]) == told["padding_bytes"]
     assert variables["PATH"] == "/bin" and "PATH" not in told
     for name in ("PYTHONHASHSEED", "MALLOC_TOP_PAD_"):
@@ -35,12 +35,14 @@ def test_what_is_told_is_what_is_set() -> None:
 
 
 def test_no_number_of_threads_means_every_cpu_that_may_be_used() -> None:
-    assert for_job(job(), {})[0]["OMP_NUM_THREADS"] == str(len(os.sched_getaffinity(0)))
+    assert worker_environment(job(), {})[0]["OMP_NUM_THREADS"] == str(len(os.sched_getaffinity(0)))
 
 
 def test_the_allocator_profile_is_the_case_s_and_not_the_shell_s() -> None:
     shell = {"MALLOC_ARENA_MAX": "1", "GLIBC_TUNABLES": "glibc.malloc.check=3"}
-    pinned, stock = (for_job(job(allocator=word), shell)[0] for word in ("pinned", "stock"))
+    pinned, stock = (
+        worker_environment(job(allocator=word), shell)[0] for word in ("pinned", "stock")
+    )
     assert PINNED.items() <= pinned.items()
     assert not any(name.startswith(("MALLOC_", "GLIBC_")) for name in stock)
     assert "MALLOC_ARENA_MAX" not in pinned
@@ -53,7 +55,7 @@ def test_settings_of_libraries_are_told_and_secrets_are_not() -> None:
         "WANDB_API_KEY": "secret",
         "HF_TOKEN": "secret",
     }
-    variables, told = for_job(job(), shell)
+    variables, told = worker_environment(job(), shell)
     assert variables["HF_TOKEN"] == "secret" and "secret" not in str(told)
     assert (told["CUDA_VISIBLE_DEVICES"], told["TF_XLA_FLAGS"]) == ("1", "x")
 
@@ -65,7 +67,7 @@ def test_the_wait_policy_is_the_case_s_and_not_the_shell_s(
     policy: str, variable: str | None
 ) -> None:
     shell = {"OMP_WAIT_POLICY": "active", "KMP_BLOCKTIME": "0", "GOMP_SPINCOUNT": "9"}
-    variables, told = for_job(job(wait_policy=policy), shell)
+    variables, told = worker_environment(job(wait_policy=policy), shell)
     assert variables.get("OMP_WAIT_POLICY") == variable == told.get("OMP_WAIT_POLICY")
     assert told["wait_policy"] == policy and not {"KMP_BLOCKTIME", "GOMP_SPINCOUNT"} & {
         *variables,
@@ -75,14 +77,14 @@ def test_the_wait_policy_is_the_case_s_and_not_the_shell_s(
 
 def test_a_warm_cache_is_the_users_own() -> None:
     shell = {"TORCHINDUCTOR_CACHE_DIR": "/mine", "JAX_COMPILATION_CACHE_DIR": "/mine"}
-    variables, told = for_job(job(), shell)
+    variables, told = worker_environment(job(), shell)
     assert shell.items() <= variables.items() and shell.items() <= told.items()
     assert told["compile_cache"] == "warm"
 
 
 def test_a_cold_cache_is_an_empty_folder_and_the_record_says_cold() -> None:
     shell = {"TORCHINDUCTOR_CACHE_DIR": "/mine", "JAX_COMPILATION_CACHE_DIR": "/mine"}
-    variables, told = for_job(job(compile_cache="cold"), shell, "/fresh")
+    variables, told = worker_environment(job(compile_cache="cold"), shell, "/fresh")
     assert all(variables[name].startswith("/fresh/") for name in CACHES)
     assert "JAX_COMPILATION_CACHE_DIR" not in variables
     assert (
@@ -91,17 +93,17 @@ def test_a_cold_cache_is_an_empty_folder_and_the_record_says_cold() -> None:
 
 
 def test_the_threads_of_every_library_are_told() -> None:
-    told = for_job(job(threads=3), {"OMP_NUM_THREADS": "7"})[1]
+    told = worker_environment(job(threads=3), {"OMP_NUM_THREADS": "7"})[1]
     assert {told[name] for name in THREADS} == {"3"}
 
 
 def test_the_ranks_of_a_node_share_its_cpus() -> None:
-    found = for_job(job(exchange="allreduce", devices=2), {})[1]["OMP_NUM_THREADS"]
+    found = worker_environment(job(exchange="allreduce", devices=2), {})[1]["OMP_NUM_THREADS"]
     assert found == str(max(1, len(os.sched_getaffinity(0)) // 2))
 
 
 def test_a_worker_does_not_take_itself_for_a_rank_of_somebody_else_s() -> None:
     shell = {"RANK": "3", "WORLD_SIZE": "8", "OMPI_COMM_WORLD_SIZE": "8", "SLURM_JOB_ID": "7"}
-    assert shell.items() & for_job(job(exchange="allreduce", devices=2), shell)[0].items() == {
-        ("SLURM_JOB_ID", "7")
-    }
+    assert shell.items() & worker_environment(job(exchange="allreduce", devices=2), shell)[
+        0
+    ].items() == {("SLURM_JOB_ID", "7")}

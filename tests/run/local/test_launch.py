@@ -17,9 +17,9 @@ from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
-from steptime.run.local import Executor, machine_file
+from steptime.run.local import LocalExecutor, machine_file
 from steptime.run.local.environment import PARENT
-from steptime.run.local.launch import Launch
+from steptime.run.local.launch import InterpreterLaunch
 from steptime.run.session import place
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
@@ -84,7 +84,9 @@ def test_another_place_is_another_session(write: Callable[[str], Path]) -> None:
 
 
 def test_another_interpreter_finds_steptime_and_nothing_that_lies_beside_it() -> None:
-    variables = Launch(("python3",), "machine.toml").variables({"PYTHONPATH": "/mine", PARENT: "1"})
+    variables = InterpreterLaunch(("python3",), "machine.toml").variables(
+        {"PYTHONPATH": "/mine", PARENT: "1"}
+    )
     ours, theirs = variables["PYTHONPATH"].split(os.pathsep)
     assert os.listdir(ours) == ["steptime"] and theirs == "/mine" and PARENT not in variables
 
@@ -98,7 +100,7 @@ class TestWorkers:
         ask = [str(interpreter), "-c", "import steptime"]
         assert subprocess.run(ask, cwd=tmp_path, capture_output=True, check=False).returncode == 1
         write(f'[frameworks.numpy]\npython = "{interpreter}"')
-        attempt = Executor().run(job, FolderStore(tmp_path / "results"))
+        attempt = LocalExecutor().run(job, FolderStore(tmp_path / "results"))
         assert attempt.failure is None and attempt.measurement is not None
         assert attempt.environment["launch"] == [str(interpreter)]
 
@@ -111,7 +113,7 @@ class TestWorkers:
         )  # no exec: it stays as a parent
         wrapper.chmod(0o755)
         write(f'[frameworks.numpy]\nlaunch = ["{wrapper}", "--rm", "{sys.executable}"]')
-        attempt = Executor().run(job, FolderStore(tmp_path / "results"))
+        attempt = LocalExecutor().run(job, FolderStore(tmp_path / "results"))
         assert attempt.failure is None and (tmp_path / "seen").exists()
         assert attempt.environment["launch"] == [str(wrapper), "--rm", sys.executable]
 
@@ -119,7 +121,7 @@ class TestWorkers:
         self, write: Callable[[str], Path], job: Job, tmp_path: Path
     ) -> None:
         write('[frameworks.pytorch]\npython = "/no/such/python"')
-        attempt = Executor().run(job, FolderStore(tmp_path / "results"))
+        attempt = LocalExecutor().run(job, FolderStore(tmp_path / "results"))
         assert attempt.failure is None and "launch" not in attempt.environment
 
     def test_an_absent_interpreter_is_a_record_with_the_reason(
@@ -127,19 +129,19 @@ class TestWorkers:
     ) -> None:
         path = write('[frameworks.numpy]\npython = "/no/such/python"')
         store = FolderStore(tmp_path / "results")
-        attempt = Executor().run(job, store)
+        attempt = LocalExecutor().run(job, store)
         assert attempt.failure is not None and attempt.failure.cause == "not_installed"
         assert f"{path} names /no/such/python" in attempt.failure.reason and store.attempts() == [
             attempt
         ]
         with pytest.raises(SteptimeError, match="names /no/such/python"):
-            Executor().resident(job, store)
+            LocalExecutor().resident(job, store)
 
     def test_a_tier_that_the_file_does_not_name_is_unsupported(
         self, job: Job, tmp_path: Path
     ) -> None:
         staged = replace(job, case=replace(job.case, staging="fast"))
-        failure = Executor().run(staged, FolderStore(tmp_path / "results")).failure
+        failure = LocalExecutor().run(staged, FolderStore(tmp_path / "results")).failure
         assert (
             failure is not None
             and failure.cause == "unsupported"
@@ -153,9 +155,11 @@ class TestWorkers:
             job, protocol=replace(short, limit_seconds=3.0)
         )  # for turns that nobody hands out
         failure = (
-            Executor().listen(waiting, FolderStore(tmp_path / "results"), lambda line: None).failure
+            LocalExecutor()
+            .run(waiting, FolderStore(tmp_path / "results"), lambda line: None)
+            .failure
         )
         assert failure is not None and (failure.cause, failure.reason[:18]) == (
             "timed_out",
-            "Not a word for 3 s",
+            "No line for 3 s: i",
         )

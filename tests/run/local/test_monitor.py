@@ -12,8 +12,8 @@ from steptime.analysis.usage import usage
 from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
-from steptime.run.local import Executor
-from steptime.run.local.launch import Launch
+from steptime.run.local import LocalExecutor
+from steptime.run.local.launch import InterpreterLaunch
 from steptime.run.local.process import WorkerProcess
 from steptime.store import monitor_log
 from steptime.store.folder import FolderStore
@@ -40,7 +40,7 @@ def files(store: FolderStore) -> list[str]:
 def test_the_series_is_in_the_record_and_nothing_is_left(
     store: FolderStore, make_job: MakeJob
 ) -> None:
-    attempt = Executor().run(make_job(least_seconds=1.0), store)
+    attempt = LocalExecutor().run(make_job(least_seconds=1.0), store)
     assert (
         attempt.failure is None and attempt.measurement is not None and files(store) == [".jsonl"]
     )
@@ -56,13 +56,13 @@ def test_the_series_is_in_the_record_and_nothing_is_left(
 
 
 def test_nobody_watches_unless_asked(store: FolderStore, make_job: MakeJob) -> None:
-    assert "monitor" not in Executor().run(make_job(seconds=0.0), store).findings
+    assert "monitor" not in LocalExecutor().run(make_job(seconds=0.0), store).findings
 
 
 def test_a_worker_that_fails_is_recorded_with_what_was_seen_of_it(
     store: FolderStore, make_job: MakeJob
 ) -> None:
-    attempt = Executor().run(make_job("hangs", limit_seconds=3.0), store)
+    attempt = LocalExecutor().run(make_job("hangs", limit_seconds=3.0), store)
     assert attempt.failure is not None and attempt.failure.cause == "timed_out"
     assert len(
         attempt.findings["monitor"]["columns"]["memory_bytes"]
@@ -72,11 +72,13 @@ def test_a_worker_that_fails_is_recorded_with_what_was_seen_of_it(
 def test_a_monitor_that_is_killed_costs_no_measurement(
     store: FolderStore, make_job: MakeJob
 ) -> None:
-    worker = WorkerProcess(Launch((Executor().python,)), make_job(least_seconds=1.0), store)
+    worker = WorkerProcess.start(
+        InterpreterLaunch((LocalExecutor().python,)), make_job(least_seconds=1.0), store
+    )
     assert worker.monitor is not None
     os.kill(worker.monitor.pid, signal.SIGKILL)
     worker.monitor.wait()
-    with worker.supervised():
+    with worker.supervise():
         worker.wait()
     attempt = worker.attempt()
     assert attempt.measurement is not None and attempt.failure is None
@@ -84,13 +86,15 @@ def test_a_monitor_that_is_killed_costs_no_measurement(
 
 
 def test_a_monitor_ends_with_its_worker_by_itself(store: FolderStore, make_job: MakeJob) -> None:
-    worker = WorkerProcess(Launch((Executor().python,)), make_job("hangs"), store)
+    worker = WorkerProcess.start(
+        InterpreterLaunch((LocalExecutor().python,)), make_job("hangs"), store
+    )
     assert worker.monitor is not None
-    while not monitor_log.log_path(worker.path).stat().st_size:
+    while not monitor_log.log_path(worker.files.journal).stat().st_size:
         time.sleep(0.05)
     os.kill(worker.process.pid, signal.SIGKILL)
     assert worker.monitor.wait(30) == 0
-    with worker.supervised():
+    with worker.supervise():
         worker.wait()
     assert worker.attempt().findings["monitor"]["columns"]["processes"][0] == 1
 
@@ -98,7 +102,7 @@ def test_a_monitor_ends_with_its_worker_by_itself(store: FolderStore, make_job: 
 def test_a_monitor_that_can_not_start_costs_no_measurement(
     store: FolderStore, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    executor = Executor()
+    executor = LocalExecutor()
     monkeypatch.setattr("sys.executable", "/no/such/python")
     attempt = executor.run(make_job(), store)
     assert (

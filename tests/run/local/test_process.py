@@ -18,9 +18,9 @@ from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
-from steptime.run.local import Executor
-from steptime.run.local.environment import for_job
-from steptime.run.local.launch import Launch
+from steptime.run.local import LocalExecutor
+from steptime.run.local.environment import worker_environment
+from steptime.run.local.launch import InterpreterLaunch
 from steptime.run.local.process import WorkerProcess
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
@@ -46,7 +46,7 @@ def test_a_worker_measures_and_leaves_nothing_but_its_journal(
     store: FolderStore, make_job: MakeJob
 ) -> None:
     job = make_job()
-    attempt = Executor().run(job, store)
+    attempt = LocalExecutor().run(job, store)
     assert attempt.failure is None and attempt.measurement is not None
     assert attempt.id == job.id and len(attempt.measurement.kept_ns) >= 5
     assert {"import", "build", "first_step"} <= set(attempt.measurement.starts)
@@ -57,7 +57,7 @@ def test_a_worker_measures_and_leaves_nothing_but_its_journal(
 def test_a_worker_has_the_environment_that_its_record_tells(
     store: FolderStore, make_job: MakeJob
 ) -> None:
-    attempt = Executor().run(make_job(threads=1), store)
+    attempt = LocalExecutor().run(make_job(threads=1), store)
     assert attempt.measurement is not None
     assert attempt.measurement.facts["PYTHONHASHSEED"] == attempt.environment["PYTHONHASHSEED"]
     assert attempt.measurement.facts["OMP_NUM_THREADS"] == "1"
@@ -68,7 +68,8 @@ def test_a_cold_cache_is_the_worker_s_own_and_gone_afterwards(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     attempts = [
-        Executor().run(make_job(compile_cache="cold", trial=trial), store) for trial in range(2)
+        LocalExecutor().run(make_job(compile_cache="cold", trial=trial), store)
+        for trial in range(2)
     ]
     used = {
         attempt.measurement.facts["TORCHINDUCTOR_CACHE_DIR"]
@@ -95,7 +96,7 @@ def test_a_cold_cache_is_the_worker_s_own_and_gone_afterwards(
 def test_what_goes_wrong_becomes_a_cause_with_the_end_of_its_output(
     framework: str, cause: str, reason: str, output: str, store: FolderStore, make_job: MakeJob
 ) -> None:
-    failure = Executor().run(make_job(framework), store).failure
+    failure = LocalExecutor().run(make_job(framework), store).failure
     assert failure is not None and failure.cause == cause
     assert reason in failure.reason and output in failure.output
     assert len(failure.output.splitlines()) <= 40 and "\n" not in failure.reason
@@ -104,7 +105,7 @@ def test_what_goes_wrong_becomes_a_cause_with_the_end_of_its_output(
 def test_what_a_framework_can_not_do_is_its_own_reason(
     store: FolderStore, make_job: MakeJob
 ) -> None:
-    failure = Executor().run(make_job(precision="fp64"), store).failure
+    failure = LocalExecutor().run(make_job(precision="fp64"), store).failure
     assert failure is not None and (failure.cause, failure.reason[:15]) == (
         "unsupported",
         "precision fp64:",
@@ -114,7 +115,9 @@ def test_what_a_framework_can_not_do_is_its_own_reason(
 def test_an_unknown_workload_is_a_sentence(store: FolderStore, make_job: MakeJob) -> None:
     job = make_job()
     failure = (
-        Executor().run(replace(job, case=replace(job.case, workload="mnist-mpl")), store).failure
+        LocalExecutor()
+        .run(replace(job, case=replace(job.case, workload="mnist-mpl")), store)
+        .failure
     )
     assert (
         failure is not None and failure.cause == "unsupported" and "'mnist-mlp'" in failure.reason
@@ -125,7 +128,9 @@ def test_a_worker_that_hangs_is_ended_at_its_limit(
     store: FolderStore, make_job: MakeJob, short: Protocol
 ) -> None:
     failure = (
-        Executor().run(make_job("hangs", protocol=replace(short, limit_seconds=3.0)), store).failure
+        LocalExecutor()
+        .run(make_job("hangs", protocol=replace(short, limit_seconds=3.0)), store)
+        .failure
     )
     assert failure is not None and (failure.cause, "3 s" in failure.reason) == ("timed_out", True)
 
@@ -135,8 +140,8 @@ def test_what_a_killed_worker_had_copied_to_its_tier_is_removed(
 ) -> None:
     (tmp_path / "tier" / "others").mkdir(parents=True)
     job = replace(make_job("killed", staging="fast"), options={"tier": str(tmp_path / "tier")})
-    worker = WorkerProcess(Launch((sys.executable,)), job, store)
-    with worker.supervised():
+    worker = WorkerProcess.start(InterpreterLaunch((sys.executable,)), job, store)
+    with worker.supervise():
         worker.wait()
     failure = worker.attempt().failure
     assert failure is not None and "SIGKILL" in failure.reason
@@ -155,7 +160,7 @@ def told_to_end(worker: WorkerProcess, *, then_us: bool) -> None:
     teller = threading.Thread(target=tell)
     teller.start()
     try:
-        with worker.supervised():
+        with worker.supervise():
             worker.wait()
     finally:
         teller.join()  # its signal must not meet whoever comes next
@@ -166,7 +171,7 @@ def test_a_signal_that_comes_behind_the_workers_own_is_the_cause(
 ) -> None:
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        worker = WorkerProcess(Launch((sys.executable,)), make_job("hangs"), store)
+        worker = WorkerProcess.start(InterpreterLaunch((sys.executable,)), make_job("hangs"), store)
         with pytest.raises(KeyboardInterrupt):
             told_to_end(worker, then_us=True)
     finally:
@@ -178,7 +183,7 @@ def test_a_signal_that_comes_behind_the_workers_own_is_the_cause(
 def test_a_worker_that_alone_is_told_to_end_has_crashed(
     store: FolderStore, make_job: MakeJob
 ) -> None:
-    worker = WorkerProcess(Launch((sys.executable,)), make_job("hangs"), store)
+    worker = WorkerProcess.start(InterpreterLaunch((sys.executable,)), make_job("hangs"), store)
     told_to_end(worker, then_us=False)
     failure = worker.attempt().failure
     assert failure is not None and (failure.cause, "SIGTERM" in failure.reason) == ("crashed", True)
@@ -187,7 +192,7 @@ def test_a_worker_that_alone_is_told_to_end_has_crashed(
 def test_the_children_of_a_crashed_worker_are_ended_too(
     store: FolderStore, make_job: MakeJob, is_gone: Callable[[int], bool]
 ) -> None:
-    failure = Executor().run(make_job("parent"), store).failure
+    failure = LocalExecutor().run(make_job("parent"), store).failure
     assert failure is not None
     child = next(
         line.split()[1] for line in failure.output.splitlines() if line.startswith("child")
@@ -200,7 +205,7 @@ def test_a_kill_by_the_kernel_for_memory_is_told_from_any_other(
 ) -> None:
     counts = iter([3, 4])
     monkeypatch.setattr("steptime.run.local.process.count_oom_kills", lambda: next(counts))
-    failure = Executor().run(make_job("killed"), store).failure
+    failure = LocalExecutor().run(make_job("killed"), store).failure
     assert failure is not None and failure.cause == "out_of_memory"
 
 
@@ -214,7 +219,7 @@ def test_an_interrupt_ends_the_worker_and_closes_its_journal(
 
     monkeypatch.setattr(WorkerProcess, "_readable", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        Executor().run(make_job("hangs"), store)
+        LocalExecutor().run(make_job("hangs"), store)
     [attempt] = store.attempts()
     assert attempt.failure is not None and attempt.failure.cause == "cancelled"
 
@@ -223,7 +228,7 @@ def test_an_interpreter_that_is_not_there_is_a_sentence(
     store: FolderStore, make_job: MakeJob
 ) -> None:
     with pytest.raises(SteptimeError, match="could not be started"):
-        Executor("/no/such/python").run(make_job(), store)
+        LocalExecutor("/no/such/python").run(make_job(), store)
 
 
 def test_the_parent_sleeps_while_a_worker_measures(
@@ -232,7 +237,7 @@ def test_the_parent_sleeps_while_a_worker_measures(
     """One that polls is woken every time, and one that spins uses the CPU; benchmarks/overhead.py tells its cost."""
     job = make_job(protocol=replace(short, least_seconds=3.0))
     before, wall = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
-    Executor().run(job, store)
+    LocalExecutor().run(job, store)
     after = resource.getrusage(resource.RUSAGE_SELF)
     assert after.ru_nvcsw - before.ru_nvcsw < 50
     assert after.ru_utime - before.ru_utime < 0.1 * (time.monotonic() - wall)
@@ -249,7 +254,7 @@ def test_the_pinned_allocator_keeps_large_arrays_in_the_heap(make_job: MakeJob) 
     """A new array of 64 MiB costs up to 16,384 page faults unless the allocator keeps what was freed."""
     faults = {}
     for profile in ("pinned", "stock"):
-        variables, _ = for_job(make_job(allocator=profile), os.environ)
+        variables, _ = worker_environment(make_job(allocator=profile), os.environ)
         done = subprocess.run(
             [sys.executable, "-c", NEW_ARRAYS], env=variables, capture_output=True, check=True
         )
@@ -261,7 +266,7 @@ class TestResident:
     def test_a_warm_worker_measures_one_block_each_turn(
         self, store: FolderStore, make_job: MakeJob
     ) -> None:
-        resident = Executor().resident(make_job(), store)
+        resident = LocalExecutor().resident(make_job(), store)
         assert resident.alive and all(resident.turn() for _ in range(3))
         measurement = resident.stop().measurement
         assert measurement is not None and len(measurement.kept_blocks) == 3
@@ -270,7 +275,7 @@ class TestResident:
     def test_waiting_for_a_turn_is_not_in_the_samples(
         self, store: FolderStore, make_job: MakeJob
     ) -> None:
-        resident = Executor().resident(make_job(), store)
+        resident = LocalExecutor().resident(make_job(), store)
         time.sleep(1.0)
         resident.turn()
         time.sleep(1.0)
@@ -281,7 +286,7 @@ class TestResident:
     def test_what_a_framework_prints_is_not_taken_for_an_answer(
         self, store: FolderStore, make_job: MakeJob
     ) -> None:
-        resident = Executor().resident(make_job("chatty"), store)
+        resident = LocalExecutor().resident(make_job("chatty"), store)
         assert resident.alive and resident.turn()
         assert resident.stop().failure is None
 
@@ -291,7 +296,7 @@ class TestResident:
     def test_one_that_never_gets_warm_says_why(
         self, framework: str, cause: str, store: FolderStore, make_job: MakeJob
     ) -> None:
-        resident = Executor().resident(make_job(framework), store)
+        resident = LocalExecutor().resident(make_job(framework), store)
         assert not resident.alive and not resident.turn()
         failure = resident.stop().failure
         assert failure is not None and failure.cause == cause
@@ -299,7 +304,7 @@ class TestResident:
     def test_one_that_hangs_is_ended(
         self, store: FolderStore, make_job: MakeJob, short: Protocol
     ) -> None:
-        resident = Executor().resident(
+        resident = LocalExecutor().resident(
             make_job("hangs", protocol=replace(short, limit_seconds=3.0)), store
         )
         assert not resident.alive
@@ -309,5 +314,5 @@ class TestResident:
     def test_one_without_a_partner_is_cancelled(
         self, store: FolderStore, make_job: MakeJob
     ) -> None:
-        attempt: Attempt = Executor().resident(make_job(), store).cancel("No partner.")
+        attempt: Attempt = LocalExecutor().resident(make_job(), store).cancel("No partner.")
         assert attempt.failure is not None and attempt.failure.cause == "cancelled"

@@ -1,4 +1,4 @@
-"""Runs jobs as fresh processes of this machine, one at a time."""
+"""Run jobs as fresh processes of this machine, one at a time."""
 
 from __future__ import annotations
 
@@ -9,74 +9,79 @@ from dataclasses import replace
 from steptime.core.cause import Cause
 from steptime.core.container import Container
 from steptime.core.errors import SteptimeError
+from steptime.core.executor import JournalStore
 from steptime.core.job import Job
 from steptime.core.record import Attempt, Failure
 from steptime.run.local.container import ContainerLaunch
-from steptime.run.local.launch import Launch, machine_file
+from steptime.run.local.launch import InterpreterLaunch, Launch, machine_file
 from steptime.run.local.process import WorkerProcess
 from steptime.store import journal, reader
-from steptime.store.folder import FolderStore
 
-__all__ = ["Executor", "Resident", "machine_file"]
+__all__ = ["LocalExecutor", "LocalResident", "machine_file"]
 
 
-class Executor:
+class LocalExecutor:
+    """An `Executor` (core/executor.py) whose workers are children of this process."""
+
     def __init__(self, python: str = sys.executable) -> None:
-        self.python, self.machine = python, machine_file()
+        self.python = python
+        self.machine = machine_file()
 
-    def run(self, job: Job, store: FolderStore) -> Attempt:
-        """Returns when the worker is gone and its journal is closed, whatever happened to it."""
+    def run(
+        self, job: Job, store: JournalStore, on_line: Callable[[str], None] | None = None
+    ) -> Attempt:
         launch = self._launch(job)
-        if hindrance := self._hindrance(job, launch):
-            return _not_run(job, hindrance, store)
-        worker = WorkerProcess(launch, self._placed(job), store)
-        with worker.supervised():
+        obstacle = self._obstacle(job, launch)
+        if obstacle is not None:
+            return _record_obstacle(job, obstacle, store)
+        job = self._add_tier(job)
+        if on_line is not None:
+            # A worker reports its progress only to a parent that talks with it.
+            job = replace(job, turns=True)
+        worker = WorkerProcess.start(launch, job, store)
+        with worker.supervise():
+            if on_line is not None:
+                worker.forward_lines(on_line)
             worker.wait()
         return worker.attempt()
 
-    def listen(self, job: Job, store: FolderStore, hear: Callable[[str], None]) -> Attempt:
-        """Like `run`, for a task that tells how far it is: every line that it says is heard."""
+    def resident(self, job: Job, store: JournalStore) -> LocalResident:
         launch = self._launch(job)
-        if hindrance := self._hindrance(job, launch):
-            return _not_run(job, hindrance, store)
-        worker = WorkerProcess(launch, replace(self._placed(job), turns=True), store)
-        with worker.supervised():
-            for line in worker.lines():
-                hear(line)
-            worker.wait()
-        return worker.attempt()
-
-    def resident(self, job: Job, store: FolderStore) -> Resident:
-        """Returns when the worker is warm and waits for its first turn, or is gone."""
-        launch = self._launch(job)
-        if hindrance := self._hindrance(job, launch):
-            raise SteptimeError(hindrance.reason)
-        worker = WorkerProcess(launch, replace(self._placed(job), turns=True), store)
-        resident = Resident(worker)
-        with worker.supervised():
-            resident.alive = worker.heard("ready")
+        obstacle = self._obstacle(job, launch)
+        if obstacle is not None:
+            raise SteptimeError(obstacle.reason)
+        job = replace(self._add_tier(job), turns=True)
+        resident = LocalResident(WorkerProcess.start(launch, job, store))
+        resident.await_warm_up()
         return resident
 
-    def _placed(self, job: Job) -> Job:
-        """With the folder of its tier: where that is, only the machine file knows."""
-        tier = self.machine.tiers.get(job.case.staging)
-        return replace(job, options={**job.options, "tier": tier}) if tier else job
-
-    def _hindrance(self, job: Job, launch: Launch | ContainerLaunch) -> Failure | None:
-        """An interpreter or a tier that is absent makes a case that cannot run here, not a crash."""
-        if launch.absence:
-            return Failure(cause=Cause.NOT_INSTALLED, reason=launch.absence)
-        lacking = self.machine.lacks(job.case)
-        return Failure(cause=Cause.UNSUPPORTED, reason=lacking) if lacking else None
-
-    def _launch(self, job: Job) -> Launch | ContainerLaunch:
+    def _launch(self, job: Job) -> Launch:
         way = self.machine.way(job.case)
         if isinstance(way, Container):
             return ContainerLaunch(way, self.machine.path)
-        return Launch(way, self.machine.path) if way else Launch((self.python,))
+        if way:
+            return InterpreterLaunch(way, self.machine.path)
+        return InterpreterLaunch((self.python,))
+
+    def _obstacle(self, job: Job, launch: Launch) -> Failure | None:
+        """Why the job cannot run here: a missing interpreter or tier is no crash."""
+        absence = launch.absence
+        if absence:
+            return Failure(cause=Cause.NOT_INSTALLED, reason=absence)
+        lacking = self.machine.lacks(job.case)
+        if lacking:
+            return Failure(cause=Cause.UNSUPPORTED, reason=lacking)
+        return None
+
+    def _add_tier(self, job: Job) -> Job:
+        """Add the folder of the staging tier, which only the machine file knows."""
+        tier = self.machine.tiers.get(job.case.staging)
+        if not tier:
+            return job
+        return replace(job, options={**job.options, "tier": tier})
 
 
-def _not_run(job: Job, failure: Failure, store: FolderStore) -> Attempt:
+def _record_obstacle(job: Job, failure: Failure, store: JournalStore) -> Attempt:
     path = store.journal(job.id)
     journal.close_failed(path, job, failure)
     attempt = reader.read(path)
@@ -84,26 +89,29 @@ def _not_run(job: Job, failure: Failure, store: FolderStore) -> Attempt:
     return attempt
 
 
-class Resident:
-    """A warm worker that measures one block whenever it is its turn."""
+class LocalResident:
+    """A `Resident` (core/executor.py): the worker's end of the conversation is tasks/measure."""
 
     def __init__(self, worker: WorkerProcess) -> None:
         self.worker = worker
         self.alive = False
 
+    def await_warm_up(self) -> None:
+        with self.worker.supervise():
+            self.alive = self.worker.receive("ready")
+
     def turn(self) -> bool:
-        """False: the worker is gone, `stop` tells why."""
-        with self.worker.supervised():
-            self.alive = self.alive and self.worker.tell("turn") and self.worker.heard("done")
+        with self.worker.supervise():
+            if self.alive:
+                self.alive = self.worker.send("turn") and self.worker.receive("done")
         return self.alive
 
     def stop(self) -> Attempt:
-        with self.worker.supervised():
-            self.worker.tell("stop")
+        with self.worker.supervise():
+            self.worker.send("stop")
             self.worker.wait()
         return self.worker.attempt()
 
     def cancel(self, reason: str) -> Attempt:
-        """NullWatch wants the rest any more; what it was before that, it stays."""
         self.worker.end(Cause.CANCELLED, reason)
         return self.worker.attempt()

@@ -1,6 +1,7 @@
-"""A worker in a container: the command line of each kind, what the container sees, and what is told of its image.
+"""A worker in a container: its command line, what the container sees, and facts of its image.
 
-Inside, paths are the same as outside, and so are the machine's name, its network and the worker's variables."""
+Inside, paths are the same as outside, and so are the machine's name, its network and the worker's
+variables."""
 
 from __future__ import annotations
 
@@ -9,25 +10,30 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import steptime
 from steptime.core.container import MANAGED, Container
 from steptime.core.job import Job
-from steptime.run.local.environment import PARENT, TOLD
+from steptime.run.local.environment import PARENT, RECORDED
 from steptime.store.blobs import sha256_of
 
-SECONDS = 30.0  # for a question or an order that is no measurement
-PACKAGE = "/tmp/steptime-package"  # where steptime lies inside: everything else is found under its own path
+SECONDS = 30.0  # for a command that is no measurement
+# Where steptime lies inside: everything else is found under its path outside.
+PACKAGE = "/tmp/steptime-package"
 PROGRAMS = {"bubblewrap": "bwrap"}
-KEPT = (*TOLD, "STEPTIME_")  # variables that go in beside those that were set for this process
-DEVICES = {
-    "podman": ("--device=nvidia.com/gpu=all",), "docker": ("--gpus=all",), "apptainer": ("--nv",),
+# Variables that go in besides those that were set for this process.
+PASSED_ON = (*RECORDED, "STEPTIME_")
+GPU_OPTIONS = {
+    "podman": ("--device=nvidia.com/gpu=all",),
+    "docker": ("--gpus=all",),
+    "apptainer": ("--nv",),
     "bubblewrap": ("--dev-bind", "/dev", "/dev"),
-}  # fmt: skip
+}
 HOST = ("--network=host", "--uts=host", "--ipc=host")
 
 
@@ -37,23 +43,21 @@ class Mount:
     inside: str
     writable: bool = True
 
-    def mark(self, readonly: str) -> str:
+    def suffix(self, readonly: str) -> str:
         return "" if self.writable else readonly
 
 
 @dataclass(frozen=True)
 class Image:
-    """What was found when the machine was asked for it."""
-
     digest: str = ""
-    absent: str = ""  # why there is no digest, or no image
-    there: bool = True
+    absence: str = ""  # why there is no digest, or no image
+    exists: bool = True
 
 
 @dataclass(frozen=True)
 class ContainerLaunch:
     container: Container
-    source: str  # the machine file that says so
+    source: str  # the machine file that names it
 
     @property
     def program(self) -> str:
@@ -61,172 +65,174 @@ class ContainerLaunch:
 
     @property
     def absence(self) -> str:
-        """Why nothing can be started in it. An image is never fetched: that is no part of a measurement."""
+        """An image is never fetched: a download is no part of a measurement."""
         if not shutil.which(self.program):
-            return f"The machine file {self.source} names {self.container.kind}, and there is no {self.program} here."
-        found = image(self.container.kind, self.container.image)
-        return (
-            ""
-            if found.there
-            else f"The machine file {self.source} names an image that is not here: {found.absent}"
-        )
+            return (
+                f"The machine file {self.source} names {self.container.kind}, "
+                f"but {self.program} is not installed here."
+            )
+        image = find_image(self.container.kind, self.container.image)
+        if image.exists:
+            return ""
+        return f"The machine file {self.source} names an image that is not here: {image.absence}"
 
-    def told(self) -> dict[str, object]:
-        found = image(self.container.kind, self.container.image)
-        version = _version(self.program)
-        why = {} if found.digest else {"digest_absent": found.absent}
-        return {
-            "container": {
-                **self.container.to_dict(),
-                "digest": found.digest,
-                "version": version,
-                **why,
-            }
-        }
+    def describe(self) -> dict[str, Any]:
+        image = find_image(self.container.kind, self.container.image)
+        facts = self.container.to_dict()
+        facts["digest"] = image.digest
+        facts["version"] = _version(self.program)
+        if not image.digest:
+            facts["digest_absent"] = image.absence
+        return {"container": facts}
 
-    def variables(self, own: dict[str, str]) -> dict[str, str]:
-        """Folders of packages are those of the image; the worker's parent is somebody inside."""
-        return {
-            **{name: value for name, value in own.items() if name != PARENT},
-            "PYTHONPATH": PACKAGE,
-        }
+    def variables(self, variables: dict[str, str]) -> dict[str, str]:
+        """Packages are those of the image, and the worker's parent is a process inside."""
+        adapted = dict(variables)
+        adapted.pop(PARENT, None)
+        adapted["PYTHONPATH"] = PACKAGE
+        return adapted
 
-    def line(self, job: Job, variables: Mapping[str, str], store: Path) -> list[str]:
-        """Words before `-P -m steptime.worker …`."""
-        devices = DEVICES[self.container.kind] if job.case.device.startswith("cuda") else ()
-        names = _names(job, variables) if self.container.kind in MANAGED else []
-        more = [*devices, *names, *self.container.options]
-        seen, system = mounts(job, variables, store), _expanded(self.container.image)
-        words = LINES[self.container.kind](self.program, system, seen, more)
-        return [*words, self.container.python]
+    def command(self, job: Job, variables: Mapping[str, str], store: Path) -> list[str]:
+        kind = self.container.kind
+        options: list[str] = []
+        if job.case.device.startswith("cuda"):
+            options += GPU_OPTIONS[kind]
+        if kind in MANAGED:
+            options += _managed_options(job, variables)
+        options += self.container.options
+        mounts = find_mounts(job, variables, store)
+        command = COMMANDS[kind](self.program, _expand(self.container.image), mounts, options)
+        return [*command, self.container.python]
 
     def end(self, job: Job) -> None:
-        """A process that was started by somebody else's daemon is no child of ours: it does not end with its client."""
+        """A daemon's process is no child of ours, so it does not end with its client."""
         if self.container.kind in MANAGED:
-            _asked(self.program, "rm", "--force", _name(job))
+            _output_of(self.program, "rm", "--force", _container_name(job))
 
 
-def mounts(job: Job, variables: Mapping[str, str], store: Path) -> list[Mount]:
-    """The package, the working folder, the store, the data sets, and the tier to which this case's are staged."""
-    package = Mount(
-        str(Path(steptime.__file__).resolve().parent), f"{PACKAGE}/steptime", writable=False
-    )
-    tier = _expanded(job.options.get("tier") or "")
-    folders = [
-        (os.getcwd(), True),
-        (str(store.absolute()), True),
-        (variables.get("STEPTIME_DATA", ""), False),
-    ]
-    folders.append((tier, True))
-    seen = {
-        folder: may
-        for folder, may in reversed(folders)
-        if folder not in ("", "/") and os.path.isdir(folder)
+def find_mounts(job: Job, variables: Mapping[str, str], store: Path) -> list[Mount]:
+    """The package, the working folder, the store, the datasets and the case's staging tier."""
+    package = str(Path(steptime.__file__).resolve().parent)
+    mounts = [Mount(package, f"{PACKAGE}/steptime", writable=False)]
+    # A later entry wins: the store and the working folder stay writable if they hold the data.
+    writable_by_folder = {
+        _expand(job.options.get("tier") or ""): True,
+        variables.get("STEPTIME_DATA", ""): False,
+        str(store.absolute()): True,
+        os.getcwd(): True,
     }
-    return [package, *(Mount(folder, folder, may) for folder, may in sorted(seen.items()))]
+    for folder, writable in sorted(writable_by_folder.items()):
+        if folder not in ("", "/") and os.path.isdir(folder):
+            mounts.append(Mount(folder, folder, writable))
+    return mounts
 
 
-def _names(job: Job, variables: Mapping[str, str]) -> list[str]:
-    """Whose container it is, and which variables go in with the values that they have outside."""
-    asked = set(re.findall(r"\$\{?(\w+)", job.options.get("tier") or ""))
-    kept = (name for name in variables if name.startswith(KEPT) or name in asked)
-    names = {*kept, *(name for name, value in variables.items() if os.environ.get(name) != value)}
-    return [f"--name={_name(job)}", *(f"--env={name}" for name in sorted(names))]
+def _managed_options(job: Job, variables: Mapping[str, str]) -> list[str]:
+    """The container's name, and the variables that go in with their values outside."""
+    in_tier = set(re.findall(r"\$\{?(\w+)", job.options.get("tier") or ""))
+    names = set()
+    for name, value in variables.items():
+        was_set_for_worker = os.environ.get(name) != value
+        if name.startswith(PASSED_ON) or name in in_tier or was_set_for_worker:
+            names.add(name)
+    return [f"--name={_container_name(job)}", *(f"--env={name}" for name in sorted(names))]
 
 
-def _managed(program: str, system: str, seen: list[Mount], more: list[str]) -> list[str]:
-    """podman, docker. `--mount`, because a folder's name may hold a colon."""
-    user = [f"--user={os.getuid()}:{os.getgid()}"] if program == "docker" else []
-    folders = [
-        f"--mount=type=bind,source={one.outside},target={one.inside}{one.mark(',readonly')}"
-        for one in seen
-    ]
-    return [
-        program, "run", "--rm", "--interactive", "--pull=never", *HOST, *user, f"--workdir={os.getcwd()}", *folders,
-        *more, system,
-    ]  # fmt: skip
+def _managed_command(
+    program: str, image: str, mounts: list[Mount], options: list[str]
+) -> list[str]:
+    """podman, docker."""
+    command = [program, "run", "--rm", "--interactive", "--pull=never", *HOST]
+    if program == "docker":
+        command.append(f"--user={os.getuid()}:{os.getgid()}")
+    command.append(f"--workdir={os.getcwd()}")
+    for mount in mounts:
+        # Not --volume: a folder's name may contain a colon.
+        paths = f"source={mount.outside},target={mount.inside}"
+        command.append(f"--mount=type=bind,{paths}{mount.suffix(',readonly')}")
+    return [*command, *options, image]
 
 
-def _apptainer(program: str, system: str, seen: list[Mount], more: list[str]) -> list[str]:
-    folders = [f"--bind={one.outside}:{one.inside}{one.mark(':ro')}" for one in seen]
-    return [program, "exec", f"--pwd={os.getcwd()}", *folders, *more, system]
+def _apptainer_command(
+    program: str, image: str, mounts: list[Mount], options: list[str]
+) -> list[str]:
+    binds = [f"--bind={mount.outside}:{mount.inside}{mount.suffix(':ro')}" for mount in mounts]
+    return [program, "exec", f"--pwd={os.getcwd()}", *binds, *options, image]
 
 
-def _bubblewrap(program: str, system: str, seen: list[Mount], more: list[str]) -> list[str]:
-    """The system is read-only and /tmp its own; the worker ends with whoever started it."""
-    own = [
-        "--dev",
-        "/dev",
-        "--proc",
-        "/proc",
-        "--tmpfs",
-        "/tmp",
-        "--unshare-pid",
-        "--die-with-parent",
-    ]
-    folders = [
-        word
-        for one in seen
-        for word in ("--bind" if one.writable else "--ro-bind", one.outside, one.inside)
-    ]
-    return [program, "--ro-bind", system, "/", *own, *folders, "--chdir", os.getcwd(), *more]
+def _bubblewrap_command(
+    program: str, image: str, mounts: list[Mount], options: list[str]
+) -> list[str]:
+    """The system is read-only, /tmp is its own, and the worker ends with its parent."""
+    command = [program, "--ro-bind", image, "/", "--dev", "/dev", "--proc", "/proc"]
+    command += ["--tmpfs", "/tmp", "--unshare-pid", "--die-with-parent"]
+    for mount in mounts:
+        bind = "--bind" if mount.writable else "--ro-bind"
+        command += [bind, mount.outside, mount.inside]
+    return [*command, "--chdir", os.getcwd(), *options]
 
 
-LINES = {"podman": _managed, "docker": _managed, "apptainer": _apptainer, "bubblewrap": _bubblewrap}
+Command = Callable[[str, str, list[Mount], list[str]], list[str]]
+COMMANDS: dict[str, Command] = {
+    "podman": _managed_command,
+    "docker": _managed_command,
+    "apptainer": _apptainer_command,
+    "bubblewrap": _bubblewrap_command,
+}
 
 
 @cache
-def image(kind: str, name: str) -> Image:
-    """Asked once a session: whoever exchanges an image meanwhile measures two things."""
-    path = Path(_expanded(name))
+def find_image(kind: str, name: str) -> Image:
+    """Looked up once in a session: an image that is replaced meanwhile is not noticed."""
+    if kind in MANAGED:
+        return _inspect_image(kind, name)
+    path = Path(_expand(name))
     if kind == "bubblewrap":
         if not path.is_dir():
-            return Image(absent=f"{path} is no folder.", there=False)
-        return Image(absent="a folder has no digest")
-    if kind == "apptainer":
-        if path.is_file():
-            return Image(f"sha256:{sha256_of(path)}")
-        if path.is_dir() or "://" in name:
-            return Image(absent="only a .sif file has a digest")
-        return Image(absent=f"{path} is no file.", there=False)
-    return _inspected(kind, name)
+            return Image(absence=f"{path} is no folder.", exists=False)
+        return Image(absence="a folder has no digest")
+    if path.is_file():
+        return Image(f"sha256:{sha256_of(path)}")
+    if path.is_dir() or "://" in name:
+        return Image(absence="only a .sif file has a digest")
+    return Image(absence=f"{path} is no file.", exists=False)
 
 
-def _inspected(program: str, name: str) -> Image:
+def _inspect_image(program: str, name: str) -> Image:
     try:
-        found = json.loads(_asked(program, "image", "inspect", name) or "[]")
+        images = json.loads(_output_of(program, "image", "inspect", name) or "[]")
     except ValueError:
-        found = []
-    if not found:
-        return Image(
-            absent=f"{program} knows no {name}. `{program} pull {name}` fetches it.", there=False
-        )
-    facts = found[0]
-    pushed = [digest.partition("@")[2] for digest in facts.get("RepoDigests") or []]
-    return Image(
-        facts.get("Digest")
-        or next(iter(pushed), "")
-        or f"sha256:{facts['Id'].removeprefix('sha256:')}"
-    )
+        images = []
+    if not images:
+        advice = f"`{program} pull {name}` fetches it."
+        return Image(absence=f"{program} has no image {name}. {advice}", exists=False)
+    facts = images[0]
+    if facts.get("Digest"):
+        return Image(facts["Digest"])
+    for digest in facts.get("RepoDigests") or []:
+        if "@" in digest:
+            return Image(digest.partition("@")[2])
+    # Built here and never pushed: it has only its own id.
+    return Image(f"sha256:{facts['Id'].removeprefix('sha256:')}")
 
 
 @cache
 def _version(program: str) -> str:
-    return _asked(program, "--version")
+    return _output_of(program, "--version")
 
 
-def _asked(*words: str) -> str:
-    """What it prints; nothing where it fails."""
+def _output_of(*command: str) -> str:
+    """What it prints; empty if it fails."""
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return "" if done.returncode else done.stdout.strip()
 
 
-def _name(job: Job) -> str:
+def _container_name(job: Job) -> str:
     return f"steptime-{job.id}"
 
 
-def _expanded(name: str) -> str:
+def _expand(name: str) -> str:
     return os.path.expandvars(os.path.expanduser(name))

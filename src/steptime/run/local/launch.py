@@ -1,4 +1,4 @@
-"""What starts the worker of a framework: this interpreter, or what the machine file names for it."""
+"""The command that starts a framework's worker: this interpreter, or one of the machine file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import steptime
 from steptime import plugins
@@ -18,50 +18,77 @@ from steptime.core.job import Job
 from steptime.plan.machine_file import MachineFile, parse
 from steptime.run.local.environment import PARENT
 
-VARIABLE, NAME = "STEPTIME_MACHINE", "machine.toml"
+VARIABLE = "STEPTIME_MACHINE"
+NAME = "machine.toml"
 
 
-@dataclass(frozen=True)
-class Launch:
-    """Words before `-P -m steptime.worker …`."""
-
-    command: tuple[str, ...]
-    source: str = ""  # the machine file that says so
-
-    @property
-    def words(self) -> list[str]:
-        return [os.path.expanduser(self.command[0]), *self.command[1:]]
+class Launch(Protocol):
+    """A way to start a worker: by an interpreter, a wrapper, or in a container."""
 
     @property
     def absence(self) -> str:
-        """Why nothing can be started with it; empty: it is there."""
-        if not self.source or shutil.which(self.words[0]):
-            return ""
-        return f"The machine file {self.source} names {self.command[0]}, which is not there or cannot be run."
+        """Why nothing can be started this way; empty if it can."""
 
-    def variables(self, own: dict[str, str]) -> dict[str, str]:
-        """Another interpreter has its own packages, and of ours only steptime. A wrapper between us and the worker is
-        the worker's parent, so that it must not look for us."""
-        if not self.source:
-            return own
-        kept = {name: value for name, value in own.items() if name != PARENT}
-        folders = [_package_alone(), *filter(None, [own.get("PYTHONPATH")])]
-        return {**kept, "PYTHONPATH": os.pathsep.join(folders)}
+    def describe(self) -> dict[str, Any]:
+        """Facts for the attempt's record."""
 
-    def line(self, job: Job, variables: Mapping[str, str], store: Path) -> list[str]:
-        return self.words
+    def variables(self, variables: dict[str, str]) -> dict[str, str]:
+        """The worker's environment variables, adapted to this way of starting it."""
+
+    def command(self, job: Job, variables: Mapping[str, str], store: Path) -> list[str]:
+        """What comes before `-P -m steptime.worker …`."""
 
     def end(self, job: Job) -> None:
-        """Nothing is left: the worker is in the group that was ended."""
-
-    def told(self) -> dict[str, Any]:
-        return {"launch": list(self.command)} if self.source else {}
+        """End what is left after the worker's process group was killed."""
 
 
-def machine_file(named: str = "") -> MachineFile:
-    """This one, else `$STEPTIME_MACHINE`, else `machine.toml` in the working folder, else the user's own; empty where
-    none is."""
-    path = Path(named) if named else _find()
+@dataclass(frozen=True)
+class InterpreterLaunch:
+    words: tuple[str, ...]
+    source: str = ""  # the machine file that names it; empty for this interpreter
+
+    @property
+    def program(self) -> str:
+        return os.path.expanduser(self.words[0])
+
+    @property
+    def absence(self) -> str:
+        if not self.source or shutil.which(self.program):
+            return ""
+        return (
+            f"The machine file {self.source} names {self.words[0]}, "
+            "which does not exist or cannot be run."
+        )
+
+    def describe(self) -> dict[str, Any]:
+        return {"launch": list(self.words)} if self.source else {}
+
+    def variables(self, variables: dict[str, str]) -> dict[str, str]:
+        """Another interpreter has its own packages, and only steptime of ours."""
+        if not self.source:
+            return variables
+        adapted = dict(variables)
+        # A wrapper is the worker's parent, so the worker must not expect us to be it.
+        adapted.pop(PARENT, None)
+        folders = [_package_alone()]
+        if variables.get("PYTHONPATH"):
+            folders.append(variables["PYTHONPATH"])
+        adapted["PYTHONPATH"] = os.pathsep.join(folders)
+        return adapted
+
+    def command(self, job: Job, variables: Mapping[str, str], store: Path) -> list[str]:
+        return [self.program, *self.words[1:]]
+
+    def end(self, job: Job) -> None:
+        """Nothing is left: the worker is in the group that was killed."""
+
+
+def machine_file(name: str = "") -> MachineFile:
+    """Read the machine file of this name, or the usual one; empty if there is none.
+
+    The usual one is `$STEPTIME_MACHINE`, else `machine.toml` in the working folder, else
+    `steptime/machine.toml` in the user's configuration folder."""
+    path = Path(name) if name else _find()
     if path is None:
         return MachineFile()
     try:
@@ -72,21 +99,27 @@ def machine_file(named: str = "") -> MachineFile:
 
 
 def _find() -> Path | None:
-    if named := os.environ.get(VARIABLE):
-        return Path(named)  # a file that was asked for must be there
+    name = os.environ.get(VARIABLE)
+    if name:
+        # Not checked: a file that the user asks for must exist.
+        return Path(name)
     settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    return next(
-        (path for path in (Path(NAME), settings / "steptime" / NAME) if path.is_file()), None
-    )
+    for path in (Path(NAME), settings / "steptime" / NAME):
+        if path.is_file():
+            return path
+    return None
 
 
 @cache
 def _package_alone() -> str:
-    """A folder with nothing but this package: beside the installed one lie packages of another interpreter."""
+    """A folder with nothing but this package.
+
+    The folder in which it is installed has packages of another interpreter beside it."""
     folder = tempfile.TemporaryDirectory(prefix="steptime-source-")
-    _kept.append(folder)
+    _temporary_folders.append(folder)
     (Path(folder.name) / "steptime").symlink_to(Path(steptime.__file__).parent)
     return folder.name
 
 
-_kept: list[tempfile.TemporaryDirectory[str]] = []  # removed when the process ends
+# Python removes them when this process ends.
+_temporary_folders: list[tempfile.TemporaryDirectory[str]] = []

@@ -1,4 +1,6 @@
-"""Starts the process that watches a worker. What it writes lies beside the journal until that takes it over."""
+"""Start the process that watches a worker from outside.
+
+Its output lies beside the journal until the journal takes it over."""
 
 from __future__ import annotations
 
@@ -11,31 +13,37 @@ from steptime.core.job import Job
 from steptime.store import monitor_log
 
 
-def start(job: Job, worker: int, journal: Path) -> subprocess.Popen[bytes] | None:
-    """None: nobody asked for it. One that cannot start costs its series and no measurement."""
+def start_monitor(job: Job, worker_pid: int, journal: Path) -> subprocess.Popen[bytes] | None:
+    """None if the protocol wants no monitor, or if it cannot start.
+
+    A missing monitor costs its series, never the measurement."""
     if not job.protocol.monitor_seconds:
         return None
-    device = "cuda" if job.case.ranks > 1 and job.case.device != "cpu" else job.case.device
-    words = [
-        str(worker),
-        str(job.protocol.monitor_seconds),
-        device,
-        *([str(journal)] if _apart(job) else []),
-    ]
+    # Ranks use all GPUs of the node, not only the case's own.
+    watches_all_gpus = job.case.ranks > 1 and job.case.device != "cpu"
+    device = "cuda" if watches_all_gpus else job.case.device
+    arguments = [str(worker_pid), str(job.protocol.monitor_seconds), device]
+    if not _descends_from_us(job):
+        # Then the monitor finds the working processes by the journal that they name.
+        arguments.append(str(journal))
     try:
         with monitor_log.log_path(journal).open("wb") as file:
             return subprocess.Popen(
-                [sys.executable, "-P", "-m", "steptime.machine.monitor", *words],
+                [sys.executable, "-P", "-m", "steptime.machine.monitor", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=file,
-                stderr=file,  # why it ended, where it ends early
-                start_new_session=True,  # what is sent to the worker's group, or to ours, is not meant for it
+                # If it ends early, this says why.
+                stderr=file,
+                # Signals to the worker's group, or to ours, are not meant for it.
+                start_new_session=True,
             )
     except OSError:
         return None
 
 
-def _apart(job: Job) -> bool:
-    """Whether somebody else starts those who work, so that they do not descend from the process that we started."""
+def _descends_from_us(job: Job) -> bool:
+    """False if a container daemon or srun starts the processes that do the work."""
     kind = job.environment.get("container", {}).get("kind", "")
-    return kind in MANAGED or (job.case.ranks > 1 and job.case.nodes > 1)
+    if kind in MANAGED:
+        return False
+    return job.case.ranks == 1 or job.case.nodes == 1

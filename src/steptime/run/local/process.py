@@ -1,4 +1,6 @@
-"""One worker, from its start to its closed journal, whatever happens to it. Sleeps in the kernel meanwhile."""
+"""One worker process, from its start to its closed journal, whatever happens to it.
+
+While a worker measures, this process sleeps in the kernel: polling would disturb the steps."""
 
 from __future__ import annotations
 
@@ -12,208 +14,254 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
+from steptime.core.executor import JournalStore
 from steptime.core.job import Job
 from steptime.core.record import Attempt, Failure
 from steptime.machine.oom import count_oom_kills
-from steptime.run.local.container import ContainerLaunch
-from steptime.run.local.environment import for_job
+from steptime.run.local.environment import worker_environment
 from steptime.run.local.launch import Launch
-from steptime.run.local.monitor import start as start_monitor
+from steptime.run.local.monitor import start_monitor
 from steptime.store import journal, monitor_log, reader
-from steptime.store.folder import FolderStore
 
-MOST_MILLISECONDS = 2**31 - 1  # that the kernel can be asked to wait
+MOST_MILLISECONDS = 2**31 - 1  # the longest wait that poll() accepts
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-SIGNAL_SECONDS = 2.0  # between the first and the last process of a job that is told to end
+SIGNAL_SECONDS = 2.0  # from the first to the last process of a Slurm job that gets a signal
 
 
-class WorkerProcess:
-    """One process with its journal, and beside that its orders and what it prints."""
+class WorkerFiles(NamedTuple):
+    """Only the journal stays after a success; the log stays after a failure, too."""
 
-    def __init__(self, launch: Launch | ContainerLaunch, job: Job, store: FolderStore) -> None:
-        cold = job.case.compile_cache == "cold"
-        self.cache = (
-            tempfile.TemporaryDirectory(prefix="steptime-cold-", ignore_cleanup_errors=True)
-            if cold
-            else None
+    journal: Path
+    job: Path
+    log: Path
+
+    @classmethod
+    def beside(cls, journal_path: Path) -> WorkerFiles:
+        return cls(
+            journal=journal_path,
+            job=journal_path.with_suffix(".case.json"),
+            log=journal_path.with_suffix(".log"),
         )
-        variables, told = for_job(job, os.environ, self.cache.name if self.cache else "")
-        self.job = replace(job, environment={**job.environment, **told, **launch.told()})
-        self.launch, self.path = launch, store.journal(job.id)
-        self.orders, self.log = self.path.with_suffix(".case.json"), self.path.with_suffix(".log")
-        self.failure: Failure | None = None
-        self.closed: Attempt | None = None
-        self.oom_kills = count_oom_kills()
-        variables = launch.variables(variables)
-        words = launch.line(self.job, variables, store.path)
+
+
+@dataclass
+class WorkerProcess:
+    launch: Launch
+    job: Job
+    files: WorkerFiles
+    process: subprocess.Popen[bytes]
+    exit_file: int  # a pidfd: readable when the process has ended
+    oom_kills: int  # of the whole machine, before the worker started
+    monitor: subprocess.Popen[bytes] | None
+    cache: tempfile.TemporaryDirectory[str] | None
+    failure: Failure | None = None
+    closed: Attempt | None = None
+
+    @classmethod
+    def start(cls, launch: Launch, job: Job, store: JournalStore) -> WorkerProcess:
+        cache = _make_cold_cache(job)
+        environment = worker_environment(job, os.environ, cache.name if cache else "")
+        facts = {**job.environment, **environment.facts, **launch.describe()}
+        job = replace(job, environment=facts)
+        files = WorkerFiles.beside(store.journal(job.id))
+        variables = launch.variables(environment.variables)
+        command = launch.command(job, variables, store.path)
+        oom_kills = count_oom_kills()
         try:
-            self.orders.write_text(json.dumps(self.job.to_dict()))
-            with self.log.open("wb") as log:
-                self.process = subprocess.Popen(
-                    [*words, "-P", "-m", "steptime.worker", str(self.orders), str(self.path)],
-                    stdin=subprocess.PIPE if job.turns else subprocess.DEVNULL,
-                    stdout=subprocess.PIPE if job.turns else log,
-                    stderr=log,
-                    bufsize=0,
-                    env=variables,
-                    start_new_session=True,  # so that its own children can be ended with it
-                )
+            process = _start_process(command, variables, job, files)
         except OSError as problem:
-            full, lost = (
-                f"{store.path} cannot be written",
-                f"A worker could not be started with {words[0]}",
-            )
-            why = full if problem.errno in UNWRITABLE else lost
-            raise SteptimeError(f"{why}: {problem.strerror}.") from problem
-        self.ended = os.pidfd_open(self.process.pid)
-        self.monitor = start_monitor(self.job, self.process.pid, self.path)
+            problem_sentence = f"A worker could not be started with {command[0]}"
+            if problem.errno in UNWRITABLE:
+                problem_sentence = f"{store.path} cannot be written"
+            raise SteptimeError(f"{problem_sentence}: {problem.strerror}.") from problem
+        return cls(
+            launch=launch,
+            job=job,
+            files=files,
+            process=process,
+            exit_file=os.pidfd_open(process.pid),
+            oom_kills=oom_kills,
+            monitor=start_monitor(job, process.pid, files.journal),
+            cache=cache,
+        )
 
     @contextlib.contextmanager
-    def supervised(self) -> Iterator[None]:
-        """Whatever interrupts us, the worker does not outlive it and the journal says what happened."""
+    def supervise(self) -> Iterator[None]:
+        """If anything interrupts the block, end the worker and close its journal."""
         try:
             yield
         except BaseException:
             self.end(Cause.CANCELLED, "Interrupted.")
-            with contextlib.suppress(
-                SteptimeError
-            ):  # what interrupted us matters more than a full disk
+            # The interruption matters more than a full disk.
+            with contextlib.suppress(SteptimeError):
                 self.attempt()
             raise
 
     def wait(self) -> None:
-        if not self._readable(self.ended):
-            self.end(
-                Cause.TIMED_OUT,
-                f"No result after {self.job.protocol.limit_seconds:g} s: it was ended.",
-            )
-        elif self._was_told_to_end():
-            time.sleep(
-                SIGNAL_SECONDS
-            )  # the same signal may be on its way to us, and then says more than a dead worker
+        if not self._readable(self.exit_file):
+            self._time_out("No result after")
+        elif self._was_terminated():
+            # Slurm signals all processes of a job. If our signal is still on its way, wait for
+            # it: it says more than a dead worker.
+            time.sleep(SIGNAL_SECONDS)
 
-    def _was_told_to_end(self) -> bool:
-        """By somebody else. Without reaping it: its number must stay its own until its children are ended."""
+    def _was_terminated(self) -> bool:
+        """Whether another process sent SIGTERM to the worker."""
         if self.process.returncode is not None:
             return False
-        found = os.waitid(os.P_PIDFD, self.ended, os.WEXITED | os.WNOWAIT)
-        return found is not None and (found.si_code, found.si_status) == (
-            os.CLD_KILLED,
-            signal.SIGTERM,
-        )
+        # The worker is not reaped yet, so that its number stays its own until its children ended.
+        status = os.waitid(os.P_PIDFD, self.exit_file, os.WEXITED | os.WNOWAIT)
+        if status is None:
+            return False
+        return status.si_code == os.CLD_KILLED and status.si_status == signal.SIGTERM
 
-    def heard(self, word: str) -> bool:
-        """Waits for this line; False when the worker ends or hangs instead."""
+    def receive(self, line: str) -> bool:
+        """Wait for this line. False if the worker ends, hangs, or writes another line instead."""
         assert self.process.stdout is not None
         if not self._readable(self.process.stdout.fileno()):
-            self.end(
-                Cause.TIMED_OUT,
-                f"Not {word} after {self.job.protocol.limit_seconds:g} s: it was ended.",
-            )
+            self._time_out(f"Not {line} after")
             return False
-        return self.process.stdout.readline().strip() == word.encode()
+        return self.process.stdout.readline().strip() == line.encode()
 
-    def lines(self) -> Iterator[str]:
-        """What it says until it ends; silent for too long, it hangs and is ended."""
+    def forward_lines(self, on_line: Callable[[str], None]) -> None:
+        """Pass on what the worker writes until it ends. A worker that is silent too long hangs."""
         assert self.process.stdout is not None
         while self._readable(self.process.stdout.fileno()):
             line = self.process.stdout.readline()
             if not line:
                 return
-            yield line.decode(errors="replace").strip()
-        self.end(
-            Cause.TIMED_OUT, f"Not a word for {self.job.protocol.limit_seconds:g} s: it was ended."
-        )
+            on_line(line.decode(errors="replace").strip())
+        self._time_out("No line for")
 
-    def tell(self, word: str) -> bool:
+    def send(self, line: str) -> bool:
+        """False if the worker is gone."""
         assert self.process.stdin is not None
         try:
-            self.process.stdin.write(word.encode() + b"\n")
+            self.process.stdin.write(line.encode() + b"\n")
         except BrokenPipeError:
             return False
         return True
 
+    def _time_out(self, what: str) -> None:
+        limit = self.job.protocol.limit_seconds
+        self.end(Cause.TIMED_OUT, f"{what} {limit:g} s: it was ended.")
+
     def end(self, cause: Cause, reason: str) -> None:
+        """Kill the worker. An earlier failure stays the reason."""
         self.failure = self.failure or Failure(cause=cause, reason=reason)
         self._end_group()
         self.launch.end(self.job)
 
     def attempt(self) -> Attempt:
-        """What the journal says; closes it first where the worker could not."""
+        """What the journal says. If the worker could not close it, it is closed here."""
         if self.closed is not None:
             return self.closed
         self._end_group()
-        if not reader.has_ended(self.path):
-            failure = self.failure or self._why()
-            journal.close_failed(
-                self.path, self.job, replace(failure, output=reader.last_output(self.log))
-            )
-        self.closed = reader.read(self.path)
+        if not reader.has_ended(self.files.journal):
+            failure = self.failure or self._exit_failure()
+            failure = replace(failure, output=reader.last_output(self.files.log))
+            journal.close_failed(self.files.journal, self.job, failure)
+        self.closed = reader.read(self.files.journal)
         if self.closed is None:
             raise SteptimeError(
-                f"The journal {self.path} cannot be read back. Is another version of steptime running?"
+                f"The journal {self.files.journal} cannot be read back. "
+                "Is another version of steptime running?"
             )
-        self._tidy(failed=self.closed.failure is not None)
+        self._clean_up(failed=self.closed.failure is not None)
         return self.closed
 
-    def _why(self) -> Failure:
+    def _exit_failure(self) -> Failure:
         code = self.process.returncode
         if code >= 0:
-            words = reader.last_output(self.log).strip().rpartition("\n")[2]
-            said = f" Its last words: {words}" if words else ""
-            return Failure(
-                cause=Cause.CRASHED,
-                reason=f"The worker ended with exit code {code} and no result.{said}",
-            )
+            reason = f"The worker ended with exit code {code} and no result."
+            last_line = reader.last_output(self.files.log).strip().rpartition("\n")[2]
+            if last_line:
+                reason += f" Its last line: {last_line}"
+            return Failure(cause=Cause.CRASHED, reason=reason)
         if code == -signal.SIGKILL and count_oom_kills() > self.oom_kills:
-            return Failure(
-                cause=Cause.OUT_OF_MEMORY, reason="The kernel killed the worker for want of memory."
-            )
-        name = next((one.name for one in signal.Signals if one == -code), f"signal {-code}")
-        return Failure(cause=Cause.CRASHED, reason=f"The worker was killed by {name}.")
+            reason = "The kernel killed the worker because memory ran out."
+            return Failure(cause=Cause.OUT_OF_MEMORY, reason=reason)
+        return Failure(
+            cause=Cause.CRASHED, reason=f"The worker was killed by {_signal_name(-code)}."
+        )
 
     def _readable(self, file: int) -> bool:
+        """Sleep until there is something to read, or until the job's time limit."""
+        milliseconds = min(self.job.protocol.limit_seconds * 1000, MOST_MILLISECONDS)
         poll = select.poll()
         poll.register(file, select.POLLIN)
-        return bool(poll.poll(min(self.job.protocol.limit_seconds * 1000, MOST_MILLISECONDS)))
+        return bool(poll.poll(milliseconds))
 
     def _end_group(self) -> None:
-        """The worker, if it still lives, and every child it left behind."""
-        if (
-            self.process.returncode is None
-        ):  # not yet waited for, so nobody else can have got its number
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-            os.close(self.ended)
-            if self.monitor is not None:
-                self.monitor.kill()
-                self.monitor.wait()
+        """End the worker, if it still runs, and all children that it left."""
+        if self.process.returncode is not None:
+            # It was reaped, so its number may belong to another process by now.
+            return
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        os.close(self.exit_file)
+        if self.monitor is not None:
+            self.monitor.kill()
+            self.monitor.wait()
 
-    def _tidy(self, *, failed: bool) -> None:
+    def _clean_up(self, *, failed: bool) -> None:
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 pipe.close()
         if self.cache is not None:
             self.cache.cleanup()
-        for copy in _copies(self.job):
+        for copy in _staged_copies(self.job):
             shutil.rmtree(copy, ignore_errors=True)
-        monitor_log.log_path(self.path).unlink(missing_ok=True)
-        self.orders.unlink(missing_ok=True)
-        if not failed or not self.log.stat().st_size:
-            self.log.unlink()
+        monitor_log.log_path(self.files.journal).unlink(missing_ok=True)
+        self.files.job.unlink(missing_ok=True)
+        log_is_empty = self.files.log.stat().st_size == 0
+        if log_is_empty or not failed:
+            self.files.log.unlink()
 
 
-def _copies(job: Job) -> list[Path]:
-    """What a worker that was killed has left on its tier."""
+def _make_cold_cache(job: Job) -> tempfile.TemporaryDirectory[str] | None:
+    """An empty folder for compilers that must find nothing from earlier runs."""
+    if job.case.compile_cache != "cold":
+        return None
+    return tempfile.TemporaryDirectory(prefix="steptime-cold-", ignore_cleanup_errors=True)
+
+
+def _start_process(
+    command: list[str], variables: dict[str, str], job: Job, files: WorkerFiles
+) -> subprocess.Popen[bytes]:
+    files.job.write_text(json.dumps(job.to_dict()))
+    worker = ["-P", "-m", "steptime.worker", str(files.job), str(files.journal)]
+    with files.log.open("wb") as log:
+        return subprocess.Popen(
+            [*command, *worker],
+            stdin=subprocess.PIPE if job.turns else subprocess.DEVNULL,
+            stdout=subprocess.PIPE if job.turns else log,
+            stderr=log,
+            bufsize=0,
+            env=variables,
+            # A group of its own, so that its children can be ended with it.
+            start_new_session=True,
+        )
+
+
+def _staged_copies(job: Job) -> list[Path]:
+    """What a killed worker has left on its staging tier."""
     tier = job.options.get("tier")
-    return (
-        list(Path(os.path.expanduser(os.path.expandvars(tier))).glob(f"steptime-data-{job.id}-*"))
-        if tier
-        else []
-    )
+    if not tier:
+        return []
+    folder = Path(os.path.expanduser(os.path.expandvars(tier)))
+    return list(folder.glob(f"steptime-data-{job.id}-*"))
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

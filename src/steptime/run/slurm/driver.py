@@ -11,10 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+from steptime.core.executor import Executor
 from steptime.core.job import Job
-from steptime.run.local import Executor
+from steptime.run.local import LocalExecutor
 from steptime.run.slurm.client import NoAnswer, Slurm
-from steptime.run.slurm.folder import TERMINATED, CampaignFolder, Key, Running, slot_of
+from steptime.run.slurm.folder import TERMINATED, CampaignFolder, Key, TaskJournal, slot_of
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
 
@@ -34,7 +35,7 @@ def main() -> int:
     folder = CampaignFolder(FolderStore(campaign.parents[1]), campaign.name)
     folder.number(array, os.environ["SLURM_ARRAY_JOB_ID"])
     index = int(os.environ["SLURM_ARRAY_TASK_ID"])
-    executor = Executor()
+    executor = LocalExecutor()
     for values in json.loads((array / "index.json").read_text())[index]:
         measure(Job.from_dict(values), executor, folder)
     return 0
@@ -50,7 +51,7 @@ def measure(job: Job, executor: Executor, folder: CampaignFolder) -> None:
     told = {name: os.environ[name] for name in TOLD if name in os.environ}
     slurm = {**job.environment.get("slurm", {}), **told}
     own = replace(job, id=uuid7(), environment={**job.environment, "slurm": slurm})
-    executor.run(own, Running(folder, key))
+    executor.run(own, TaskJournal(folder, key))
     folder.deliver(folder.journal(key))
 
 

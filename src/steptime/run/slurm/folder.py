@@ -182,15 +182,19 @@ class CampaignFolder:
             return []
 
 
-class Running(FolderStore):
-    """The store as an executor sees it on a node: journals begin in the campaign's folder."""
+@dataclass(frozen=True)
+class TaskJournal:
+    """A `JournalStore` (core/executor.py) on a node: the journal begins in the campaign's folder."""
 
-    def __init__(self, folder: CampaignFolder, key: Key) -> None:
-        super().__init__(folder.store.path)
-        self._journal = folder.journal(key)
+    folder: CampaignFolder
+    key: Key
+
+    @property
+    def path(self) -> Path:
+        return self.folder.store.path
 
     def journal(self, identifier: str) -> Path:
-        return self._journal
+        return self.folder.journal(self.key)
 
 
 def find(store: FolderStore, word: str = "") -> CampaignFolder:
