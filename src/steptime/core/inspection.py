@@ -1,4 +1,4 @@
-"""What a program may tell of its inside: parts, operators, memory. Never asked while its steps are timed."""
+"""What a program may report besides its steps: stages, operators, memory. Never during timing."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ class Operator(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Watched:
+class StepProfile:
     """Some steps as the framework's own profiler saw them."""
 
     operators: tuple[Operator, ...]  # of all steps together; what passes between them is one too
     events: list[dict[str, Any]]  # of Chrome's trace format, times in microseconds
-    seconds: float  # that all steps took, watched
+    seconds: float  # that all steps took under the profiler
     where: str = "host"  # whose time the operators' is: host, or device
 
 
 @dataclass(frozen=True)
-class Account:
+class MemoryAccount:
     """Bytes that are held when a step holds most, by what they are for."""
 
     held: dict[str, int]
@@ -34,12 +34,12 @@ class Account:
 class Inspectable(Protocol):
     """Each of these may be missing from a program, or raise `Unsupported` with the reason."""
 
-    def staged(self, mark: Callable[[str], None]) -> Any:
-        """One step, the same as `step()`, that says `mark(name)` at the end of each of its parts."""
+    def step_in_stages(self, mark: Callable[[str], None]) -> Any:
+        """One step, the same as `step()`, that calls `mark(name)` at the end of each stage."""
 
-    def watch(self, steps: int) -> Watched: ...
+    def profile(self, steps: int) -> StepProfile: ...
 
-    def account(self) -> Account: ...
+    def memory_account(self) -> MemoryAccount: ...
 
     def exchange(self, *, tiny: bool = False) -> int:
         """Of several ranks: the step's exchange alone, or `tiny` one number's, until this rank has the result. The

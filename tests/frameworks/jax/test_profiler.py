@@ -37,7 +37,7 @@ def test_summarize_refuses_a_trace_without_instructions() -> None:
 def test_program_reports_its_instructions_and_memory(lower: Any) -> None:
     program = lower("images")
     program.step()
-    names = {operator.name for operator in program.watch(2).operators}
+    names = {operator.name for operator in program.profile(2).operators}
     assert any("conv" in name for name in names)
     weight_bytes = sum(4 * array.size for array in program.weights().values())
-    assert program.account().held["weights"] == weight_bytes
+    assert program.memory_account().held["weights"] == weight_bytes

@@ -28,6 +28,6 @@ def test_kernels_of_the_last_steps_count_and_the_rest_is_between_them() -> None:
 
 
 def test_a_session_of_its_own_tells_its_kernels(lower: Any) -> None:
-    found = lower("images").watch(3)
+    found = lower("images").profile(3)
     calls = {one.name: one.calls for one in found.operators}
     assert calls["Conv"] == 3 and calls["MaxPool"] == 3

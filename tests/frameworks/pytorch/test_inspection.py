@@ -17,7 +17,7 @@ def test_a_staged_step_trains_as_the_plain_one_does(lower: Any, precision: str) 
     plain, parted = (lower("residual", precision=precision) for _ in range(2))
     names: list[str] = []
     for _ in range(2):
-        plain.step(), parted.staged(names.append)
+        plain.step(), parted.step_in_stages(names.append)
     assert names[:5] == ["optimizer", "forward", "loss", "backward", "optimizer"]
     for name, array in plain.weights().items():
         np.testing.assert_array_equal(parted.weights()[name], array, err_msg=name)
@@ -25,9 +25,9 @@ def test_a_staged_step_trains_as_the_plain_one_does(lower: Any, precision: str) 
 
 def test_a_step_that_fetches_its_batch_says_so(lower: Any) -> None:
     names: list[str] = []
-    output = lower("perceptron", phase="inference", data="host").staged(names.append)
+    output = lower("perceptron", phase="inference", data="host").step_in_stages(names.append)
     assert names == ["data", "forward"] and output.shape == (4, 4)
-    lower("perceptron", phase="forward").staged(names.append)
+    lower("perceptron", phase="forward").step_in_stages(names.append)
     assert names[2:] == ["forward", "loss"]
 
 
@@ -35,7 +35,7 @@ def test_operators_fill_the_time_of_the_steps(lower: Any) -> None:
     program = lower("residual")
     for _ in range(3):
         program.step()
-    seen = program.watch(4)
+    seen = program.profile(4)
     assert sum(one.seconds for one in seen.operators) == pytest.approx(seen.seconds, rel=0.2)
     calls = {one.name: one.calls for one in seen.operators}
     assert calls[BETWEEN] == 4 and calls["aten::convolution_backward"] == 8
@@ -48,16 +48,16 @@ def test_memory_at_the_peak_agrees_with_closed_forms(lower: Any) -> None:
     program = lower("residual", adam(1e-3))
     for _ in range(2):
         program.step()
-    held = program.account().held
+    held = program.memory_account().held
     weights = list(program.module.parameters())
     own = sum(4 * one.numel() for one in weights)
     assert held["weights"] == own
     assert held["optimizer state"] == 2 * own + 4 * len(weights)  # and a step counter for each
     assert held["inputs"] == program.input.nbytes + program.target.nbytes
     assert held["activations"] > 0 and set(held) >= {"buffers", "activations"}
-    assert program.account().held == held  # the hooks are gone again
+    assert program.memory_account().held == held  # the hooks are gone again
 
 
 def test_inference_keeps_no_activations(lower: Any) -> None:
     program = lower("residual", phase="inference")
-    assert {"activations", "gradients"}.isdisjoint(program.account().held)
+    assert {"activations", "gradients"}.isdisjoint(program.memory_account().held)

@@ -37,14 +37,14 @@ class Parted:
 
     def wait(self) -> None: ...
 
-    def staged(self, mark: Callable[[str], None]) -> None:
+    def step_in_stages(self, mark: Callable[[str], None]) -> None:
         for name, milliseconds in self.parts.items():
             self.clock.nanoseconds += 1_000_000 * milliseconds
             mark(name)
 
 
 class Whole(Parted):
-    def staged(self, mark: Callable[[str], None]) -> None:
+    def step_in_stages(self, mark: Callable[[str], None]) -> None:
         raise Unsupported("It is one piece.")
 
 
@@ -97,8 +97,8 @@ def test_a_training_step_in_one_piece_is_told_by_difference(clock: Clock) -> Non
 
 def test_marks_that_take_time_are_told(clock: Clock) -> None:
     class Slowed(Parted):
-        def staged(self, mark: Callable[[str], None]) -> None:
-            super().staged(mark)
+        def step_in_stages(self, mark: Callable[[str], None]) -> None:
+            super().step_in_stages(mark)
             self.clock.nanoseconds += 500_000
 
     assert phases.phases(Slowed(clock), CASE, lambda case: None)["perturbation"] == pytest.approx(

@@ -12,7 +12,7 @@ import pytest
 
 from steptime import workloads
 from steptime.core.case import Case
-from steptime.core.inspection import BETWEEN, Account, Operator, Watched
+from steptime.core.inspection import BETWEEN, MemoryAccount, Operator, StepProfile
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.frameworks import numpy as framework
@@ -36,7 +36,7 @@ class Telling:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.own, name)
 
-    def watch(self, steps: int) -> Watched:
+    def profile(self, steps: int) -> StepProfile:
         spans = [
             {"ph": "X", "name": "step", "ts": 1000.0 * n, "dur": 900.0, "pid": 1, "tid": 1}
             for n in range(steps)
@@ -46,10 +46,10 @@ class Telling:
             Operator(BETWEEN, 0, 0.002),
             Operator("odd", 1, 0.002),
         )
-        return Watched(operators, spans, 0.01)
+        return StepProfile(operators, spans, 0.01)
 
-    def account(self) -> Account:
-        return Account({"weights": 100, "activations": 300}, "made up")
+    def memory_account(self) -> MemoryAccount:
+        return MemoryAccount({"weights": 100, "activations": 300}, "made up")
 
 
 def profiled(folder: Path, short: Protocol, lower: Any) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def test_what_a_framework_can_not_tell_has_a_reason(tmp_path: Path, short: Proto
 
 
 def test_shares_of_operators_sum_to_one_and_many_are_not_listed() -> None:
-    seen = Watched(tuple(Operator(f"op{n}", 2, 1.0) for n in range(100)), [], 10.0)
+    seen = StepProfile(tuple(Operator(f"op{n}", 2, 1.0) for n in range(100)), [], 10.0)
     found = digest(seen, 10, 0.5)
     listed = sum(one["share"] for one in found["operators"])
     assert listed + found["unlisted_share"] == pytest.approx(1.0) and len(found["operators"]) == 40

@@ -13,7 +13,14 @@ from typing import Any
 import jax
 
 from steptime.core.errors import Unsupported
-from steptime.core.inspection import BETWEEN, IDLE, Account, Operator, Watched, self_operators
+from steptime.core.inspection import (
+    BETWEEN,
+    IDLE,
+    MemoryAccount,
+    Operator,
+    StepProfile,
+    self_operators,
+)
 from steptime.core.program import Program
 from steptime.frameworks.jax.steps import State
 
@@ -22,7 +29,7 @@ NUMBER = re.compile(r"\.\d+$")
 Event = dict[str, Any]  # of Chrome's trace format
 
 
-def watch(program: Program, compiled: Any, steps: int, *, device: bool) -> Watched:
+def watch(program: Program, compiled: Any, steps: int, *, device: bool) -> StepProfile:
     """`compiled`: what the steps run, as XLA compiled it."""
     with tempfile.TemporaryDirectory() as folder:
         jax.profiler.start_trace(folder)
@@ -39,7 +46,7 @@ def watch(program: Program, compiled: Any, steps: int, *, device: bool) -> Watch
 
 def summarize(
     events: list[Event], origins: dict[str, str], seconds: float, *, device: bool = False
-) -> Watched:
+) -> StepProfile:
     """`origins`: the operation that an instruction comes from, `conv_general_dilated` for
     `fusion.3`."""
     spans = [event for event in events if event.get("ph") == "X" and event.get("dur")]
@@ -55,10 +62,10 @@ def summarize(
     between = Operator(IDLE if device else BETWEEN, 0, rest)
     # Names that begin with $ are calls of Python functions.
     shown = [event for event in events if not event.get("name", "").startswith("$")]
-    return Watched((*operators, between), shown, seconds, "device" if device else "host")
+    return StepProfile((*operators, between), shown, seconds, "device" if device else "host")
 
 
-def account(state: State, batch: Any, compiled: Any) -> Account:
+def account(state: State, batch: Any, compiled: Any) -> MemoryAccount:
     """XLA plans one buffer for activations and workspace when it compiles."""
     analysis = compiled.memory_analysis()
     output_bytes = int(analysis.output_size_in_bytes) - int(analysis.alias_size_in_bytes)
@@ -70,7 +77,7 @@ def account(state: State, batch: Any, compiled: Any) -> Account:
         "activations, temporaries and workspace": int(analysis.temp_size_in_bytes),
         "outputs": max(0, output_bytes),
     }
-    return Account(held, "XLA plans activations, gradients and workspace as one buffer")
+    return MemoryAccount(held, "XLA plans activations, gradients and workspace as one buffer")
 
 
 def _bytes(values: Any) -> int:

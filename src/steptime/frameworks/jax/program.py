@@ -16,7 +16,7 @@ import numpy as np
 
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
-from steptime.core.inspection import Account, Watched
+from steptime.core.inspection import MemoryAccount, StepProfile
 from steptime.core.program import DeviceTimer
 from steptime.frameworks.jax import settings
 from steptime.frameworks.jax.context import Array
@@ -94,11 +94,11 @@ class JaxProgram:
         settings.apply(self.case)
         return kernels_of(self._compile().as_text())
 
-    def watch(self, steps: int) -> Watched:
+    def profile(self, steps: int) -> StepProfile:
         settings.apply(self.case)
         return watch(self, self._compile(), steps, device=self.device.platform != "cpu")
 
-    def account(self) -> Account:
+    def memory_account(self) -> MemoryAccount:
         settings.apply(self.case)
         return account(self.state, self._batch(), self._compile())
 

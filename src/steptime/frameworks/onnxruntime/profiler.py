@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from steptime.core.case import Case
-from steptime.core.inspection import BETWEEN, Operator, Watched
+from steptime.core.inspection import BETWEEN, Operator, StepProfile
 from steptime.frameworks.onnxruntime import settings
 
 WARM_UP_STEPS = 3
 STEP, KERNEL = "model_run", "_kernel_time"
 
 
-def watch(model: bytes, case: Case, feed: dict[str, Any], steps: int) -> Watched:
+def watch(model: bytes, case: Case, feed: dict[str, Any], steps: int) -> StepProfile:
     with tempfile.TemporaryDirectory() as folder:
         options = settings.options(case)
         options.enable_profiling = True
@@ -27,7 +27,7 @@ def watch(model: bytes, case: Case, feed: dict[str, Any], steps: int) -> Watched
     return seen(events, steps)
 
 
-def seen(events: list[dict[str, Any]], steps: int) -> Watched:
+def seen(events: list[dict[str, Any]], steps: int) -> StepProfile:
     """The last steps of a trace. Kernels run one behind the other, so what they leave of a step is between them."""
     runs = [event for event in events if event["name"] == STEP][-steps:]
     kept = [event for event in events if event["ph"] == "X" and event["ts"] >= runs[0]["ts"]]
@@ -41,6 +41,6 @@ def seen(events: list[dict[str, Any]], steps: int) -> Watched:
             )
     seconds = sum(event["dur"] for event in runs) / 1e6
     rest = Operator(BETWEEN, 0, max(0.0, seconds - sum(times.values())))
-    return Watched(
+    return StepProfile(
         (*(Operator(name, calls[name], times[name]) for name in times), rest), kept, seconds
     )

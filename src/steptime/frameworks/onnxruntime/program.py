@@ -7,7 +7,7 @@ from typing import Any
 from onnxruntime import OrtValue
 
 from steptime.core.case import Case
-from steptime.core.inspection import Watched
+from steptime.core.inspection import StepProfile
 from steptime.frameworks.onnxruntime import kernels, profiler, settings
 from steptime.graph import Work
 from steptime.graph.onnx.program import OnnxProgram
@@ -31,7 +31,7 @@ class OnnxruntimeProgram(OnnxProgram):
             self._model(len(self.input)), self.case, {self.graph.input.name: self.input}
         )
 
-    def watch(self, steps: int) -> Watched:
+    def profile(self, steps: int) -> StepProfile:
         feed = {self.graph.input.name: self.input}
         return profiler.watch(self._model(len(self.input)), self.case, feed, steps)
 

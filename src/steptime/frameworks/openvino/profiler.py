@@ -6,12 +6,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from steptime.core.inspection import BETWEEN, Operator, Watched
+from steptime.core.inspection import BETWEEN, Operator, StepProfile
 
 WARM_UP_STEPS = 3
 
 
-def watch(compiled: Any, values: Any, steps: int) -> Watched:
+def watch(compiled: Any, values: Any, steps: int) -> StepProfile:
     request = compiled.create_infer_request()
     for _ in range(WARM_UP_STEPS):
         request.infer({0: values})
@@ -34,7 +34,7 @@ def watch(compiled: Any, values: Any, steps: int) -> Watched:
                 place += taken
         seconds += end
     rest = Operator(BETWEEN, 0, max(0.0, seconds - sum(times.values())))
-    return Watched(
+    return StepProfile(
         (*(Operator(name, calls[name], times[name]) for name in times), rest), events, seconds
     )
 

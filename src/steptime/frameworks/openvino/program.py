@@ -8,7 +8,7 @@ import numpy as np
 from openvino import Tensor
 
 from steptime.core.case import Case
-from steptime.core.inspection import Watched
+from steptime.core.inspection import StepProfile
 from steptime.frameworks.openvino import settings
 from steptime.frameworks.openvino.profiler import watch
 from steptime.graph import Work
@@ -31,7 +31,7 @@ class OpenvinoProgram(OnnxProgram):
     def kernels(self) -> dict[str, int]:
         return settings.kernels(self.compiled)
 
-    def watch(self, steps: int) -> Watched:
+    def profile(self, steps: int) -> StepProfile:
         counting = settings.compiled(self._model(len(self.input)), self.case, PERF_COUNT=True)
         return watch(counting, self.input, steps)
 

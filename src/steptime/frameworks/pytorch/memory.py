@@ -12,17 +12,17 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from steptime.core.inspection import Account
+from steptime.core.inspection import MemoryAccount
 
 TEMPORARY, ACTIVATIONS, GRADIENTS = "temporaries", "activations", "gradients"
 ONE_PIECE = "what a {} step holds between its operators is not told apart"
 
 
-def account(program: Any) -> Account:
+def account(program: Any) -> MemoryAccount:
     if program.case.mode == "eager":
         tracker = Tracker(program.device)
         held = _followed(program, tracker)
-        return Account(_with_allocator(program, held))
+        return MemoryAccount(_with_allocator(program, held))
     held = dict.fromkeys((name for name, _ in _lasting(program)), 0)
     for name, tensor in _lasting(program):
         held[name] += tensor.untyped_storage().nbytes()
@@ -31,7 +31,7 @@ def account(program: Any) -> Account:
     if program.device.type == "cuda":
         _reset(program)
         held = _with_allocator(program, held, rest="activations, temporaries and workspace")
-    return Account(held, ONE_PIECE.format(program.case.mode))
+    return MemoryAccount(held, ONE_PIECE.format(program.case.mode))
 
 
 def _lasting(program: Any) -> Iterator[tuple[str, torch.Tensor]]:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from steptime.core.errors import Unsupported
-from steptime.core.inspection import BETWEEN, IDLE, Operator, Watched
+from steptime.core.inspection import BETWEEN, IDLE, Operator, StepProfile
 
 STEP = "step"
 ATTRIBUTED = (
@@ -20,7 +20,7 @@ ATTRIBUTED = (
 )
 
 
-def watch(program: Any, steps: int) -> Watched:
+def watch(program: Any, steps: int) -> StepProfile:
     activities = [torch.profiler.ProfilerActivity.CPU]
     cuda = program.device.type == "cuda"
     if cuda:
@@ -32,7 +32,7 @@ def watch(program: Any, steps: int) -> Watched:
         averages = list(profiler.key_averages())
         events = _trace(profiler)
     operators = _on_device(averages, seconds) if cuda else _on_host(averages)
-    return Watched(operators, events, seconds, "device" if cuda else "host")
+    return StepProfile(operators, events, seconds, "device" if cuda else "host")
 
 
 def _run(program: Any, steps: int) -> float:

@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
-from steptime.core.inspection import Account, Watched
+from steptime.core.inspection import MemoryAccount, StepProfile
 from steptime.core.program import DeviceTimer
 from steptime.frameworks.pytorch import exchange, settings
 from steptime.frameworks.pytorch.kernels import kernels_of
@@ -105,13 +105,13 @@ class PytorchProgram:
     def kernels(self) -> dict[str, int]:
         return kernels_of(self.step, self.wait, cuda=self.device.type == "cuda")
 
-    def staged(self, mark: Callable[[str], None]) -> Any:
+    def step_in_stages(self, mark: Callable[[str], None]) -> Any:
         return staged(self, mark)
 
-    def watch(self, steps: int) -> Watched:
+    def profile(self, steps: int) -> StepProfile:
         return watch(self, steps)
 
-    def account(self) -> Account:
+    def memory_account(self) -> MemoryAccount:
         return account(self)
 
     def exchange(self, *, tiny: bool = False) -> int:

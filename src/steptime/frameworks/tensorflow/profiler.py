@@ -12,13 +12,13 @@ from typing import Any
 import tensorflow as tf
 
 from steptime.core.errors import Unsupported
-from steptime.core.inspection import BETWEEN, Operator, Watched, self_operators
+from steptime.core.inspection import BETWEEN, Operator, StepProfile, self_operators
 from steptime.frameworks.tensorflow.kernels import compiled_routines, operation_name
 
 Event = dict[str, Any]  # of Chrome's trace format
 
 
-def watch(step: Callable[[], Any], steps: int) -> Watched:
+def watch(step: Callable[[], Any], steps: int) -> StepProfile:
     events: list[Event] = []
     with tempfile.TemporaryDirectory() as folder:
         tf.profiler.experimental.start(folder)
@@ -33,7 +33,7 @@ def watch(step: Callable[[], Any], steps: int) -> Watched:
     return summarize(events, seconds)
 
 
-def summarize(events: list[Event], seconds: float) -> Watched:
+def summarize(events: list[Event], seconds: float) -> StepProfile:
     compiled = compiled_routines(event["name"] for event in events)
     thread_names = [event for event in events if event["ph"] == "M"]
     spans = [event for event in events if _is_span(event)]
@@ -44,7 +44,7 @@ def summarize(events: list[Event], seconds: float) -> Watched:
     # and nothing is left between them.
     rest = max(0.0, seconds - sum(operator.seconds for operator in operators))
     between = Operator(BETWEEN, 0, rest)
-    return Watched((*operators, between), [*thread_names, *spans], seconds)
+    return StepProfile((*operators, between), [*thread_names, *spans], seconds)
 
 
 def _is_span(event: Event) -> bool:

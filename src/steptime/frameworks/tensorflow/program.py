@@ -13,7 +13,7 @@ import numpy as np
 
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError, Unsupported
-from steptime.core.inspection import Watched
+from steptime.core.inspection import StepProfile
 from steptime.core.program import DeviceTimer
 from steptime.frameworks.tensorflow import exchange, layout, settings
 from steptime.frameworks.tensorflow.context import LoweringContext
@@ -83,7 +83,7 @@ class TensorflowProgram:
     def kernels(self) -> dict[str, int]:
         return kernels_of(self.step)
 
-    def watch(self, steps: int) -> Watched:
+    def profile(self, steps: int) -> StepProfile:
         return watch(self.step, steps)
 
     def facts(self) -> dict[str, Any]:

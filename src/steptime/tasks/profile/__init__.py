@@ -58,17 +58,17 @@ def steady(program: Any, context: TaskContext) -> None:
 
 
 def watched(program: Any, blobs: Blobs) -> dict[str, Any]:
-    if not hasattr(program, "watch"):
+    if not hasattr(program, "profile"):
         raise Unsupported(NOT_TOLD.format("operators"))
     plain_seconds = phases.step_seconds(program, program.step, STEPS)
-    seen = program.watch(STEPS)
+    seen = program.profile(STEPS)
     found = operators.digest(seen, STEPS, plain_seconds)
     return {**found, "trace": trace.keep(seen.events, blobs)}
 
 
 def memory(program: Any) -> dict[str, Any]:
-    if not hasattr(program, "account"):
+    if not hasattr(program, "memory_account"):
         raise Unsupported(NOT_TOLD.format("memory by category"))
-    account = program.account()
+    account = program.memory_account()
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {"held_bytes": account.held, "note": account.note, "process_peak_bytes": most}

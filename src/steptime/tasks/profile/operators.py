@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from steptime.core.inspection import Watched
+from steptime.core.inspection import StepProfile
 from steptime.tasks.profile.classes import VERSION, class_of
 
 MOST = 40  # operators that are kept by name; classes know them all
 
 
-def digest(seen: Watched, steps: int, plain_seconds: float) -> dict[str, Any]:
+def digest(seen: StepProfile, steps: int, plain_seconds: float) -> dict[str, Any]:
     own = [one for one in seen.operators if one.seconds > 0]
     total = sum(one.seconds for one in own) or 1.0
     classes: dict[str, float] = {}

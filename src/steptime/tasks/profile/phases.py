@@ -38,7 +38,7 @@ def phases(program: Any, case: Case, lower: Lower) -> dict[str, Any]:
 
 
 def _has_parts(program: Any) -> bool:
-    if not hasattr(program, "staged"):
+    if not hasattr(program, "step_in_stages"):
         return False
     try:
         Stages(program).step()
@@ -83,7 +83,7 @@ class Stages:
     def step(self) -> Any:
         if not self.marks:
             self.marks.append(("", self.stamp()))
-        outputs = self.program.staged(self.mark)
+        outputs = self.program.step_in_stages(self.mark)
         self.mark("other")
         return outputs
 
