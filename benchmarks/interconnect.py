@@ -20,9 +20,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from steptime.analysis.scaling.draws import estimate, holds
+from steptime.analysis.scaling.draws import estimate, holds_zero
 from steptime.analysis.scaling.laws import Law, communication
-from steptime.analysis.scaling.series import Point, found
+from steptime.analysis.scaling.series import Point, find_series
 from steptime.core.case import Case
 from steptime.core.protocol import preset
 from steptime.run import session
@@ -64,7 +64,7 @@ def line(link: str, point: Point, law: Law, hosts: ModuleType) -> dict[str, Any]
         "exposed": asdict(estimate(point.exposed)),
         "predicted": asdict(estimate(said)),
         "off": asdict(estimate(off)),
-        "holds": None if link == FAST else holds(off),
+        "holds": None if link == FAST else holds_zero(off),
     }
 
 
@@ -82,7 +82,7 @@ def measured(arguments: argparse.Namespace, hosts: ModuleType) -> list[dict[str,
     for record in records:
         if not record.measurements:
             raise SystemExit(f"{record.case.label}: {record.status}. {record.failures[-1].reason}")
-    series = {one.case.interconnect: one for one in found(records) if one.kind == "weak"}
+    series = {one.case.interconnect: one for one in find_series(records) if one.kind == "weak"}
     law = communication(series[FAST])
     if not isinstance(law, Law):
         raise SystemExit(law.reason)

@@ -30,7 +30,7 @@ def cluster(seed: int, *, effect: float = 1.0, nodes: int = 8, noise: float = 0.
 
 def words(effect: float, **changes: float) -> tuple[Counter[str], Counter[str]]:
     found = [by_node(*cluster(seed, effect=effect, **changes), 0.02) for seed in SEEDS]  # type: ignore[arg-type]
-    return Counter(one.paired.word for one in found), Counter(one.naive.word for one in found)
+    return Counter(one.paired.outcome for one in found), Counter(one.naive.outcome for one in found)
 
 
 def test_a_slow_node_is_not_mistaken_for_a_slow_tier() -> None:
@@ -73,7 +73,7 @@ def test_wrong_names_of_nodes_do_not_help() -> None:
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         a, b = cluster(seed)
-        found.append(by_node(shuffled(a, rng), shuffled(b, rng), 0.02).paired.word)
+        found.append(by_node(shuffled(a, rng), shuffled(b, rng), 0.02).paired.outcome)
     assert Counter(found)["slower"] >= 0.15 * len(SEEDS)
 
 
@@ -94,7 +94,7 @@ def two(count: int) -> ByNode:
 )
 def test_two_nodes_are_no_evidence(nodes: int, word: str) -> None:
     found = two(nodes)
-    assert found.paired.word == word and found.paired.ratio == pytest.approx(2.0)
+    assert found.paired.outcome == word and found.paired.ratio == pytest.approx(2.0)
     assert (found.paired.low is None) == (nodes < 3) and bool(found.remarks) == (nodes < 6)
 
 
@@ -106,7 +106,7 @@ def test_another_day_of_the_same_node_is_another_pair() -> None:
     ]
     b = [reading("n0", seconds, occasion=day) for day, seconds in (("Mon", 1.1), ("Tue", 3.3))]
     found = by_node(a, b, 0.02)
-    assert found.nodes == {"n0": pytest.approx(1.1)} and (found.pairs, found.alone) == (2, 1)
+    assert found.nodes == {"n0": pytest.approx(1.1)} and (found.pairs, found.unpaired) == (2, 1)
 
 
 def test_configurations_are_paired_with_themselves() -> None:
@@ -121,6 +121,6 @@ def test_nodes_without_both_sides_say_nothing() -> None:
     assert (
         found.nodes == {}
         and found.pairs == 0
-        and found.paired.word == "inconclusive"
+        and found.paired.outcome == "inconclusive"
         and found.spread == 2.0
     )

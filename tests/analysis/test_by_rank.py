@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steptime.analysis.by_rank import NOBODY, by_rank, last_to_end
+from steptime.analysis.by_rank import UNDECIDED, by_rank, last_to_end
 from steptime.core.measurement import RankSamples
 from steptime.core.record import Attempt, Record
 
@@ -71,7 +71,7 @@ def test_each_rank_has_its_own_time_node_and_share(shared: Make) -> None:
 def test_steps_that_end_within_the_error_of_two_clocks_are_nobody_s(shared: Make) -> None:
     far = samples(1, [1000] * STEPS, start_ns=5000, offset_ns=(-4990, -4990), offset_error_ns=20)
     measurement = shared(samples(0, [1000] * STEPS), far).measurement
-    assert measurement is not None and set(last_to_end(measurement).tolist()) == {NOBODY}
+    assert measurement is not None and set(last_to_end(measurement).tolist()) == {UNDECIDED}
 
 
 def test_another_host_s_clock_is_moved_with_its_drift(shared: Make) -> None:

@@ -10,13 +10,13 @@ import pytest
 
 from steptime.analysis.certificates import (
     Certificate,
-    certificates,
-    certified,
-    covering,
-    remark,
-    uncertified,
+    certificate_id,
+    certified_remark,
+    find_certificate,
+    read_certificates,
+    why_uncertified,
 )
-from steptime.analysis.compare import different_work, noted, stored
+from steptime.analysis.compare import compare_records, different_work, with_certificate_remark
 from steptime.core.record import Attempt, Record
 
 Make = Callable[..., Attempt]
@@ -53,7 +53,9 @@ def proof(measured: Make) -> Callable[..., Certificate]:
             "items": [{**ITEM, "passed": passed}],
         }
         base = measured(framework, **{"phase": "training", **changes})
-        return certificates([replace(base, task="certify", findings={"certificate": found})])[0]
+        return read_certificates([replace(base, task="certify", findings={"certificate": found})])[
+            0
+        ]
 
     return make
 
@@ -61,7 +63,7 @@ def proof(measured: Make) -> Callable[..., Certificate]:
 def test_a_certificate_covers_the_same_lowering_whatever_the_batch(
     measured: Make, proof: Any
 ) -> None:
-    assert covering(measured(batch_size=512, threads=7), [proof()]) == proof()
+    assert find_certificate(measured(batch_size=512, threads=7), [proof()]) == proof()
 
 
 @pytest.mark.parametrize(
@@ -75,15 +77,15 @@ def test_a_certificate_covers_the_same_lowering_whatever_the_batch(
 def test_any_other_lowering_needs_its_own(
     changes: dict[str, Any], measured: Make, proof: Any
 ) -> None:
-    assert covering(measured(**changes), [proof()]) is None
+    assert find_certificate(measured(**changes), [proof()]) is None
 
 
 def test_another_board_needs_its_own(measured: Make, proof: Any) -> None:
     boards = [{"gpus": [{"name": name}]} for name in ("H200", "A100")]
     own = proof(device="cuda:0", machine=boards[0])
     assert own.device == "H200"
-    assert covering(measured(device="cuda:0", machine=boards[0]), [own])
-    assert covering(measured(device="cuda:0", machine=boards[1]), [own]) is None
+    assert find_certificate(measured(device="cuda:0", machine=boards[0]), [own])
+    assert find_certificate(measured(device="cuda:0", machine=boards[1]), [own]) is None
 
 
 @pytest.mark.parametrize(
@@ -92,23 +94,23 @@ def test_another_board_needs_its_own(measured: Make, proof: Any) -> None:
 def test_one_for_inference_covers_nothing_else(
     phase: str, covered: bool, measured: Make, proof: Any
 ) -> None:
-    assert bool(covering(measured(phase=phase), [proof(covers="inference")])) is covered
+    assert bool(find_certificate(measured(phase=phase), [proof(covers="inference")])) is covered
 
 
 def test_the_optimizer_counts_in_training_alone(measured: Make, proof: Any) -> None:
-    assert covering(measured(phase="inference", optimizer="adam"), [proof()])
+    assert find_certificate(measured(phase="inference", optimizer="adam"), [proof()])
 
 
 def test_what_is_not_known_before_a_run_does_not_count_against_it(
     measured: Make, proof: Any
 ) -> None:
     planned = replace(measured(device="cuda:0"), software={}, machine={})
-    assert covering(planned, [proof(device="cuda:0", machine={"gpus": [{"name": "H200"}]})])
+    assert find_certificate(planned, [proof(device="cuda:0", machine={"gpus": [{"name": "H200"}]})])
 
 
 def test_the_newest_one_speaks(measured: Make, proof: Any) -> None:
-    assert certified(measured(), [proof(), proof(passed=False)]) is None
-    assert certified(measured(), [proof(passed=False), proof()]) == proof().id
+    assert certificate_id(measured(), [proof(), proof(passed=False)]) is None
+    assert certificate_id(measured(), [proof(passed=False), proof()]) == proof().id
 
 
 def test_two_frameworks_without_a_certificate_are_refused_with_the_command(
@@ -124,15 +126,17 @@ def test_two_frameworks_without_a_certificate_are_refused_with_the_command(
 
 
 def test_a_failed_certificate_is_named_with_its_item(measured: Make, proof: Any) -> None:
-    why = uncertified(measured(), measured("jax"), [proof(), proof("jax", passed=False)])
+    why = why_uncertified(measured(), measured("jax"), [proof(), proof("jax", passed=False)])
     assert why is not None and "failed its certificate" in why and "gradients, w[0]" in why
 
 
 def test_two_certified_frameworks_are_compared_and_it_is_said(measured: Make, proof: Any) -> None:
     sides, known = (measured(), measured("jax")), [proof(), proof("jax")]
     assert different_work(*sides, known) == []
-    found = noted(stored(*(Record(attempts=(side,)) for side in sides)), sides, known)
-    assert found.remarks[-1] == remark(*sides, known) and found.remarks[-1].startswith(
+    found = with_certificate_remark(
+        compare_records(*(Record(attempts=(side,)) for side in sides)), sides, known
+    )
+    assert found.remarks[-1] == certified_remark(*sides, known) and found.remarks[-1].startswith(
         "certified: "
     )
 
@@ -140,8 +144,8 @@ def test_two_certified_frameworks_are_compared_and_it_is_said(measured: Make, pr
 def test_one_framework_needs_no_certificate_and_says_nothing_of_it(measured: Make) -> None:
     sides = (measured(), measured(mode="compiled"))
     assert different_work(*sides) == []
-    comparison = stored(*(Record(attempts=(side,)) for side in sides))
-    assert noted(comparison, sides, []) == comparison
+    comparison = compare_records(*(Record(attempts=(side,)) for side in sides))
+    assert with_certificate_remark(comparison, sides, []) == comparison
 
 
 def test_the_worst_item_is_the_one_nearest_to_its_bound(proof: Any) -> None:

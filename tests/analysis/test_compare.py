@@ -11,11 +11,11 @@ import pytest
 from steptime.analysis.compare import (
     TOO_FEW,
     block_pairs,
+    compare_pairs,
+    compare_records,
     different_work,
+    is_undecided,
     judge,
-    live,
-    stored,
-    undecided,
     wants_more_pairs,
 )
 from steptime.analysis.suite import discoveries
@@ -37,8 +37,8 @@ def verdicts(
     rng, found = np.random.default_rng(seed), []
     for _ in range(SESSIONS):
         values = draw(rng)
-        count = next(n for n in protocol.pair_looks if not undecided(values[:n], protocol))
-        found.append((judge(values[:count], protocol).word, count))
+        count = next(n for n in protocol.pair_looks if not is_undecided(values[:n], protocol))
+        found.append((judge(values[:count], protocol).outcome, count))
     return found
 
 
@@ -105,7 +105,7 @@ def test_over_a_suite_of_equal_pairs_few_discoveries_are_made() -> None:
         p_values = []
         for _ in range(20):
             values = 0.02 * rng.standard_t(3, 27)
-            count = next(n for n in STANDARD.pair_looks if not undecided(values[:n], STANDARD))
+            count = next(n for n in STANDARD.pair_looks if not is_undecided(values[:n], STANDARD))
             p_values.append(judge(values[:count], STANDARD).p or 1.0)
         found += any(discoveries(p_values))
     assert found / suites <= 0.05
@@ -123,14 +123,14 @@ def test_over_a_suite_of_equal_pairs_few_discoveries_are_made() -> None:
 )
 def test_the_verdict_follows_from_where_the_interval_lies(values: np.ndarray, word: str) -> None:
     found = judge(values, STANDARD)
-    assert found.word == word
+    assert found.outcome == word
     assert found.ratio == pytest.approx(math.exp(values.mean()))
 
 
 def test_a_verdict_is_looked_for_at_the_looks_only() -> None:
     clear = np.linspace(0.05, 0.06, 12)
-    assert [undecided(clear[:n], STANDARD) for n in (7, 8, 9, 12)] == [True, False, True, False]
-    assert not undecided(np.linspace(-1, 1, 27), STANDARD)
+    assert [is_undecided(clear[:n], STANDARD) for n in (7, 8, 9, 12)] == [True, False, True, False]
+    assert not is_undecided(np.linspace(-1, 1, 27), STANDARD)
 
 
 def pair(
@@ -149,26 +149,29 @@ def pair(
 
 def test_resident_pairs_cancel_what_drifts(attempt_of: Make) -> None:
     pairs = [pair(str(i), attempt_of, seed=i) for i in range(8)]
-    found = live(pairs)
-    assert (found.verdict.word, found.units) == ("slower", 8)
+    found = compare_pairs(pairs)
+    assert (found.verdict.outcome, found.units) == ("slower", 8)
     assert found.verdict.ratio == pytest.approx(1.05, abs=0.01)
     assert found.verdict.low is not None and found.verdict.low > 1
     assert not wants_more_pairs(pairs) and wants_more_pairs(pairs[:7]) and wants_more_pairs([])
 
 
 def test_contention_is_remarked_and_cpu_time_judged_beside_it(attempt_of: Make) -> None:
-    found = live([pair(str(i), attempt_of, seed=i, queue_ns=5_000_000) for i in range(8)])
+    found = compare_pairs([pair(str(i), attempt_of, seed=i, queue_ns=5_000_000) for i in range(8)])
     assert found.remarks[0].startswith("contended: ready but not running")
-    assert found.cpu_time is not None and found.cpu_time.word == "slower"
+    assert found.cpu_time is not None and found.cpu_time.outcome == "slower"
 
 
 def test_cpu_time_of_several_threads_is_not_judged(attempt_of: Make) -> None:
-    assert live([pair(str(i), attempt_of, seed=i, threads=2) for i in range(8)]).cpu_time is None
+    assert (
+        compare_pairs([pair(str(i), attempt_of, seed=i, threads=2) for i in range(8)]).cpu_time
+        is None
+    )
 
 
 def test_what_is_invalid_decides_nothing(attempt_of: Make) -> None:
-    found = live([pair(str(i), attempt_of, seed=i, compilations=1) for i in range(8)])
-    assert (found.verdict.word, found.cpu_time) == ("inconclusive", None)
+    found = compare_pairs([pair(str(i), attempt_of, seed=i, compilations=1) for i in range(8)])
+    assert (found.verdict.outcome, found.cpu_time) == ("inconclusive", None)
     assert found.remarks[0].startswith("invalid: recompiled")
 
 
@@ -178,19 +181,22 @@ def test_stored_results_are_judged_weakly(
     a = record_of(1)
     slow = [attempt_of(times_of(p, centre_ns=1.5e6), process=p) for p in range(8)]
     slightly = [attempt_of(times_of(p, centre_ns=1.06e6), process=p) for p in range(8)]
-    found = stored(a, Record(attempts=tuple(slow)))
-    assert found.verdict.word == "likely slower" and "not_interleaved" in found.remarks
-    assert stored(a, Record(attempts=tuple(slightly))).verdict.word == "inconclusive"
+    found = compare_records(a, Record(attempts=tuple(slow)))
+    assert found.verdict.outcome == "likely slower" and "not_interleaved" in found.remarks
+    assert compare_records(a, Record(attempts=tuple(slightly))).verdict.outcome == "inconclusive"
     assert (
-        stored(a, Record(attempts=tuple(slightly)), session_sd=0.001).verdict.word
+        compare_records(a, Record(attempts=tuple(slightly)), session_sd=0.001).verdict.outcome
         == "likely slower"
     )
 
 
 def test_too_few_stored_processes_decide_nothing(record_of: Make) -> None:
-    found = stored(record_of(1, processes=2), record_of(2, processes=2))
-    assert (found.verdict.word, found.verdict.low) == ("inconclusive", None)
-    assert TOO_FEW in found.remarks and TOO_FEW not in stored(record_of(1), record_of(2)).remarks
+    found = compare_records(record_of(1, processes=2), record_of(2, processes=2))
+    assert (found.verdict.outcome, found.verdict.low) == ("inconclusive", None)
+    assert (
+        TOO_FEW in found.remarks
+        and TOO_FEW not in compare_records(record_of(1), record_of(2)).remarks
+    )
 
 
 def test_equal_work_may_be_compared(record_of: Make) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from steptime.analysis.data_type import data_type, sentence, staging
+from steptime.analysis.data_type import data_type, sentence, staging_sentence
 from steptime.core.record import Record
 
 Make = Callable[..., Record]
@@ -59,8 +59,8 @@ def test_a_process_that_found_out_nothing_is_just_real(record_of: Make) -> None:
 
 def test_the_sentence_says_when_the_cache_was_not_as_asked(record_of: Make) -> None:
     record = record_of(processes=1, data="real", findings=found("dram", "warm", "cold", prefetch=2))
-    wanted = "real in DRAM [ext4, nvme0n1], 4 KiB a step, 2 kept ready by a thread; page cache warm, though cold was asked"
-    assert sentence(record) == f"{wanted} for"
+    wanted = "real in DRAM [ext4, nvme0n1], 4 KiB a step, 2 kept ready by a thread; page cache warm, though cold was requested"
+    assert sentence(record) == wanted
 
 
 def test_staging_is_told_with_its_rate(record_of: Make) -> None:
@@ -71,7 +71,7 @@ def test_staging_is_told_with_its_rate(record_of: Make) -> None:
         "on": {"kind": "nvme"},
     }
     assert (
-        staging(record_of(processes=1, findings={"staging": told}))
+        staging_sentence(record_of(processes=1, findings={"staging": told}))
         == "1 MiB copied to local (nvme) at 2 MiB/s"
     )
-    assert staging(record_of(processes=1)) == ""
+    assert staging_sentence(record_of(processes=1)) == ""

@@ -8,10 +8,10 @@ from scipy import stats
 
 from steptime.analysis.intervals import (
     mann_whitney,
-    mann_whitney_law,
+    mann_whitney_distribution,
     shift,
     signed_rank,
-    signed_rank_law,
+    signed_rank_distribution,
     signed_rank_p,
     student,
     typical,
@@ -22,17 +22,17 @@ VALUES = np.array([1.2, 3.4, 2.2, 9.9, 4.1, 2.9, 3.3, 5.0])
 
 def test_the_signed_rank_law_is_that_of_all_signs() -> None:
     sums = [int(np.dot(range(1, 8), signs)) for signs in product((0, 1), repeat=7)]
-    assert signed_rank_law(7) == pytest.approx(np.bincount(sums) / 2**7, abs=1e-15)
+    assert signed_rank_distribution(7) == pytest.approx(np.bincount(sums) / 2**7, abs=1e-15)
 
 
 def test_the_mann_whitney_law_is_that_of_all_choices() -> None:
     sums = [sum(chosen) - 6 for chosen in combinations(range(7), 4)]
-    assert mann_whitney_law(4, 3) == pytest.approx(np.bincount(sums) / 35, abs=1e-15)
+    assert mann_whitney_distribution(4, 3) == pytest.approx(np.bincount(sums) / 35, abs=1e-15)
 
 
 def test_the_laws_of_large_numbers_of_processes_are_whole() -> None:
-    assert signed_rank_law(36).sum() == pytest.approx(1)
-    assert mann_whitney_law(36, 36).sum() == pytest.approx(1)
+    assert signed_rank_distribution(36).sum() == pytest.approx(1)
+    assert mann_whitney_distribution(36, 36).sum() == pytest.approx(1)
 
 
 def test_six_values_give_an_interval_at_the_looks_alpha_and_five_do_not() -> None:

@@ -3,7 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steptime.analysis.steadiness import drift, level_shift, rises_together, two_groups
+from steptime.analysis.flags.steadiness import (
+    drift,
+    gap_between_groups,
+    level_shift,
+    neighbour_correlation_p,
+)
 
 SEEDS = range(200)
 
@@ -29,7 +34,7 @@ def test_a_step_in_the_middle_is_found_at_its_place() -> None:
     assert (
         np.mean(
             [
-                trend is not None and trend.p < 0.01 and abs(trend.place - 12) <= 1
+                trend is not None and trend.p < 0.01 and abs(trend.position - 12) <= 1
                 for trend in trends
             ]
         )
@@ -51,12 +56,12 @@ def test_few_or_constant_blocks_say_nothing() -> None:
 
 
 def test_a_random_order_of_processes_is_seldom_called_correlated() -> None:
-    assert np.mean([rises_together(noise(seed, 12)) < 0.02 for seed in SEEDS]) <= 0.05
+    assert np.mean([neighbour_correlation_p(noise(seed, 12)) < 0.02 for seed in SEEDS]) <= 0.05
 
 
 def test_processes_that_follow_each_other_are_called_correlated() -> None:
-    assert rises_together(np.sin(np.arange(20) / 4)) < 0.02
-    assert rises_together(np.array([1.0, 2.0, 1.0, 2.0, 1.5, 2.5, 1.1, 2.1])) > 0.5
+    assert neighbour_correlation_p(np.sin(np.arange(20) / 4)) < 0.02
+    assert neighbour_correlation_p(np.array([1.0, 2.0, 1.0, 2.0, 1.5, 2.5, 1.1, 2.1])) > 0.5
 
 
 def test_the_same_numbers_give_the_same_p() -> None:
@@ -64,10 +69,10 @@ def test_the_same_numbers_give_the_same_p() -> None:
 
 
 def test_two_groups_need_a_wide_gap_and_two_on_each_side() -> None:
-    assert two_groups(np.array([1.0, 1.01, 1.02, 1.2, 1.21])) == (1.02, 1.2)
-    assert two_groups(np.array([1.0, 1.01, 1.02, 1.03, 1.2])) is None
-    assert two_groups(np.array([1.0, 1.1, 1.2, 1.3, 1.4])) is None
-    assert two_groups(np.array([1.0, 2.0])) is None
+    assert gap_between_groups(np.array([1.0, 1.01, 1.02, 1.2, 1.21])) == (1.02, 1.2)
+    assert gap_between_groups(np.array([1.0, 1.01, 1.02, 1.03, 1.2])) is None
+    assert gap_between_groups(np.array([1.0, 1.1, 1.2, 1.3, 1.4])) is None
+    assert gap_between_groups(np.array([1.0, 2.0])) is None
 
 
 def test_nothing_drifts_down_by_more_than_all_of_it() -> None:

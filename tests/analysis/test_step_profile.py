@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steptime.analysis.step_profile import TASK, newest_of, profile
+from steptime.analysis.step_profile import TASK, newest_profile, read_profile
 from steptime.core.record import Attempt
 
 FOUND: dict[str, Any] = {
@@ -40,7 +40,7 @@ def look(attempt_of: Make) -> Make:
 
 
 def test_the_sentence_says_what_matters_most(look: Make) -> None:
-    found = profile(look())
+    found = read_profile(look())
     assert found is not None and found.sentence == (
         "62 % of a step is convolution, 14 % pooling; 14 % is spent between operators; the backward pass takes 60 %; "
         "at most 4 MiB are held, 75 % of it activations."
@@ -48,7 +48,7 @@ def test_the_sentence_says_what_matters_most(look: Make) -> None:
 
 
 def test_times_are_shares_of_a_plain_step(look: Make) -> None:
-    found = profile(look())
+    found = read_profile(look())
     assert found is not None
     assert [(part.name, part.amount) for part in found.phases] == [
         ("forward", pytest.approx(0.0015)), ("backward", pytest.approx(0.003)), ("optimizer", pytest.approx(0.0005)),
@@ -58,11 +58,11 @@ def test_times_are_shares_of_a_plain_step(look: Make) -> None:
 
 
 def test_doubts_are_told(look: Make) -> None:
-    found = profile(look())
+    found = read_profile(look())
     assert found is not None and found.remarks == [
-        "Marking the phases changed the step by +3.0 %: only the shares are meant.",
-        "Watching the operators changed the step by +11.0 %.",
-        "10 % of the time is in operators that the table of classes does not know.",
+        "Marking the phases changed the step by +3.0 %: only the shares are meaningful.",
+        "Tracing the operators changed the step by +11.0 %.",
+        "10 % of the time is in operators of no known class.",
     ]
 
 
@@ -74,9 +74,9 @@ def test_the_newest_look_at_the_same_configuration_and_machine_counts(look: Make
         replace(look(), machine={"fingerprint": "other"}),
         look(framework="jax"),
     ]
-    found = newest_of(run, [older, newer, *others])
+    found = newest_profile(run, [older, newer, *others])
     assert found is not None and found.attempt is newer
-    assert newest_of(run, others) is None
+    assert newest_profile(run, others) is None
 
 
 @pytest.mark.parametrize(
@@ -90,11 +90,11 @@ def test_the_newest_look_at_the_same_configuration_and_machine_counts(look: Make
     ],
 )
 def test_a_look_that_makes_no_sense_is_none(look: Make, nonsense: Any) -> None:
-    assert profile(look(nonsense)) is None
+    assert read_profile(look(nonsense)) is None
 
 
 def test_an_empty_look_has_nothing_to_say(look: Make) -> None:
-    found = profile(look({"absent": {"operators": "It does not tell."}}))
+    found = read_profile(look({"absent": {"operators": "It does not tell."}}))
     assert (
         found is not None
         and found.sentence == ""

@@ -11,11 +11,11 @@ from scipy.signal import lfilter
 from steptime.analysis import intervals
 from steptime.analysis.process import measured_processes
 from steptime.analysis.stopping import (
-    looks,
+    is_enough,
     next_protocol,
+    planned_looks,
     set_aside,
     steps_per_process,
-    stops,
     wants_more,
 )
 from steptime.core.protocol import Protocol, preset
@@ -46,7 +46,7 @@ def pseudo_median(values: np.ndarray) -> float:
 
 def stopping_places(medians: np.ndarray, protocol: Protocol) -> Iterator[int]:
     for row in medians:
-        yield next(count for count in range(1, MOST + 1) if stops(row[:count], protocol))
+        yield next(count for count in range(1, MOST + 1) if is_enough(row[:count], protocol))
 
 
 def coverage(
@@ -114,29 +114,29 @@ def pooled(means: np.ndarray, steps: np.ndarray) -> intervals.Interval:
 
 
 def test_looks_are_those_of_the_method() -> None:
-    assert looks(STANDARD) == [6, 8, 11, 15, 20, 27, 36]
-    assert looks(preset("gold")) == [8, 11, 15, 20, 27, 36]
-    assert looks(preset("quick")) == [3]
+    assert planned_looks(STANDARD) == [6, 8, 11, 15, 20, 27, 36]
+    assert planned_looks(preset("gold")) == [8, 11, 15, 20, 27, 36]
+    assert planned_looks(preset("quick")) == [3]
 
 
 def test_a_quiet_case_stops_at_the_first_look_and_not_before() -> None:
     quiet = np.array([1.0, 1.001, 0.999, 1.002, 1.0, 0.998])
-    assert not stops(quiet[:5], STANDARD)
-    assert stops(quiet, STANDARD)
+    assert not is_enough(quiet[:5], STANDARD)
+    assert is_enough(quiet, STANDARD)
 
 
 def test_between_looks_nothing_is_decided() -> None:
     loud = np.array([1.0, 1.3, 0.9, 1.2, 1.1, 0.8])
-    assert not stops(loud, STANDARD)
-    assert not stops(np.append(loud, np.ones(1)), replace(STANDARD, target=10.0))
-    assert stops(np.append(loud, np.ones(2)), replace(STANDARD, target=10.0))
+    assert not is_enough(loud, STANDARD)
+    assert not is_enough(np.append(loud, np.ones(1)), replace(STANDARD, target=10.0))
+    assert is_enough(np.append(loud, np.ones(2)), replace(STANDARD, target=10.0))
 
 
 def test_the_budget_ends_a_case_but_never_below_the_least_number() -> None:
     loud = np.array([1.0, 1.3, 0.9, 1.2, 1.1, 0.8, 1.0])
-    assert stops(loud, STANDARD, elapsed_seconds=121)
-    assert not stops(loud[:5], STANDARD, elapsed_seconds=1e6)
-    assert not stops(loud, STANDARD, elapsed_seconds=119)
+    assert is_enough(loud, STANDARD, elapsed_seconds=121)
+    assert not is_enough(loud[:5], STANDARD, elapsed_seconds=1e6)
+    assert not is_enough(loud, STANDARD, elapsed_seconds=119)
 
 
 def test_real_elapsed_time_counts_towards_the_budget(record_of: Make) -> None:

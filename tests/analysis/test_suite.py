@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from steptime.analysis.compare import SESSION_SD
-from steptime.analysis.suite import discoveries, geometric_mean_ratio, matched, stored_suite
+from steptime.analysis.suite import compare_suite, discoveries, geometric_mean_ratio, match_records
 from steptime.core.cause import Cause
 from steptime.core.record import Failure, Record
 
@@ -65,7 +65,7 @@ def make(attempt_of: Callable[..., Any], times_of: Callable[..., Any]) -> Callab
 
 
 def test_cases_are_matched_by_all_but_what_is_compared(make: Callable[..., Record]) -> None:
-    pairs = matched(
+    pairs = match_records(
         session_of(make, 1, "eager", (1, 8, 32)), session_of(make, 50, "compiled", (8, 32, 64))
     )
     assert [(a.case.batch_size, b.case.batch_size) for a, b in pairs] == [(8, 8), (32, 32)]
@@ -73,7 +73,11 @@ def test_cases_are_matched_by_all_but_what_is_compared(make: Callable[..., Recor
 
 def test_equal_plans_are_matched_case_by_case(make: Callable[..., Record]) -> None:
     assert (
-        len(matched(session_of(make, 1, "eager", (1, 8)), session_of(make, 50, "eager", (1, 8))))
+        len(
+            match_records(
+                session_of(make, 1, "eager", (1, 8)), session_of(make, 50, "eager", (1, 8))
+            )
+        )
         == 2
     )
 
@@ -83,13 +87,15 @@ def test_what_has_no_measurement_has_no_partner(make: Callable[..., Record]) -> 
     failed = replace(
         second[0].last, measurement=None, failure=Failure(cause=Cause.CRASHED, reason="x")
     )
-    assert len(matched(first, [Record(attempts=(failed,)), second[1]])) == 1
+    assert len(match_records(first, [Record(attempts=(failed,)), second[1]])) == 1
 
 
 def test_a_suite_has_a_verdict_for_each_row_and_a_mean(make: Callable[..., Record]) -> None:
     sizes = (1, 8, 32, 64)
-    found = stored_suite(
-        matched(session_of(make, 1, "eager", sizes), session_of(make, 90, "compiled", sizes, 1.5))
+    found = compare_suite(
+        match_records(
+            session_of(make, 1, "eager", sizes), session_of(make, 90, "compiled", sizes, 1.5)
+        )
     )
     assert [row.verdict.word for row in found.rows] == ["likely slower", *["inconclusive"] * 3]
     assert (
@@ -100,15 +106,15 @@ def test_a_suite_has_a_verdict_for_each_row_and_a_mean(make: Callable[..., Recor
 
 def test_the_change_between_sessions_is_not_averaged_out(make: Callable[..., Record]) -> None:
     sizes = (2, 4, 8, 16, 32, 64)
-    mean = stored_suite(
-        matched(session_of(make, 1, "eager", sizes), session_of(make, 90, "eager", sizes))
+    mean = compare_suite(
+        match_records(session_of(make, 1, "eager", sizes), session_of(make, 90, "eager", sizes))
     ).mean
     assert math.log(mean.high / mean.low) > 2 * 1.96 * math.sqrt(2) * SESSION_SD
 
 
 def test_few_processes_give_no_interval_of_the_mean(make: Callable[..., Record]) -> None:
     few = [make(seed, centre_ns=1e6, processes=3) for seed in (1, 2)]
-    found = stored_suite([(few[0], few[1])])
+    found = compare_suite([(few[0], few[1])])
     assert found.mean.low is None and found.rows[0].verdict.word == "inconclusive"
 
 
@@ -116,8 +122,8 @@ def test_a_difference_that_is_believed_alone_may_be_doubted_among_many(
     make: Callable[..., Record],
 ) -> None:
     sizes = (1, *range(2, 30))
-    pairs = matched(
+    pairs = match_records(
         session_of(make, 1, "eager", sizes), session_of(make, 90, "compiled", sizes, 1.105)
     )
-    assert stored_suite(pairs[:1]).rows[0].verdict.word == "likely slower"
-    assert stored_suite(pairs).rows[0].verdict.word == "inconclusive"
+    assert compare_suite(pairs[:1]).rows[0].verdict.word == "likely slower"
+    assert compare_suite(pairs).rows[0].verdict.word == "inconclusive"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from steptime.analysis.usage import sentence, series, usage
+from steptime.analysis.usage import usage, usage_sentence, usage_series
 from steptime.core.record import Attempt, Record
 
 COLUMNS: dict[str, list[Any]] = {
@@ -34,7 +34,7 @@ def watched(attempt_of: Make) -> Callable[..., Attempt]:
 
 
 def test_a_counter_becomes_a_rate_and_a_gauge_stays(watched: Make) -> None:
-    found = series(watched())
+    found = usage_series(watched())
     assert found["cpus"] == [(1.0, 5.0), (2.0, 2.0), (3.0, 2.0)] and found["memory_bytes"][1] == (
         1.0,
         9 << 20,
@@ -55,24 +55,24 @@ def test_nobody_watched(attempt_of: Make) -> None:
     attempt = attempt_of([1] * 20)
     assert (
         usage(attempt) is None
-        and sentence(Record(attempts=(attempt,))) == ""
-        and series(attempt) == {}
+        and usage_sentence(Record(attempts=(attempt,))) == ""
+        and usage_series(attempt) == {}
     )
 
 
 def test_a_look_that_lacks_a_value_is_passed_over(watched: Make) -> None:
     columns = {"seconds": [0.0, 1.0, 2.0, 3.0], "memory_bytes": [1, None, 3, None]}
-    assert series(watched(columns))["memory_bytes"] == [(0.0, 1), (2.0, 3)]
+    assert usage_series(watched(columns))["memory_bytes"] == [(0.0, 1), (2.0, 3)]
 
 
 def test_the_sentence_says_what_matters_and_what_watching_cost(watched: Make) -> None:
-    text = sentence(Record(attempts=(watched(),)))
+    text = usage_sentence(Record(attempts=(watched(),)))
     assert text.startswith("2 CPUs, 3 MiB at most, 2 MiB/s read from disk, gpu0 75 % busy, 350 W")
     assert text.endswith("the monitor itself 0.4 % of a CPU")
 
 
 def test_a_monitor_that_told_nothing_is_said_so(watched: Make) -> None:
-    assert sentence(Record(attempts=(watched({}, problem="It died."),))) == "It died."
+    assert usage_sentence(Record(attempts=(watched({}, problem="It died."),))) == "It died."
 
 
 @pytest.mark.parametrize(
@@ -109,4 +109,4 @@ def test_what_the_monitor_could_not_see_is_said(
         and ("partial" in found) == bool(words)
         and words in found.get("partial", "")
     )
-    assert words in sentence(Record(attempts=(attempt,)))
+    assert words in usage_sentence(Record(attempts=(attempt,)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steptime.core.format import between, digits, duration, percent
+from steptime.core.format import digits, duration, percent, with_interval
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,10 @@ def test_numbers_have_four_digits_and_no_exponent(value: float, words: str) -> N
 
 @pytest.mark.parametrize("high", [None, float("inf")])
 def test_an_interval_that_nothing_limits_above_says_so(high: float | None) -> None:
-    assert between({"value": 0.1, "low": 0.02, "high": high}, duration) == "100 ms (20 ms … ∞)"
-    assert between({"value": 0.1, "low": None, "high": None}, duration) == "100 ms"
+    assert (
+        with_interval({"value": 0.1, "low": 0.02, "high": high}, duration) == "100 ms (20 ms … ∞)"
+    )
+    assert with_interval({"value": 0.1, "low": None, "high": None}, duration) == "100 ms"
 
 
 def test_small_shares_keep_two_digits() -> None:

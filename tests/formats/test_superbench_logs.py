@@ -32,7 +32,7 @@ def test_a_copy_beyond_the_memory_is_in_quarantine(read: Read) -> None:
 bandwidthTest-D2D, Bandwidth = %s GB/s, Time = 0.1 s, Size = 1000 bytes, NumDevsUsed = 1
 """
     assert not read("a.log", text % "740.0").runs[0].quarantine
-    assert read("a.log", text % "7400.0").runs[0].quarantine == "7400 GB/s on what can move 1134"
+    assert read("a.log", text % "7400.0").runs[0].quarantine == "7400 GB/s exceeds the peak of 1134"
 
 
 def test_fio_tells_both_ways(read: Read) -> None:

@@ -1,4 +1,4 @@
-"""How much a row of numbers remembers. Knows nothing of processes, time or records."""
+"""Autocorrelation of a series of numbers. Knows nothing of processes, time or records."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import numpy as np
 
 from steptime.analysis.quantiles import Numbers
 
+# Up to this many lags, direct sums are faster than a Fourier transform.
 DIRECT_LAGS = 64
 
 
 def autocovariances(values: Numbers, lags: int) -> Numbers:
-    """Of lags 0, 1, … one less than `lags`."""
+    """Of lags 0, 1, … `lags` − 1."""
     count = len(values)
     centred = values - values.mean()
     if lags <= DIRECT_LAGS:
-        # Not a dot product: that would start a library's threads, which on a busy machine wait for each other.
-        return np.array(
-            [np.einsum("i,i", centred[: count - lag], centred[lag:]) / count for lag in range(lags)]
-        )
+        sums = []
+        for lag in range(lags):
+            # Not a dot product: BLAS would start threads, which wait for each other on a busy
+            # machine.
+            product = np.einsum("i,i", centred[: count - lag], centred[lag:])
+            sums.append(product / count)
+        return np.array(sums)
     size = 1 << (2 * count - 1).bit_length()
     spectrum = np.fft.rfft(centred, size)
     covariances: Numbers = np.fft.irfft(np.abs(spectrum) ** 2, size)[:lags] / count
@@ -25,20 +29,20 @@ def autocovariances(values: Numbers, lags: int) -> Numbers:
 
 
 def effective_samples(values: Numbers) -> float:
-    """Geyer's initial positive sequence (1992): sums of neighbouring lags, until one is not positive."""
+    """Geyer's initial positive sequence (1992): sums of neighbouring lags while positive."""
     count = len(values)
     if count < 4 or np.ptp(values) == 0:
         return float(count)
-    # Most steps soon forget: a few lags one by one, and only for long memory all of them by Fourier transform.
+    # Most steps have a short memory: try a few lags first, all of them only if necessary.
     for lags in (4, 16, DIRECT_LAGS, count):
         covariances = autocovariances(values, min(lags, count))
-        whole = len(covariances) // 2
-        pairs = covariances[: 2 * whole].reshape(whole, 2).sum(axis=1)
+        pair_count = len(covariances) // 2
+        pairs = covariances[: 2 * pair_count].reshape(pair_count, 2).sum(axis=1)
         if np.any(pairs <= 0):
             pairs = pairs[: int(np.argmax(pairs <= 0))]
             break
-    time = 2 * float(pairs.sum() / covariances[0]) - 1
-    return min(float(count), count / max(time, 1 / count))
+    correlation_time = 2 * float(pairs.sum() / covariances[0]) - 1
+    return min(float(count), count / max(correlation_time, 1 / count))
 
 
 def lag_one(values: Numbers) -> float:

@@ -1,4 +1,6 @@
-"""Two levels of one setting, paired within node: a slow node is then not mistaken for a slow tier. Reads no store."""
+"""Two levels of one setting, paired within node, so that a slow node is not mistaken for a slow tier.
+
+Reads no store."""
 
 from __future__ import annotations
 
@@ -11,14 +13,16 @@ import numpy as np
 from scipy.special import stdtr
 
 from steptime.analysis import intervals
-from steptime.analysis.compare import Verdict, word_of
+from steptime.analysis.compare import INCONCLUSIVE, LIKELY, Verdict, outcome_of
 from steptime.analysis.intervals import Interval
 from steptime.analysis.quantiles import Numbers
 
 ALPHA = 0.05
-LEAST_NODES = 3  # two say nothing about how much nodes differ
-RANKED_NODES = 6  # from here on signed ranks reach 5 %
-LIKELY = "likely "
+# Two nodes say nothing about how much nodes differ.
+LEAST_NODES = 3
+# From this number of nodes on, signed ranks reach 5 %.
+RANKED_NODES = 6
+Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,116 +30,127 @@ class Reading:
     """One process, or one run of another tool."""
 
     node: str
-    occasion: str  # a campaign, or a day: a node is not equally fast on all of them
-    what: tuple[Any, ...]  # the configuration, but for what is compared
+    occasion: str  # a campaign or a day: the speed of a node changes between them
+    what: Key  # the configuration, without the setting that is compared
     seconds: float
+
+    @property
+    def block(self) -> Key:
+        """Readings of one block differ in nothing but the setting that is compared."""
+        return (self.node, self.occasion, self.what)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ByNode:
-    paired: Verdict  # B's time over A's, nodes being the units
+    paired: Verdict  # B's time over A's, with nodes as the units
     naive: Verdict  # the same from all readings, as if there were no nodes
-    nodes: dict[str, float]  # of each that has both sides: B's time over A's there
+    nodes: dict[str, float]  # B's time over A's on each node that has both sides
     pairs: int  # occasions and configurations with both sides on one node
-    alone: int  # readings without a partner on their node: no part of the paired ratio
-    spread: (
-        float | None
-    )  # the slowest node's time over the fastest's; None: no two did the same work
+    unpaired: int  # readings without a partner on their node: not in the paired ratio
+    spread: float | None  # slowest node's time over the fastest's; None: no two did the same work
     remarks: tuple[str, ...] = ()
 
     @property
     def agree(self) -> bool:
-        return self.paired.word.removeprefix(LIKELY) == self.naive.word
+        return self.paired.outcome.removeprefix(LIKELY) == self.naive.outcome
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "agree": self.agree}
+        return asdict(self) | {"agree": self.agree}
 
 
 def by_node(a: Sequence[Reading], b: Sequence[Reading], same_within: float) -> ByNode:
-    """Nodes are the units: what is true of most of them, not of the one that ran most often."""
-    first, second = (
-        _means(side, lambda one: (one.node, one.occasion, one.what)) for side in (a, b)
-    )
+    """Nodes are the units: a node that ran more often does not count more."""
+    first = _mean_logs(a, lambda reading: reading.block)
+    second = _mean_logs(b, lambda reading: reading.block)
     blocks = {key: second[key] - first[key] for key in first if key in second}
-    nodes = {
-        node: float(np.mean([log for key, log in blocks.items() if key[0] == node]))
-        for node, *_ in blocks
-    }
-    partners = sum((one.node, one.occasion, one.what) in blocks for one in (*a, *b))
+    by_name: dict[str, list[float]] = {}
+    for (node, *_), log_ratio in blocks.items():
+        by_name.setdefault(node, []).append(log_ratio)
+    nodes = {node: float(np.mean(logs)) for node, logs in by_name.items()}
+    unpaired = sum(reading.block not in blocks for reading in (*a, *b))
     return ByNode(
-        paired=_paired(np.array(list(nodes.values())), same_within),
-        naive=_naive(a, b, same_within),
+        paired=_paired_verdict(np.array(list(nodes.values())), same_within),
+        naive=_naive_verdict(a, b, same_within),
         nodes={node: math.exp(nodes[node]) for node in sorted(nodes)},
         pairs=len(blocks),
-        alone=len(a) + len(b) - partners,
-        spread=_spread(a, b),
+        unpaired=unpaired,
+        spread=_node_spread((*a, *b)),
         remarks=_remarks(len(nodes)),
     )
 
 
-def _paired(logs: Numbers, same_within: float) -> Verdict:
+def _paired_verdict(logs: Numbers, same_within: float) -> Verdict:
     if len(logs) < LEAST_NODES:
         centre = float(np.mean(logs)) if len(logs) else math.nan
-        return Verdict("inconclusive", math.exp(centre), None, None, None)
+        return Verdict(INCONCLUSIVE, math.exp(centre), None, None, None)
     if len(logs) >= RANKED_NODES:
-        return _verdict(
-            intervals.signed_rank(logs, ALPHA), intervals.signed_rank_p(logs), same_within
-        )
+        p = intervals.signed_rank_p(logs)
+        return _verdict(intervals.signed_rank(logs, ALPHA), p, same_within)
     error = float(np.std(logs, ddof=1)) / len(logs) ** 0.5
     size = abs(float(np.mean(logs))) / error if error else math.inf
-    found = _verdict(
-        intervals.student(logs, ALPHA), 2 * float(stdtr(len(logs) - 1, -size)), same_within
-    )
-    return found if found.word == "inconclusive" else replace(found, word=f"{LIKELY}{found.word}")
+    p = 2 * float(stdtr(len(logs) - 1, -size))
+    verdict = _verdict(intervals.student(logs, ALPHA), p, same_within)
+    if verdict.outcome == INCONCLUSIVE:
+        return verdict
+    return replace(verdict, outcome=f"{LIKELY}{verdict.outcome}")
 
 
-def _naive(a: Sequence[Reading], b: Sequence[Reading], same_within: float) -> Verdict:
-    """Each configuration's middle is taken out; those of one side only say nothing."""
-    first, second = (_means(side, lambda one: (one.what,)) for side in (a, b))
+def _naive_verdict(a: Sequence[Reading], b: Sequence[Reading], same_within: float) -> Verdict:
+    """Relative to each configuration's middle. Configurations of one side only do not count."""
+    first = _mean_logs(a, lambda reading: reading.what)
+    second = _mean_logs(b, lambda reading: reading.what)
     middles = {key: (first[key] + second[key]) / 2 for key in first if key in second}
-    one, other = (
-        np.array([math.log(it.seconds) - middles[it.what,] for it in side if (it.what,) in middles])
-        for side in (a, b)
-    )
     if not middles:
-        return Verdict("inconclusive", math.nan, None, None, None)
-    interval = intervals.mann_whitney(one, other, ALPHA)
+        return Verdict(INCONCLUSIVE, math.nan, None, None, None)
+    a_logs = _centred_logs(a, middles)
+    b_logs = _centred_logs(b, middles)
+    interval = intervals.mann_whitney(a_logs, b_logs, ALPHA)
     if interval is None:
-        return Verdict("inconclusive", math.exp(intervals.shift(one, other)), None, None, None)
+        ratio = math.exp(intervals.shift(a_logs, b_logs))
+        return Verdict(INCONCLUSIVE, ratio, None, None, None)
     return _verdict(interval, None, same_within)
 
 
+def _centred_logs(side: Iterable[Reading], middles: dict[Key, float]) -> Numbers:
+    logs = []
+    for reading in side:
+        if reading.what in middles:
+            logs.append(math.log(reading.seconds) - middles[reading.what])
+    return np.array(logs)
+
+
 def _verdict(interval: Interval | None, p: float | None, same_within: float) -> Verdict:
-    assert interval is not None  # enough values were asked for
-    centre, low, high = (math.exp(end) for end in (interval.centre, interval.low, interval.high))
-    return Verdict(word_of(interval, same_within), centre, low, high, p)
+    # Callers make sure that there are enough values for an interval.
+    assert interval is not None
+    return Verdict(
+        outcome_of(interval, same_within),
+        math.exp(interval.centre),
+        math.exp(interval.low),
+        math.exp(interval.high),
+        p,
+    )
 
 
-def _spread(a: Sequence[Reading], b: Sequence[Reading]) -> float | None:
+def _node_spread(readings: Iterable[Reading]) -> float | None:
     """Of nodes that ran the same configuration."""
-    found: dict[tuple[Any, ...], list[float]] = {}
-    for (_, what), level in _means((*a, *b), lambda one: (one.node, one.what)).items():
-        found.setdefault(what, []).append(level)
-    widest = max((max(own) - min(own) for own in found.values() if len(own) > 1), default=None)
-    return None if widest is None else math.exp(widest)
+    levels: dict[Key, list[float]] = {}
+    means = _mean_logs(readings, lambda reading: (reading.node, reading.what))
+    for (_, what), log_seconds in means.items():
+        levels.setdefault(what, []).append(log_seconds)
+    spreads = [max(logs) - min(logs) for logs in levels.values() if len(logs) > 1]
+    return math.exp(max(spreads)) if spreads else None
 
 
-def _means(
-    side: Iterable[Reading], key: Callable[[Reading], tuple[Any, ...]]
-) -> dict[tuple[Any, ...], float]:
-    groups: dict[tuple[Any, ...], list[float]] = {}
-    for one in side:
-        groups.setdefault(key(one), []).append(math.log(one.seconds))
+def _mean_logs(side: Iterable[Reading], key: Callable[[Reading], Key]) -> dict[Key, float]:
+    groups: dict[Key, list[float]] = {}
+    for reading in side:
+        groups.setdefault(key(reading), []).append(math.log(reading.seconds))
     return {group: float(np.mean(logs)) for group, logs in groups.items()}
 
 
 def _remarks(nodes: int) -> tuple[str, ...]:
     if nodes < LEAST_NODES:
-        return (
-            f"nodes with both sides: {nodes}, and {LEAST_NODES} are the least that can tell how much nodes differ",
-        )
+        return (f"nodes with both sides: {nodes}; a comparison needs at least {LEAST_NODES}",)
     if nodes < RANKED_NODES:
-        return (
-            f"only {nodes} nodes: the interval takes their differences to follow a normal law (Student)",
-        )
+        return (f"only {nodes} nodes: the interval assumes normally distributed differences",)
     return ()

@@ -1,4 +1,4 @@
-"""A record of several ranks, rank by rank: its own steps by its own clock, and how often the others waited for it."""
+"""A record of several ranks, rank by rank: its steps by its own clock, and how often it is last."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 
 from steptime.analysis.estimates import Estimate, typical_time
 from steptime.analysis.process import Process, measured_processes
-from steptime.analysis.stopping import set_aside
+from steptime.analysis.stopping import counted_processes
 from steptime.core.measurement import Measurement, RankSamples
 from steptime.core.record import Record
 
 Times = NDArray[np.int64]
-NOBODY = -1
+UNDECIDED = -1
 
 
 @dataclass(frozen=True)
 class Rank:
     rank: int
-    node: str  # or several, where its processes ran on several
+    node: str  # several names if its processes ran on several nodes
     device: str  # empty: not recorded
     typical_time_seconds: Estimate  # by its own clock
-    slowest_share: float  # of the steps: it ended them last
-    exchange_seconds: float | None  # alone, of the latest process that tells
+    slowest_share: float  # of the steps: those that it ended last
+    exchange_seconds: float | None  # alone, from the latest process that recorded it
 
 
 @dataclass(frozen=True)
@@ -36,70 +36,85 @@ class ByRank:
 
 
 def by_rank(record: Record) -> ByRank | None:
-    """Of the processes that the result counts. None: the steps were one rank's."""
-    everyone = measured_processes(record.attempts)
-    aside = set_aside(everyone)
-    parts = [
-        part
-        for part in everyone
-        if part.attempt.id not in aside and len(part.measurement.ranks) > 1
+    """From the processes that count for the result. None: a single rank ran the steps."""
+    processes = [
+        process
+        for process in counted_processes(record.attempts)
+        if len(process.measurement.ranks) > 1
     ]
-    if not parts:
+    if not processes:
         return None
-    last = np.concatenate([last_to_end(part.measurement) for part in parts])
-    alone = _exchange(parts)
-    count = len(parts[-1].measurement.ranks)
-    ranks = [
-        _rank(parts, rank, float(np.mean(last == rank)), alone.get(rank)) for rank in range(count)
-    ]
-    return ByRank(tuple(ranks), float(np.mean(last == NOBODY)))
+    last = np.concatenate([last_to_end(process.measurement) for process in processes])
+    exchange = _exchange_seconds(processes)
+    ranks = []
+    for rank in range(len(processes[-1].measurement.ranks)):
+        slowest_share = float(np.mean(last == rank))
+        ranks.append(_rank(processes, rank, slowest_share, exchange.get(rank)))
+    return ByRank(tuple(ranks), float(np.mean(last == UNDECIDED)))
 
 
 def last_to_end(measurement: Measurement) -> NDArray[np.intp]:
-    """The rank that ended each kept sample; nobody where two of them did as far as their clocks can tell."""
+    """The rank that ended each kept sample last; UNDECIDED if the clocks cannot tell two apart."""
     edges = list(accumulate((block.samples for block in measurement.blocks), initial=0))
-    ends = np.array([_ends(rank, edges)[measurement.cut :] for rank in measurement.ranks])
+    kept_ends = [_end_times(rank, edges)[measurement.cut :] for rank in measurement.ranks]
+    ends = np.array(kept_ends)
     ascending = np.sort(ends, axis=0)
+    lead_ns = ascending[-1] - ascending[-2]
+    # The errors of any two clocks add up; at worst these are the two largest ones.
     error_ns = sum(sorted(rank.offset_error_ns for rank in measurement.ranks)[-2:])
-    found: NDArray[np.intp] = np.where(
-        ascending[-1] - ascending[-2] > error_ns, ends.argmax(axis=0), NOBODY
-    )
-    return found
+    last: NDArray[np.intp] = np.where(lead_ns > error_ns, ends.argmax(axis=0), UNDECIDED)
+    return last
 
 
-def _ends(rank: RankSamples, edges: Sequence[int]) -> Times:
-    """On rank 0's clock, pauses included; two clocks run apart evenly."""
-    stamps, pauses = np.array(rank.stamps, np.int64), np.cumsum(rank.idle_ns, dtype=np.int64)
-    own = stamps[1:] + np.repeat(pauses, np.diff(edges))
-    begin, (first, last) = stamps[0] + pauses[0], rank.offset_ns
-    share = (own - begin) / max(1, own[-1] - begin)
-    found: Times = own + first + np.rint(share * (last - first)).astype(np.int64)
-    return found
+def _end_times(rank: RankSamples, edges: Sequence[int]) -> Times:
+    """On rank 0's clock, pauses included. Two clocks are taken to drift apart evenly."""
+    stamps = np.array(rank.stamps, np.int64)
+    pauses = np.cumsum(rank.idle_ns, dtype=np.int64)
+    ends = stamps[1:] + np.repeat(pauses, np.diff(edges))
+    begin = stamps[0] + pauses[0]
+    first_offset, last_offset = rank.offset_ns
+    share = (ends - begin) / max(1, ends[-1] - begin)
+    drift = np.rint(share * (last_offset - first_offset)).astype(np.int64)
+    shifted: Times = ends + first_offset + drift
+    return shifted
 
 
 def _rank(
-    parts: Sequence[Process], rank: int, slowest_share: float, exchange_seconds: float | None
+    processes: Sequence[Process], rank: int, slowest_share: float, exchange_seconds: float | None
 ) -> Rank:
-    seen = [part.measurement.ranks[rank] for part in parts]
-    cpu = "cpu" if parts[-1].attempt.case.device == "cpu" else ""
+    samples = [process.measurement.ranks[rank] for process in processes]
+    default_device = "cpu" if processes[-1].attempt.case.device == "cpu" else ""
+    nodes = [sample.node for sample in samples]
+    devices = [sample.device or default_device for sample in samples]
+    alone = []
+    for process, sample in zip(processes, samples, strict=True):
+        alone.append(_as_single_rank(process, sample))
     return Rank(
         rank=rank,
-        node=", ".join(dict.fromkeys(one.node for one in seen)),
-        device=", ".join(dict.fromkeys(one.device or cpu for one in seen)),
-        typical_time_seconds=typical_time(
-            [_own(part, one) for part, one in zip(parts, seen, strict=True)]
-        ),
+        node=_join_distinct(nodes),
+        device=_join_distinct(devices),
+        typical_time_seconds=typical_time(alone),
         slowest_share=slowest_share,
         exchange_seconds=exchange_seconds,
     )
 
 
-def _own(part: Process, rank: RankSamples) -> Process:
-    """As if this rank had been alone."""
-    own = replace(part.measurement, stamps=rank.stamps, device_ns=rank.device_ns, ranks=())
-    return measured_processes([replace(part.attempt, measurement=own)])[0]
+def _join_distinct(names: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(names))
 
 
-def _exchange(parts: Sequence[Process]) -> dict[int, float]:
-    told = [part.attempt.findings.get("exchange", {}).get("rank_seconds") for part in parts]
-    return dict(enumerate(next((seconds for seconds in reversed(told) if seconds), ())))
+def _as_single_rank(process: Process, rank: RankSamples) -> Process:
+    """The process as if this rank had run alone."""
+    measurement = replace(
+        process.measurement, stamps=rank.stamps, device_ns=rank.device_ns, ranks=()
+    )
+    return measured_processes([replace(process.attempt, measurement=measurement)])[0]
+
+
+def _exchange_seconds(processes: Sequence[Process]) -> dict[int, float]:
+    """By rank, from the latest process that recorded them."""
+    for process in reversed(processes):
+        seconds = process.attempt.findings.get("exchange", {}).get("rank_seconds")
+        if seconds:
+            return dict(enumerate(seconds))
+    return {}

@@ -1,5 +1,5 @@
-"""Certificates: who computed which network rightly, at which precision, in which mode and where; and whether one covers
-a piece of work."""
+"""Certificates: which framework computed which network correctly, at which precision, in which mode
+and on which device; and whether a certificate covers an attempt."""
 
 from __future__ import annotations
 
@@ -12,140 +12,149 @@ from steptime.core.record import Attempt
 
 TASK = "certify"
 COVERED = {"training": ("training", "forward", "inference"), "inference": ("inference",)}
+# Settings that a certificate and the attempt that it covers must share.
 SAME = ("framework", "precision", "mode", "layout")
+# Settings that `steptime certify` needs as flags, unless they have these defaults.
+COMMAND_DEFAULTS = {"framework": "", "mode": "eager", "precision": "fp32", "device": "cpu"}
+STEPS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """What one worker found when it compared a framework's lowering with the reference."""
+    """What a worker found when it compared a framework's lowering with the reference."""
 
     id: str
     case: Case
     fingerprint: str
     version: str  # of the framework
     device: str  # "cpu", or the GPU's name
-    covers: str  # training, with inference in it, or inference alone
+    covers: str  # training (which includes inference), or inference alone
     passed: bool
     items: tuple[dict[str, Any], ...]
-    steps: int = 20  # of the trajectory
+    steps: int = STEPS  # of the trajectory
 
     @property
     def name(self) -> str:
-        """What `steptime certify` and `compare` call it."""
+        """The short id that `steptime certify` and `compare` print."""
         return self.id[-8:]
 
     @property
     def worst(self) -> dict[str, Any]:
         """The item nearest to its bound, or farthest beyond it."""
-        return max(
-            self.items, key=lambda item: float("inf") if item["share"] is None else item["share"]
-        )
+        return max(self.items, key=_share)
 
     def to_dict(self) -> dict[str, Any]:
-        return {**vars(self), "case": self.case.to_dict(), "items": list(self.items)}
+        return vars(self) | {"case": self.case.to_dict(), "items": list(self.items)}
 
 
-def certificate(attempt: Attempt) -> Certificate | None:
-    found = attempt.findings.get("certificate")
-    if found is None:
+def _share(item: dict[str, Any]) -> float:
+    """How much of its bound the item uses; None is stored for a value that is not finite."""
+    return float("inf") if item["share"] is None else float(item["share"])
+
+
+def read_certificate(attempt: Attempt) -> Certificate | None:
+    """None if the attempt certified nothing."""
+    findings = attempt.findings.get("certificate")
+    if findings is None:
         return None
     return Certificate(
         id=attempt.id,
         case=attempt.case,
         fingerprint=attempt.network["fingerprint"],
-        version=found["version"],
-        device=device_kind(attempt) or attempt.case.device,
-        covers=found["covers"],
-        passed=found["passed"],
-        items=tuple(found["items"]),
-        steps=found.get("steps", 20),
+        version=findings["version"],
+        device=device_name(attempt) or attempt.case.device,
+        covers=findings["covers"],
+        passed=findings["passed"],
+        items=tuple(findings["items"]),
+        steps=findings.get("steps", STEPS),
     )
 
 
-def certificates(attempts: Iterable[Attempt]) -> list[Certificate]:
+def read_certificates(attempts: Iterable[Attempt]) -> list[Certificate]:
     """In the order of the attempts: oldest first."""
-    return [found for attempt in attempts if (found := certificate(attempt)) is not None]
+    certificates = [read_certificate(attempt) for attempt in attempts]
+    return [certificate for certificate in certificates if certificate is not None]
 
 
-def device_kind(attempt: Attempt) -> str | None:
-    """None: the attempt does not tell which GPU it was."""
+def device_name(attempt: Attempt) -> str | None:
+    """The GPU's name, or "cpu". None if the attempt did not record which GPU it was."""
     if attempt.case.device == "cpu":
         return "cpu"
-    boards, index = attempt.machine.get("gpus") or [], int(attempt.case.device.partition(":")[2])
-    return boards[index]["name"] if index < len(boards) else None
+    gpus = attempt.machine.get("gpus") or []
+    index = int(attempt.case.device.partition(":")[2])
+    return gpus[index]["name"] if index < len(gpus) else None
 
 
-def covering(attempt: Attempt, known: Sequence[Certificate]) -> Certificate | None:
-    """The newest that is about this work, passed or not. What the attempt does not tell yet must not contradict."""
-    return next((one for one in reversed(known) if _is_about(one, attempt)), None)
+def find_certificate(attempt: Attempt, certificates: Sequence[Certificate]) -> Certificate | None:
+    """The newest certificate about this work, passed or not.
 
-
-def certified(attempt: Attempt, known: Sequence[Certificate]) -> str | None:
-    """The id of the certificate that proves this work right."""
-    found = covering(attempt, known)
-    return found.id if found and found.passed else None
-
-
-def _is_about(one: Certificate, attempt: Attempt) -> bool:
-    case = attempt.case
-    own_rule = case.phase != "training" or one.case.optimizer == case.optimizer
-    return (
-        one.fingerprint == attempt.network.get("fingerprint")
-        and all(getattr(one.case, name) == getattr(case, name) for name in SAME)
-        and case.phase in COVERED[one.covers]
-        and own_rule
-        and one.version == attempt.software.get(case.framework, one.version)
-        and one.device == (device_kind(attempt) or one.device)
-        and (one.case.device == "cpu") == (case.device == "cpu")
-    )
-
-
-def uncertified(a: Attempt, b: Attempt, known: Sequence[Certificate]) -> str | None:
-    """Why two frameworks may not be compared; None when both are proved to compute the same network."""
-    names = (a.case.framework, b.case.framework)
-    words = f"{' and '.join(names)} are different frameworks, and"
-    for side in (a, b):
-        found = covering(side, known)
-        if found is None:
-            return f"{words} no certificate covers {_described(side)}; `{_command(a.case, b.case)}` makes one"
-        if not found.passed:
-            item = found.worst
-            return f"{words} {_described(side)} failed its certificate {found.name}: {item['item']}, {item['where']}"
+    Facts that the attempt has not recorded yet cannot contradict a certificate."""
+    for certificate in reversed(certificates):
+        if _covers(certificate, attempt):
+            return certificate
     return None
 
 
-def _command(*cases: Case) -> str:
-    flags = [
-        f" --{name} {word}"
-        for name, default in (
-            ("framework", ""),
-            ("mode", "eager"),
-            ("precision", "fp32"),
-            ("device", "cpu"),
-        )
-        if (found := dict.fromkeys(getattr(case, name) for case in cases)) != {default: None}
-        for word in found
-    ]
-    return f"steptime certify {cases[0].workload}{''.join(flags)}"
+def certificate_id(attempt: Attempt, certificates: Sequence[Certificate]) -> str | None:
+    """The id of the certificate that proves this work correct."""
+    certificate = find_certificate(attempt, certificates)
+    return certificate.id if certificate and certificate.passed else None
 
 
-def remark(a: Attempt, b: Attempt, known: Sequence[Certificate]) -> str:
-    names = [found.name for side in (a, b) if (found := covering(side, known))]
+def _covers(certificate: Certificate, attempt: Attempt) -> bool:
+    case = attempt.case
+    proved = certificate.case
+    same_optimizer = case.phase != "training" or proved.optimizer == case.optimizer
+    version = attempt.software.get(case.framework, certificate.version)
+    device = device_name(attempt) or certificate.device
+    return (
+        certificate.fingerprint == attempt.network.get("fingerprint")
+        and all(getattr(proved, name) == getattr(case, name) for name in SAME)
+        and case.phase in COVERED[certificate.covers]
+        and same_optimizer
+        and certificate.version == version
+        and certificate.device == device
+        and (proved.device == "cpu") == (case.device == "cpu")
+    )
+
+
+def why_uncertified(a: Attempt, b: Attempt, certificates: Sequence[Certificate]) -> str | None:
+    """Why two frameworks may not be compared; None if both are proved to compute the same."""
+    frameworks = f"{a.case.framework} and {b.case.framework} are different frameworks"
+    for attempt in (a, b):
+        work = _describe_work(attempt)
+        certificate = find_certificate(attempt, certificates)
+        if certificate is None:
+            command = _certify_command(a.case, b.case)
+            return f"{frameworks}, and no certificate covers {work}; `{command}` makes one"
+        if not certificate.passed:
+            item = certificate.worst
+            failure = f"failed its certificate {certificate.name}: {item['item']}, {item['where']}"
+            return f"{frameworks}, and {work} {failure}"
+    return None
+
+
+def _certify_command(*cases: Case) -> str:
+    command = f"steptime certify {cases[0].workload}"
+    for name, default in COMMAND_DEFAULTS.items():
+        values = list(dict.fromkeys(getattr(case, name) for case in cases))
+        if values != [default]:
+            command += "".join(f" --{name} {value}" for value in values)
+    return command
+
+
+def certified_remark(a: Attempt, b: Attempt, certificates: Sequence[Certificate]) -> str:
+    names = []
+    for attempt in (a, b):
+        certificate = find_certificate(attempt, certificates)
+        if certificate is not None:
+            names.append(certificate.name)
     return f"certified: both compute the same network (certificates {' and '.join(names)})"
 
 
-def _described(attempt: Attempt) -> str:
+def _describe_work(attempt: Attempt) -> str:
     case = attempt.case
     version = attempt.software.get(case.framework, "")
-    words = [
-        case.framework,
-        version,
-        case.mode,
-        case.precision,
-        case.layout if case.layout != "nchw" else "",
-    ]
-    return " ".join(
-        word
-        for word in [*words, "on", device_kind(attempt) or case.device, "for", case.phase]
-        if word
-    )
+    layout = case.layout if case.layout != "nchw" else ""
+    settings = " ".join(filter(None, [case.framework, version, case.mode, case.precision, layout]))
+    return f"{settings} on {device_name(attempt) or case.device} for {case.phase}"

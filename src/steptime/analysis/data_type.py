@@ -1,4 +1,4 @@
-"""Where a record's batches came from, in the words that people choose by."""
+"""Where the batches of a record came from, in terms that people choose by."""
 
 from __future__ import annotations
 
@@ -18,45 +18,49 @@ REAL = {
 
 
 def data_type(record: Record) -> str:
-    """By what the files were found on, not by the tier's name, which stands behind it to tell two of a kind apart."""
-    case, found = record.case, _found(record)
+    """By the storage that held the files. The tier's name follows, to tell two of a type apart."""
+    case = record.case
     if case.data != "real":
         return SYNTHETIC[case.data]
-    word = REAL.get(found.get("on", {}).get("kind", ""), "real")
-    cold = ", cold" if _cache(found).get("found") == "cold" else ""
-    return f"{word}{cold} ({case.staging})" if case.staging else f"{word}{cold}"
+    facts = _data_facts(record)
+    storage = facts.get("on", {}).get("kind", "")
+    text = REAL.get(storage, "real")
+    if facts.get("page_cache", {}).get("found") == "cold":
+        text += ", cold"
+    return f"{text} ({case.staging})" if case.staging else text
 
 
 def sentence(record: Record) -> str:
-    """For a single result; empty: nothing was read."""
-    found = _found(record)
-    if not found:
+    """For a single result; empty if nothing was read."""
+    facts = _data_facts(record)
+    if not facts:
         return ""
-    place, cache = found["on"], _cache(found)
-    where = ", ".join(str(place[name]) for name in ("file_system", "device") if name in place)
-    refused = "" if cache["found"] == cache["asked"] else f", though {cache['asked']} was asked for"
-    ahead = f", {found['prefetch']} kept ready by a thread" if found["prefetch"] else ""
-    size = byte_count(found["bytes_per_step"])
-    return (
-        f"{data_type(record)} [{where}], {size} a step{ahead}; page cache {cache['found']}{refused}"
-    )
+    storage = facts["on"]
+    cache = facts.get("page_cache", {})
+    names = [str(storage[name]) for name in ("file_system", "device") if name in storage]
+    source = f"{data_type(record)} [{', '.join(names)}]"
+    size = byte_count(facts["bytes_per_step"])
+    prefetch = f", {facts['prefetch']} kept ready by a thread" if facts["prefetch"] else ""
+    text = f"{source}, {size} a step{prefetch}; page cache {cache['found']}"
+    if cache["found"] != cache["asked"]:
+        text += f", though {cache['asked']} was requested"
+    return text
 
 
-def staging(record: Record) -> str:
-    told = record.last.findings.get("staging") or {}
-    if "bytes_per_second" not in told:
+def staging_sentence(record: Record) -> str:
+    """Empty if nothing was copied."""
+    facts = record.last.findings.get("staging") or {}
+    if "bytes_per_second" not in facts:
         return ""
-    rate, kind = byte_count(int(told["bytes_per_second"])), told["on"]["kind"]
-    return f"{byte_count(told['bytes'])} copied to {told['tier']} ({kind}) at {rate}/s"
+    size = byte_count(facts["bytes"])
+    rate = byte_count(int(facts["bytes_per_second"]))
+    return f"{size} copied to {facts['tier']} ({facts['on']['kind']}) at {rate}/s"
 
 
-def _found(record: Record) -> dict[str, Any]:
-    """By the last process that tells: another one may have been placed elsewhere."""
-    told = [attempt.findings["data"] for attempt in record.attempts if "data" in attempt.findings]
-    found: dict[str, Any] = told[-1] if told else {}
-    return found
-
-
-def _cache(found: dict[str, Any]) -> dict[str, Any]:
-    told: dict[str, Any] = found.get("page_cache", {})
-    return told
+def _data_facts(record: Record) -> dict[str, Any]:
+    """From the last process that recorded them: another one may have run elsewhere."""
+    for attempt in reversed(record.attempts):
+        if "data" in attempt.findings:
+            facts: dict[str, Any] = attempt.findings["data"]
+            return facts
+    return {}

@@ -1,4 +1,4 @@
-"""Intervals from a handful of independent numbers. Knows nothing of processes, time or records."""
+"""Intervals from a few independent numbers. Knows nothing of processes, time or records."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from math import exp, hypot, log
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,8 @@ from scipy.special import stdtrit
 
 from steptime.analysis.quantiles import Numbers, median
 
-NORMAL_95 = 1.96  # so many standard deviations to each side hold 95 % of a normal law
+# So many standard deviations to each side hold 95 % of a normal distribution.
+NORMAL_95 = 1.96
 
 
 @dataclass(frozen=True)
@@ -34,23 +36,30 @@ class Ratio:
     low: float | None
     high: float | None
 
-    def scaled(self, factor: float) -> Ratio:
-        low, high = (None if end is None else factor * end for end in (self.low, self.high))
+    def scale(self, factor: float) -> Ratio:
+        low = None if self.low is None else factor * self.low
+        high = None if self.high is None else factor * self.high
         return Ratio(factor * self.value, low, high)
 
 
-Ends = tuple[
-    float, float | None, float | None
-]  # a positive value, and its interval where it has one
+class Ends(NamedTuple):
+    """A positive value, and its interval if it has one."""
+
+    value: float
+    low: float | None
+    high: float | None
 
 
 def ratio(above: Ends, below: Ends) -> Ratio:
-    """Of two independent results on a log scale: half-widths add as squares. Without both intervals it has none."""
-    value, reach = above[0] / below[0], 0.0
-    for _, low, high in (above, below):
-        if not low or not high or low <= 0:
+    """Ratio of two independent results: half-widths add as squares on a log scale.
+
+    It has no interval unless both have one."""
+    value = above.value / below.value
+    reach = 0.0
+    for ends in (above, below):
+        if not ends.low or not ends.high or ends.low <= 0:
             return Ratio(value, None, None)
-        reach = hypot(reach, log(high / low) / 2)
+        reach = hypot(reach, log(ends.high / ends.low) / 2)
     return Ratio(value, value * exp(-reach), value * exp(reach))
 
 
@@ -58,7 +67,8 @@ def student(values: Numbers, alpha: float) -> Interval | None:
     count = len(values)
     if count < 2:
         return None
-    centre, error = float(np.mean(values)), float(np.std(values, ddof=1)) / count**0.5
+    centre = float(np.mean(values))
+    error = float(np.std(values, ddof=1)) / count**0.5
     reach = float(stdtrit(count - 1, 1 - alpha / 2)) * error
     return Interval(centre, centre - reach, centre + reach)
 
@@ -80,8 +90,10 @@ def typical(values: Numbers) -> float:
 
 
 def signed_rank(values: Numbers, alpha: float) -> Interval | None:
-    """Hodges–Lehmann centre with the exact signed-rank interval; None where so few values cannot reach alpha."""
-    depth = _depth(signed_rank_law(len(values)), alpha)
+    """Hodges–Lehmann centre with the exact signed-rank interval.
+
+    None if so few values cannot reach alpha."""
+    depth = _depth(signed_rank_distribution(len(values)), alpha)
     if depth == 0:
         return None
     averages = walsh_averages(values)
@@ -89,12 +101,13 @@ def signed_rank(values: Numbers, alpha: float) -> Interval | None:
 
 
 def signed_rank_p(values: Numbers) -> float:
-    """Two-sided, for "the centre is 0"."""
+    """Two-sided p-value of "the centre is 0"."""
     first, second = pairs(len(values))
     averages = values[first] + values[second]
     above = np.count_nonzero(averages > 0) + np.count_nonzero(averages == 0) // 2
     smaller = min(above, len(averages) - above)
-    return min(1.0, 2 * float(signed_rank_law(len(values))[: smaller + 1].sum()))
+    tail = signed_rank_distribution(len(values))[: smaller + 1]
+    return min(1.0, 2 * float(tail.sum()))
 
 
 def shift(first: Numbers, second: Numbers) -> float:
@@ -103,8 +116,10 @@ def shift(first: Numbers, second: Numbers) -> float:
 
 
 def mann_whitney(first: Numbers, second: Numbers, alpha: float) -> Interval | None:
-    """Shift of the second against the first with its exact interval; None where alpha is out of reach."""
-    depth = _depth(mann_whitney_law(len(first), len(second)), alpha)
+    """Shift of the second against the first with its exact interval.
+
+    None if so few values cannot reach alpha."""
+    depth = _depth(mann_whitney_distribution(len(first), len(second)), alpha)
     if depth == 0:
         return None
     differences = np.sort(np.subtract.outer(second, first), axis=None)
@@ -112,30 +127,37 @@ def mann_whitney(first: Numbers, second: Numbers, alpha: float) -> Interval | No
 
 
 @lru_cache(maxsize=256)
-def signed_rank_law(count: int) -> Numbers:
-    """Probabilities of the rank sums 0, 1, …: each rank counts or does not, by a fair coin."""
-    law = np.ones(1)
+def signed_rank_distribution(count: int) -> Numbers:
+    """Probabilities of the rank sums 0, 1, …: a fair coin decides whether each rank counts."""
+    probabilities = np.ones(1)
     for rank in range(1, count + 1):
-        law = np.append(law, np.zeros(rank)) / 2 + np.append(np.zeros(rank), law) / 2
-    return law
+        without_rank = np.append(probabilities, np.zeros(rank))
+        with_rank = np.append(np.zeros(rank), probabilities)
+        probabilities = without_rank / 2 + with_rank / 2
+    return probabilities
 
 
 @lru_cache(maxsize=256)
-def mann_whitney_law(first: int, second: int) -> Numbers:
-    """Probabilities of U = 0, 1, …: the Gaussian binomial coefficient, in whole numbers so that nothing cancels."""
+def mann_whitney_distribution(first: int, second: int) -> Numbers:
+    """Probabilities of U = 0, 1, …: coefficients of the Gaussian binomial.
+
+    In integers, so that nothing cancels."""
     ways = [1] + [0] * (first * second)
     for rank in range(1, first + 1):
         far = second + rank
-        ways = [way - (ways[i - far] if i >= far else 0) for i, way in enumerate(ways)]
+        # Multiply the polynomial by 1 − q^far. From the end, so that no factor is used twice.
+        for i in range(len(ways) - 1, far - 1, -1):
+            ways[i] -= ways[i - far]
+        # Divide it by 1 − q^rank.
         for start in range(rank):
             ways[start::rank] = accumulate(ways[start::rank])
     total = sum(ways)
     return np.array([way / total for way in ways])
 
 
-def _depth(law: Numbers, alpha: float) -> int:
-    """How many order statistics may be cut from each end so that both tails together keep within alpha."""
-    return int(np.searchsorted(2 * np.cumsum(law), alpha, side="right"))
+def _depth(probabilities: Numbers, alpha: float) -> int:
+    """How many order statistics may be cut from each end: both tails stay within alpha."""
+    return int(np.searchsorted(2 * np.cumsum(probabilities), alpha, side="right"))
 
 
 def student_quantile(freedom: int, confidence: float = 0.95) -> float:

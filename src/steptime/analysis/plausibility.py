@@ -1,6 +1,6 @@
-"""What cannot be true: results beyond what a device can do, or that contradict themselves. Knows no format.
+"""Results that cannot be true: beyond what a device can do, or contradicting themselves.
 
-A result that is caught here is shown with the reason and never ranked."""
+Such a result is shown with the reason and never ranked. Knows no file format."""
 
 from __future__ import annotations
 
@@ -8,35 +8,41 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cache, partial
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from steptime.core.foreign import ForeignRun
 
-MARGIN = 1.15  # cards clock above what their makers print
-HIGHEST_CLOCK_HERTZ = 7e9  # the fastest x86 processor sold reaches 6.2 GHz
-VECTOR_UNITS = 4  # of a core; those of today have two that multiply and two that add
-TILE = 2048  # operations of an AMX unit in a cycle: twice those of the first, 16 x 16 pairs of bf16
-FAST_CONVOLUTION = (
-    4.0  # Winograd's F(4x4, 3x3) needs a quarter of the multiplications (Lavin and Gray, 2016)
-)
-SUPER_LINEAR = 1.25  # larger caches in sum may speed a device up, but not by more
-ACROSS_SERVERS = 1.5  # other hosts and power limits come on top
+# Cards clock above the figures of their makers.
+MARGIN = 1.15
+# The fastest x86 processor on sale reaches 6.2 GHz.
+HIGHEST_CLOCK_HERTZ = 7e9
+# Per core; today's cores have two that multiply and two that add.
+VECTOR_UNITS = 4
+# Operations of an AMX unit per cycle: twice those of the first, 16 x 16 pairs of bf16.
+TILE = 2048
+# Winograd's F(4x4, 3x3) needs a quarter of the multiplications (Lavin and Gray, 2016).
+FAST_CONVOLUTION = 4.0
+# Larger caches in sum may speed a device up, but not by more.
+SUPER_LINEAR = 1.25
+# Other hosts and power limits come on top.
+ACROSS_SERVERS = 1.5
 BATCH_TOLERANCE = 0.05
 SHARES = ("accuracy", "utilisation")
-OTHER_THAN_SAMPLES = re.compile(
-    "quer|token|word|character"
-)  # units of which a sample has several, or none
+# Units of which a sample has several, or none.
+OTHER_THAN_SAMPLES = re.compile("quer|token|word|character")
 MAY_BE_NEGATIVE = {"loss", "task_loss", "score", "task_metric", "temperature"}
-ONE_QUESTION = (
-    "model", "phase", "precision", "device", "framework", "software", "scenario", "suite", "mode", "unit", "submitter",
-    "replica_batch", "operator", "shape", "data",
+# Runs that agree in these dimensions differ only in their number of devices.
+SAME_QUESTION = (
+    "model", "phase", "precision", "device", "framework", "software", "scenario", "suite", "mode",
+    "unit", "submitter", "replica_batch", "operator", "shape", "data",
 )  # fmt: skip
+HALF_PRECISIONS = ("amp", "bf16", "amp_bf16", "amp_fp16")
 
 
 @dataclass(frozen=True)
 class Device:
-    """Peaks of one device as its maker prints them, without sparsity: teraflops by precision, gigabytes per second."""
+    """Peaks of one device by its maker, without sparsity: TFLOP/s by precision, and GB/s."""
 
     fp32: float
     fp16: float | None = None
@@ -47,15 +53,18 @@ class Device:
 
     def peak(self, precision: str) -> float | None:
         """In FLOP/s. What a source calls fp32 may run as TF32 on a device that has it."""
-        kind = re.sub(r"^amp$|^bf16$|^amp_bf16$|^amp_fp16$", "fp16", precision.lower())
+        name = precision.lower()
         teraflops = {
-            "fp32": max(self.fp32, self.tf32 or 0), "tf32": self.tf32, "fp16": self.fp16 or self.fp32, "fp8": self.fp8,
+            "fp32": max(self.fp32, self.tf32 or 0),
+            "tf32": self.tf32,
+            "fp16": self.fp16 or self.fp32,
+            "fp8": self.fp8,
             "int8": self.int8,
-        }.get(kind)  # fmt: skip
+        }.get("fp16" if name in HALF_PRECISIONS else name)
         return None if teraflops is None else teraflops * 1e12
 
 
-# The first pattern that fits a device's name counts: longer names stand before those that they contain.
+# The first pattern that matches a device's name counts: longer names precede those they contain.
 DEVICES: tuple[tuple[str, Device], ...] = (
     (r"gh200", Device(67, 990, 1979, 1979, 495, 4900)),
     (r"gb200|b200", Device(80, 2500, 5000, 5000, 1250, 8000)),
@@ -94,149 +103,179 @@ DEVICES: tuple[tuple[str, Device], ...] = (
 )
 
 
-@cache  # tens of thousands of rows name a few dozen devices
-def device_of(name: str) -> Device | None:
-    """The peaks of a device whose name is known here, however it is spelt."""
+# Tens of thousands of rows name a few dozen devices.
+@cache
+def find_device(name: str) -> Device | None:
+    """The peaks of a known device, whatever the spelling of its name."""
     text = re.sub(r"[_\s-]+", " ", name.lower())
-    text = re.sub(
-        r"\b(?:\d+x|[rg]tx|nvidia|tesla|geforce|quadro)(?=[a-z0-9])", "", text
-    )  # 8xA100, rtx3090
-    return next(
-        (
-            device
-            for pattern, device in DEVICES
-            if re.search(rf"(?<![a-z0-9])(?:{pattern})(?!\d)", text)
-        ),
-        None,
-    )
+    # 8xA100, rtx3090
+    text = re.sub(r"\b(?:\d+x|[rg]tx|nvidia|tesla|geforce|quadro)(?=[a-z0-9])", "", text)
+    for pattern, device in DEVICES:
+        if re.search(rf"(?<![a-z0-9])(?:{pattern})(?!\d)", text):
+            return device
+    return None
 
 
-def processor(machine: dict[str, Any]) -> Device | None:
-    """What no x86 processor with this many threads and these instructions can pass. Each thread counts as a core,
-    since virtual machines do not tell them apart. None: too little is known of it."""
-    flags, threads = machine.get("vector_flags") or (), machine.get("threads")
+def processor_peaks(machine: dict[str, Any]) -> Device | None:
+    """What no x86 processor with these threads and instructions can exceed; None if unknown.
+
+    Each thread counts as a core, since virtual machines do not tell them apart."""
+    flags = machine.get("vector_flags") or ()
+    threads = machine.get("threads")
     if "avx" not in flags or not threads:
         return None
     teraflops = threads * HIGHEST_CLOCK_HERTZ / 1e12
-    wide = (
-        2 * VECTOR_UNITS * (512 if "avx512f" in flags else 256)
-    )  # bits: a multiplication and an addition of each
-    fp16, int8 = (
-        max(wide / 16, TILE * ("amx_bf16" in flags)),
-        max(wide / 8, 2 * TILE * ("amx_int8" in flags)),
-    )
-    return Device(teraflops * wide / 32, teraflops * fp16, teraflops * int8)
+    # Bits per cycle: a multiplication and an addition each.
+    width = 512 if "avx512f" in flags else 256
+    bits = 2 * VECTOR_UNITS * width
+    fp16 = max(bits / 16, TILE if "amx_bf16" in flags else 0)
+    int8 = max(bits / 8, 2 * TILE if "amx_int8" in flags else 0)
+    return Device(teraflops * bits / 32, teraflops * fp16, teraflops * int8)
 
 
-def implausible(
+class _Claim(NamedTuple):
+    """What a result claims, and the device that it names."""
+
+    dimensions: dict[str, Any]
+    metrics: dict[str, float]
+    device: Device | None
+
+    @property
+    def devices(self) -> int:
+        devices: int = self.dimensions.get("devices") or 1
+        return devices
+
+
+def implausible_reason(
     dimensions: dict[str, Any], metrics: dict[str, float], device: Device | None = None
 ) -> str:
-    """Why a result cannot be true; nothing where it can. The device is found by its name where it is not given."""
-    device = device or device_of(str(dimensions.get("device", "")))
-    checks = (_signs, _shares, _batch, partial(_arithmetic, device), partial(_bandwidth, device))
-    return next((reason for check in checks if (reason := check(dimensions, metrics))), "")
+    """Why a result cannot be true; empty if it can. By default the device is found by its name."""
+    device = device or find_device(str(dimensions.get("device", "")))
+    claim = _Claim(dimensions, metrics, device)
+    for check in (_check_signs, _check_shares, _check_batch, _check_flops, _check_bandwidth):
+        reason = check(claim)
+        if reason:
+            return reason
+    return ""
 
 
-def judged(runs: Iterable[ForeignRun]) -> list[ForeignRun]:
-    """The same runs, those in quarantine that cannot be true. Runs of one file are also held against each other."""
-    known = list(runs)
-    beyond = super_linear([run for run in known if not run.failure])
-    return [_judged(run, beyond.get(run.place, "")) for run in known]
+def judge_runs(runs: Iterable[ForeignRun]) -> list[ForeignRun]:
+    """The same runs, with a quarantine reason on those that cannot be true.
+
+    Runs of one file are also compared with each other."""
+    judged = list(runs)
+    reasons = super_linear_runs([run for run in judged if not run.failure])
+    return [_judge_run(run, reasons.get(run.place, "")) for run in judged]
 
 
-def super_linear(runs: list[ForeignRun]) -> dict[str, str]:
-    """By place: runs that are faster on each of many devices than the same on few, first of all on the same server."""
-    groups: dict[tuple[Any, ...], list[tuple[int, float, ForeignRun]]] = {}
+class _Speed(NamedTuple):
+    devices: int
+    per_device: float
+    run: ForeignRun
+
+
+def super_linear_runs(runs: list[ForeignRun]) -> dict[str, str]:
+    """By place: reasons for runs that are faster per device on many devices than on few.
+
+    The limit is tighter among runs on the same server."""
+    groups: dict[tuple[Any, ...], list[_Speed]] = {}
     for run in runs:
-        devices, speed = run.dimensions.get("devices"), run.metrics.get("throughput")
+        devices = run.dimensions.get("devices")
+        speed = run.metrics.get("throughput")
         if devices and speed and speed > 0 and run.dimensions.get("device"):
-            key = tuple(run.dimensions.get(name) for name in ONE_QUESTION)
-            for server in ("", _family(str(run.dimensions.get("server", "")))):
-                groups.setdefault((server, *key), []).append((devices, speed / devices, run))
-    found: dict[str, str] = {}
+            key = tuple(run.dimensions.get(name) for name in SAME_QUESTION)
+            server = _server_family(str(run.dimensions.get("server", "")))
+            for group_name in ("", server):
+                group = groups.setdefault((group_name, *key), [])
+                group.append(_Speed(devices, speed / devices, run))
+    reasons: dict[str, str] = {}
     for (server, *_), group in groups.items():
-        limit = SUPER_LINEAR if server else ACROSS_SERVERS
-        few = min(devices for devices, _, _ in group)
-        fastest = max(speed for devices, speed, _ in group if devices == few)
-        for devices, speed, run in group:
-            if devices > few and speed > limit * fastest:
-                times = devices * speed / (few * fastest)
-                found[run.place] = (
-                    f"{times:.1f} times as fast on {devices} devices as on {few}, beyond {devices / few:g}"
-                )
-    return found
+        reasons |= _super_linear_in_group(group, SUPER_LINEAR if server else ACROSS_SERVERS)
+    return reasons
 
 
-def _family(server: str) -> str:
-    """A server's name without how many devices it has."""
+def _super_linear_in_group(group: list[_Speed], limit: float) -> dict[str, str]:
+    few = min(speed.devices for speed in group)
+    fastest = max(speed.per_device for speed in group if speed.devices == few)
+    reasons = {}
+    for devices, per_device, run in group:
+        if devices > few and per_device > limit * fastest:
+            times = devices * per_device / (few * fastest)
+            reasons[run.place] = (
+                f"{times:.1f} times as fast on {devices} devices as on {few}, "
+                f"beyond {devices / few:g}"
+            )
+    return reasons
+
+
+def _server_family(server: str) -> str:
+    """A server's name without its number of devices."""
     return re.sub(r"\d+ ?x ?|x ?\d+", "", server)
 
 
-def _judged(run: ForeignRun, beyond: str) -> ForeignRun:
-    reasons = [*run.defects] if any("no whole number" in defect for defect in run.defects) else []
-    reason = (
-        run.quarantine or implausible(run.dimensions, run.metrics) or beyond or "; ".join(reasons)
-    )
+def _judge_run(run: ForeignRun, super_linear: str) -> ForeignRun:
+    reason = run.quarantine or implausible_reason(run.dimensions, run.metrics) or super_linear
+    if not reason and any("no whole number" in defect for defect in run.defects):
+        reason = "; ".join(run.defects)
     return replace(run, quarantine=reason) if reason else run
 
 
-def _signs(dimensions: dict[str, Any], metrics: dict[str, float]) -> str:
-    below = [name for name, value in metrics.items() if value < 0 and name not in MAY_BE_NEGATIVE]
-    return f"{below[0]} is negative: {metrics[below[0]]:g}" if below else ""
+def _check_signs(claim: _Claim) -> str:
+    for name, value in claim.metrics.items():
+        if value < 0 and name not in MAY_BE_NEGATIVE:
+            return f"{name} is negative: {value:g}"
+    return ""
 
 
-def _shares(dimensions: dict[str, Any], metrics: dict[str, float]) -> str:
-    above = [name for name in SHARES if metrics.get(name, 0.0) > 1.0]
-    return f"{above[0]} is a share, and {metrics[above[0]]:.4g} is over 1" if above else ""
+def _check_shares(claim: _Claim) -> str:
+    for name in SHARES:
+        value = claim.metrics.get(name, 0.0)
+        if value > 1.0:
+            return f"{name} is a share, and {value:.4g} is over 1"
+    return ""
 
 
-def _batch(dimensions: dict[str, Any], metrics: dict[str, float]) -> str:
-    batch, speed, seconds = (
-        dimensions.get("effective_batch"),
-        metrics.get("throughput"),
-        metrics.get("step_time"),
-    )
-    if (
-        not batch
-        or not speed
-        or not seconds
-        or OTHER_THAN_SAMPLES.search(str(dimensions.get("unit", "")))
-    ):
+def _check_batch(claim: _Claim) -> str:
+    batch = claim.dimensions.get("effective_batch")
+    speed = claim.metrics.get("throughput")
+    seconds = claim.metrics.get("step_time")
+    if not batch or not speed or not seconds:
         return ""
-    ratio = speed * seconds / batch
-    if abs(ratio - 1) <= BATCH_TOLERANCE + _rounding(speed) + _rounding(seconds):
+    if OTHER_THAN_SAMPLES.search(str(claim.dimensions.get("unit", ""))):
+        return ""
+    difference = abs(speed * seconds / batch - 1)
+    if difference <= BATCH_TOLERANCE + _rounding_error(speed) + _rounding_error(seconds):
         return ""
     return f"throughput times step time is {speed * seconds:.4g}, the batch {batch}"
 
 
-def _rounding(value: float) -> float:
-    """The share by which a number may be off that was printed with so few digits."""
-    digits = Decimal(repr(value)).as_tuple()
-    exponent = digits.exponent if isinstance(digits.exponent, int) else 0
-    return 0.5 * 10.0**exponent / value if exponent < 0 else 0.0
+def _rounding_error(value: float) -> float:
+    """The relative error of a number that was printed with so few digits."""
+    exponent = Decimal(repr(value)).as_tuple().exponent
+    if not isinstance(exponent, int) or exponent >= 0:
+        return 0.0
+    return 0.5 * 10.0**exponent / value
 
 
-def _arithmetic(
-    device: Device | None, dimensions: dict[str, Any], metrics: dict[str, float]
-) -> str:
-    done = metrics.get("flops")
-    peak = device.peak(str(dimensions.get("precision") or "fp32")) if device else None
-    if not peak or not done:
+def _check_flops(claim: _Claim) -> str:
+    flops = claim.metrics.get("flops")
+    if not flops or not claim.device:
         return ""
-    factor = FAST_CONVOLUTION if dimensions.get("operator") == "convolution" else 1.0
-    most = peak * (dimensions.get("devices") or 1)
-    if done <= MARGIN * factor * most:
+    peak = claim.device.peak(str(claim.dimensions.get("precision") or "fp32"))
+    if not peak:
         return ""
-    return f"{done / 1e12:.4g} TFLOP/s on what can do {most / 1e12:.4g}"
+    factor = FAST_CONVOLUTION if claim.dimensions.get("operator") == "convolution" else 1.0
+    most = peak * claim.devices
+    if flops <= MARGIN * factor * most:
+        return ""
+    return f"{flops / 1e12:.4g} TFLOP/s exceeds the peak of {most / 1e12:.4g}"
 
 
-def _bandwidth(device: Device | None, dimensions: dict[str, Any], metrics: dict[str, float]) -> str:
-    found = metrics.get("bandwidth")
-    if not device or not device.bandwidth or not found:
+def _check_bandwidth(claim: _Claim) -> str:
+    bandwidth = claim.metrics.get("bandwidth")
+    if not bandwidth or not claim.device or not claim.device.bandwidth:
         return ""
-    most = device.bandwidth * 1e9 * (dimensions.get("devices") or 1)
-    return (
-        ""
-        if found <= MARGIN * most
-        else f"{found / 1e9:.4g} GB/s on what can move {most / 1e9:.4g}"
-    )
+    most = claim.device.bandwidth * 1e9 * claim.devices
+    if bandwidth <= MARGIN * most:
+        return ""
+    return f"{bandwidth / 1e9:.4g} GB/s exceeds the peak of {most / 1e9:.4g}"

@@ -1,4 +1,4 @@
-"""Order statistics of one row of numbers in ascending order: sorting once is quicker than selecting many times."""
+"""Order statistics of numbers in ascending order: sorting once is faster than many selections."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ CONFIDENCE = 0.95
 
 
 def percentile(ascending: Numbers, percent: float) -> float:
-    """Between two values by straight line, as NumPy and most tools do."""
-    place = percent / 100 * (len(ascending) - 1)
-    low, high = ascending[math.floor(place)], ascending[math.ceil(place)]
-    return float(low + (high - low) * (place % 1))
+    """Linear between two values, as in NumPy and most tools."""
+    position = percent / 100 * (len(ascending) - 1)
+    low = ascending[math.floor(position)]
+    high = ascending[math.ceil(position)]
+    return float(low + (high - low) * (position % 1))
 
 
 def median(ascending: Numbers) -> float:
@@ -29,14 +30,19 @@ def median(ascending: Numbers) -> float:
 
 
 def deviation(ascending: Numbers) -> float:
-    """Median absolute deviation from the median: the distances to both sides are in order already."""
-    centre, count = median(ascending), len(ascending)
-    split = int(np.searchsorted(ascending, centre))
-    below, above = ascending[:split][::-1], ascending[split:]
+    """Median absolute deviation from the median.
 
-    def smallest(number: int) -> float:
-        """The largest of so many smallest distances, some of them below the centre."""
-        fewest, most = max(0, number - len(above)), min(number, len(below))
+    No second sort: the distances on either side of the median are in order already."""
+    count = len(ascending)
+    centre = median(ascending)
+    split = int(np.searchsorted(ascending, centre))
+    below = ascending[:split][::-1]
+    above = ascending[split:]
+
+    def nth_distance(number: int) -> float:
+        """The `number`-th smallest distance: `left` of those up to it lie below the centre."""
+        fewest = max(0, number - len(above))
+        most = min(number, len(below))
 
         def is_enough(left: int) -> bool:
             return bool(centre - below[left] >= above[number - 1 - left] - centre)
@@ -46,18 +52,21 @@ def deviation(ascending: Numbers) -> float:
         distance_above = above[number - left - 1] - centre if left < number else 0.0
         return float(max(distance_below, distance_above))
 
-    return (smallest((count + 1) // 2) + smallest(count // 2 + 1)) / 2
+    return (nth_distance((count + 1) // 2) + nth_distance(count // 2 + 1)) / 2
 
 
 def steps_needed(percent: float) -> int:
-    """So many that one of them lies beyond the percentile with 95 %; minimum and maximum just are."""
+    """So many that one lies beyond the percentile with 95 %. Minimum and maximum need one step."""
     inner = max(percent, 100 - percent) / 100
     return 1 if inner == 1 else math.ceil(math.log(1 - CONFIDENCE) / math.log(inner))
 
 
 def bound(ascending: Numbers, percent: float) -> float | None:
-    """The order statistic that lies beyond the true percentile with 95 % (binomial: steps as if independent)."""
-    inner, count = max(percent, 100 - percent) / 100, len(ascending)
+    """The order statistic that lies beyond the true percentile with 95 %.
+
+    Binomial: the steps are taken as independent."""
+    count = len(ascending)
+    inner = max(percent, 100 - percent) / 100
     if inner == 1 or count < steps_needed(percent):
         return None
     rank = _bound_rank(count, inner)

@@ -1,4 +1,4 @@
-"""What a look inside a step found: in one sentence, in rows for tables, and whose step it was."""
+"""The profile of a step: as one sentence, as rows for tables, and which result it belongs to."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from steptime.core.format import byte_count, percent
 from steptime.core.record import Attempt
 
 TASK = "profile"
-DISTURBING = 0.02  # beyond it only shares are meant: the marks themselves took time
-MUCH_OTHER = 0.05
-WORDS = {
+# Beyond this perturbation only shares are meaningful: the marks themselves took time.
+DISTURBING = 0.02
+# Shares below this are not worth a clause.
+NOTABLE_SHARE = 0.05
+PHASE_NAMES = {
     "forward": "the forward pass",
     "backward": "the backward pass",
     "optimizer": "the optimiser",
     "data": "data",
 }
-ORDER = (
+PHASE_ORDER = (
     "data",
     "forward",
     "forward and loss",
@@ -28,10 +30,12 @@ ORDER = (
     "optimizer",
     "other",
 )
-OVERHEADS = ("framework overhead", "waiting", "other")
+# Time outside operators.
+IDLE_CLASSES = ("framework overhead", "waiting")
+OVERHEADS = (*IDLE_CLASSES, "other")
 
 
-class Part(NamedTuple):
+class Share(NamedTuple):
     name: str
     share: float
     amount: float  # seconds of a plain step, or bytes
@@ -40,139 +44,165 @@ class Part(NamedTuple):
 @dataclass(frozen=True)
 class Profile:
     attempt: Attempt
-    found: dict[str, Any]
+    findings: dict[str, Any]
 
     @property
     def absent(self) -> dict[str, str]:
-        told: dict[str, str] = self.found.get("absent", {})
-        return told
+        """What could not be profiled, with the reason."""
+        reasons: dict[str, str] = self.findings.get("absent", {})
+        return reasons
 
     @property
     def trace(self) -> dict[str, Any] | None:
-        told: dict[str, Any] | None = self.found.get("operators", {}).get("trace")
-        return told
+        trace: dict[str, Any] | None = self._operator_findings.get("trace")
+        return trace
+
+    @property
+    def _operator_findings(self) -> dict[str, Any]:
+        findings: dict[str, Any] = self.findings.get("operators", {})
+        return findings
 
     @property
     def step_seconds(self) -> float | None:
         """Of plain steps in the same process."""
-        for part in ("phases", "operators"):
-            if part in self.found:
-                return float(self.found[part]["plain_seconds"])
+        for section in ("phases", "operators"):
+            if section in self.findings:
+                return float(self.findings[section]["plain_seconds"])
         return None
 
     @property
-    def phases(self) -> list[Part]:
-        """Shares as measured; times are those shares of a plain step, which no mark disturbs."""
-        told = self.found.get("phases")
-        if not told:
+    def phases(self) -> list[Share]:
+        """Shares as measured. Times are those shares of a plain step, which no mark disturbs."""
+        findings = self.findings.get("phases")
+        if not findings:
             return []
-        total = sum(told["seconds"].values()) or 1.0
-        ordered = sorted(
-            told["seconds"].items(),
-            key=lambda pair: ORDER.index(pair[0]) if pair[0] in ORDER else 0,
-        )
-        return [Part(name, s / total, s / total * told["plain_seconds"]) for name, s in ordered]
+        seconds = findings["seconds"]
+        total = sum(seconds.values()) or 1.0
+        rows = []
+        for name in sorted(seconds, key=_phase_position):
+            share = seconds[name] / total
+            rows.append(Share(name, share, share * findings["plain_seconds"]))
+        return rows
 
     @property
-    def classes(self) -> list[Part]:
-        told = self.found.get("operators", {})
-        shares = told.get("classes", {})
-        return [
-            Part(name, float(share), float(share) * told["plain_seconds"])
-            for name, share in shares.items()
-        ]
+    def classes(self) -> list[Share]:
+        findings = self._operator_findings
+        rows = []
+        for name, share in findings.get("classes", {}).items():
+            rows.append(Share(name, float(share), float(share) * findings["plain_seconds"]))
+        return rows
 
     @property
     def operators(self) -> list[dict[str, Any]]:
-        told = self.found.get("operators", {})
-        return [
-            {**one, "seconds": one["share"] * told["plain_seconds"]}
-            for one in told.get("operators", [])
-        ]
+        findings = self._operator_findings
+        rows = []
+        for operator in findings.get("operators", []):
+            rows.append({**operator, "seconds": operator["share"] * findings["plain_seconds"]})
+        return rows
 
     @property
-    def memory(self) -> list[Part]:
-        held = self.found.get("memory", {}).get("held_bytes", {})
+    def memory(self) -> list[Share]:
+        """What the memory holds, the largest first."""
+        held = self.findings.get("memory", {}).get("held_bytes", {})
         total = sum(held.values()) or 1
-        ordered = sorted(held.items(), key=lambda pair: -pair[1])
-        return [Part(name, size / total, size) for name, size in ordered if size]
+        largest_first = sorted(held.items(), key=lambda item: -item[1])
+        return [Share(name, size / total, size) for name, size in largest_first if size]
 
     @property
     def sentence(self) -> str:
-        clauses = [*self._of_classes(), *self._of_phases(), *self._of_memory()]
-        return "; ".join(clauses)[:1].upper() + "; ".join(clauses)[1:] + "." if clauses else ""
+        """Empty if nothing was profiled."""
+        clauses = [*self._class_clauses(), *self._phase_clauses(), *self._memory_clauses()]
+        if not clauses:
+            return ""
+        text = "; ".join(clauses)
+        return f"{text[:1].upper()}{text[1:]}."
 
     @property
     def remarks(self) -> list[str]:
         """How far the numbers can be trusted."""
-        found = []
-        phases, operators = self.found.get("phases"), self.found.get("operators")
+        remarks = []
+        phases = self.findings.get("phases")
         if phases and "perturbation" in phases:
             change = phases["perturbation"]
-            limit = ": only the shares are meant" if abs(change) > DISTURBING else ""
-            found.append(f"Marking the phases changed the step by {_signed(change)}{limit}.")
+            limit = ": only the shares are meaningful" if abs(change) > DISTURBING else ""
+            percentage = _signed_percent(change)
+            remarks.append(f"Marking the phases changed the step by {percentage}{limit}.")
         if phases and "range_seconds" in phases:
-            found.append(
-                "This step is one piece: its phases are differences between programs, over 5 turns of each."
+            remarks.append(
+                "This step is a single program: its phases are differences between programs, "
+                "over 5 turns of each."
             )
-        if operators:
-            found.append(
-                f"Watching the operators changed the step by {_signed(operators['perturbation'])}."
-            )
-            if (other := operators["classes"].get("other", 0.0)) > MUCH_OTHER:
-                found.append(
-                    f"{percent(other)} of the time is in operators that the table of classes does not know."
-                )
-        if note := self.found.get("memory", {}).get("note"):
-            found.append(f"Memory: {note}.")
-        return found
+        remarks += self._operator_remarks()
+        note = self.findings.get("memory", {}).get("note")
+        if note:
+            remarks.append(f"Memory: {note}.")
+        return remarks
 
-    def _of_classes(self) -> list[str]:
-        named = [part for part in self.classes if part.name not in OVERHEADS]
+    def _operator_remarks(self) -> list[str]:
+        operators = self.findings.get("operators")
+        if not operators:
+            return []
+        change = _signed_percent(operators["perturbation"])
+        remarks = [f"Tracing the operators changed the step by {change}."]
+        other = operators["classes"].get("other", 0.0)
+        if other > NOTABLE_SHARE:
+            remarks.append(f"{percent(other)} of the time is in operators of no known class.")
+        return remarks
+
+    def _class_clauses(self) -> list[str]:
+        named = [row for row in self.classes if row.name not in OVERHEADS]
         if not named:
             return []
         clauses = [f"{percent(named[0].share)} of a step is {named[0].name}"]
-        if len(named) > 1 and named[1].share >= MUCH_OTHER:
+        if len(named) > 1 and named[1].share >= NOTABLE_SHARE:
             clauses[0] += f", {percent(named[1].share)} {named[1].name}"
-        spent = sum(part.share for part in self.classes if part.name in OVERHEADS[:2])
-        if spent >= 2 * MUCH_OTHER:
-            clauses.append(f"{percent(spent)} is spent between operators")
+        idle = sum(row.share for row in self.classes if row.name in IDLE_CLASSES)
+        if idle >= 2 * NOTABLE_SHARE:
+            clauses.append(f"{percent(idle)} is spent between operators")
         return clauses
 
-    def _of_phases(self) -> list[str]:
-        longest = max(self.phases, key=lambda part: part.share, default=None)
-        if longest is None or len(self.phases) < 2:
+    def _phase_clauses(self) -> list[str]:
+        if len(self.phases) < 2:
             return []
-        return [f"{WORDS.get(longest.name, longest.name)} takes {percent(longest.share)}"]
+        longest = max(self.phases, key=lambda phase: phase.share)
+        name = PHASE_NAMES.get(longest.name, longest.name)
+        return [f"{name} takes {percent(longest.share)}"]
 
-    def _of_memory(self) -> list[str]:
+    def _memory_clauses(self) -> list[str]:
         if not self.memory:
             return []
-        size = sum(part.amount for part in self.memory)
-        return [
-            f"at most {byte_count(int(size))} are held, {percent(self.memory[0].share)} of it {self.memory[0].name}"
-        ]
+        size = byte_count(int(sum(row.amount for row in self.memory)))
+        largest = self.memory[0]
+        return [f"at most {size} are held, {percent(largest.share)} of it {largest.name}"]
 
 
-def profile(attempt: Attempt) -> Profile | None:
-    """None: it is no look inside, or makes no sense; journals come from elsewhere too."""
-    found = attempt.findings.get(TASK)
-    if attempt.task != TASK or not isinstance(found, dict):
+def _phase_position(name: str) -> int:
+    return PHASE_ORDER.index(name) if name in PHASE_ORDER else 0
+
+
+def read_profile(attempt: Attempt) -> Profile | None:
+    """None if the attempt is no profile, or an unreadable one: journals may be damaged."""
+    findings = attempt.findings.get(TASK)
+    if attempt.task != TASK or not isinstance(findings, dict):
         return None
-    made = Profile(attempt, found)
+    profile = Profile(attempt, findings)
     try:
-        _ = made.sentence, made.remarks, made.operators, made.trace, dict(made.absent)
+        # Every view must work, so that no page fails over a journal from elsewhere.
+        _ = profile.sentence, profile.remarks, profile.operators, profile.trace
+        dict(profile.absent)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return None
-    return made
+    return profile
 
 
-def newest_of(run: Attempt, attempts: Iterable[Attempt]) -> Profile | None:
-    """The latest look inside the same configuration on the same machine."""
-    fitting = [
-        one for one in attempts if _configuration(one) == _configuration(run) and profile(one)
-    ]
-    return profile(fitting[-1]) if fitting else None
+def newest_profile(run: Attempt, attempts: Iterable[Attempt]) -> Profile | None:
+    """The latest profile of the same configuration on the same machine."""
+    configuration = _configuration(run)
+    newest = None
+    for attempt in attempts:
+        if _configuration(attempt) == configuration:
+            newest = read_profile(attempt) or newest
+    return newest
 
 
 def _configuration(attempt: Attempt) -> tuple[str, Any, Any]:
@@ -180,5 +210,5 @@ def _configuration(attempt: Attempt) -> tuple[str, Any, Any]:
     return key, attempt.machine.get("fingerprint"), attempt.network.get("fingerprint")
 
 
-def _signed(change: float) -> str:
+def _signed_percent(change: float) -> str:
     return f"{100 * change:+.1f} %".replace("-", "−")

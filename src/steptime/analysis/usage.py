@@ -1,4 +1,4 @@
-"""What a monitor saw of a worker: rates out of its counters, and what was in use while steps were timed."""
+"""What a monitor recorded of a worker: rates from its counters, and usage while steps were timed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from steptime.core.container import MANAGED
 from steptime.core.format import byte_count, digits, percent
 from steptime.core.record import Attempt, Record
 
+# Counters that only grow, and the name of their rate.
 COUNTERS = {
     "cpu_seconds": "cpus",
     "machine_cpu_seconds": "machine_cpus",
@@ -24,131 +25,140 @@ COUNTERS = {
     "machine_disk_read_bytes": "machine_disk_read_bytes_per_second",
     "machine_disk_written_bytes": "machine_disk_written_bytes_per_second",
 }
-"""What only grows, and the name of what one learns by dividing it by time."""
-OWN = ("seconds", "own_cpu_seconds")
-Points = list[tuple[float, float]]
-
-
-def series(attempt: Attempt) -> dict[str, Points]:
-    """(seconds, value) of each thing seen: of a counter the rate between two looks, of the rest the value itself."""
-    columns = (attempt.findings.get("monitor") or {}).get("columns", {})
-    times = columns.get("seconds", [])
-    found = {}
-    for name, values in columns.items():
-        points = [
-            (time, value) for time, value in zip(times, values, strict=True) if value is not None
-        ]
-        if name not in OWN:
-            found[COUNTERS.get(name, name)] = _rates(points) if name in COUNTERS else points
-    return found
-
-
-def usage(attempt: Attempt) -> dict[str, Any] | None:
-    """Means and extremes while steps were timed; over the whole process where hardly a look fell into that time.
-    None: nobody watched."""
-    told = attempt.findings.get("monitor")
-    if not told:
-        return None
-    found, looks = dict[str, Any](), 0
-    for name, points in series(attempt).items():
-        values = _timed(points, attempt, told.get("first_ns", 0))
-        looks = max(looks, len(values))
-        if values:
-            found[name] = {"mean": fmean(values), "most": max(values)}
-            if name.endswith(".reasons"):
-                found[name] = {"any": _bits(values)}
-    cost = {"monitor_share": told["cost"]["share"]} if told.get("cost") else {}
-    words = {
-        "absent": told.get("absent"),
-        "problem": told.get("problem"),
-        "partial": partial(attempt),
-    }
-    return {**found, "looks": looks, **cost, **{name: word for name, word in words.items() if word}}
-
-
-def partial(attempt: Attempt) -> str:
-    """What of its processes a monitor could not see; empty: it saw them all, or nobody watched."""
-    case, told = attempt.case, attempt.findings.get("monitor") or {}
-    apart = max((count or 0 for count in told.get("columns", {}).get("apart", ())), default=0)
-    kind = attempt.environment.get("container", {}).get("kind", "")
-    if not told.get("columns"):
-        return ""
-    if kind in MANAGED and not apart:
-        return f"monitored: {kind}'s own process only, those in the container were not found"
-    if case.ranks == 1 or case.nodes == 1 or apart >= case.ranks:
-        return ""
-    seen = (
-        f"{apart} of {case.ranks} ranks only, those"
-        if apart
-        else f"of {case.ranks} ranks at most those"
-    )
-    return f"monitored: {seen} on {told.get('node', 'the first node')}"
-
-
-def sentence(record: Record) -> str:
-    """Of the last process that was watched; empty: none was."""
-    seen = [found for attempt in record.attempts if (found := usage(attempt))]
-    if not seen:
-        return ""
-    found = seen[-1]
-    if "problem" in found:
-        return str(found["problem"])
-    words = [f"{digits(found['cpus']['mean'])} CPUs" if "cpus" in found else ""]
-    words += [
-        f"{byte_count(int(found['memory_bytes']['most']))} at most"
-        if "memory_bytes" in found
-        else ""
-    ]
-    words += [_rate(found, name, word) for name, word in RATES.items()]
-    words += [_board(found, name.partition(".")[0]) for name in found if name.endswith(".power_w")]
-    share = found.get("monitor_share")
-    own = f"the monitor itself {percent(share)} of a CPU" if share is not None else ""
-    return ", ".join(filter(None, [*words, own, found.get("partial", "")]))
-
-
-RATES = {
+# Columns about the monitor itself.
+MONITOR_COLUMNS = ("seconds", "own_cpu_seconds")
+RATE_LABELS = {
     "disk_read_bytes_per_second": "read from disk",
     "disk_written_bytes_per_second": "written to disk",
     "network_received_bytes_per_second": "received",
     "network_sent_bytes_per_second": "sent",
 }
-LEAST_RATE = 1e5  # bytes a second: below it a rate is the machine's own noise
+# Bytes per second below which a rate is noise of the machine.
+LEAST_RATE = 1e5
+Points = list[tuple[float, float]]
 
 
-def _rate(found: dict[str, Any], name: str, word: str) -> str:
-    mean = found.get(name, {}).get("mean", 0.0)
-    return f"{byte_count(int(mean))}/s {word}" if mean >= LEAST_RATE else ""
+def usage_series(attempt: Attempt) -> dict[str, Points]:
+    """(seconds, value) by quantity: the rate of a counter between two readings, else the value."""
+    columns = (attempt.findings.get("monitor") or {}).get("columns", {})
+    times = columns.get("seconds", [])
+    series = {}
+    for name, values in columns.items():
+        if name in MONITOR_COLUMNS:
+            continue
+        readings = zip(times, values, strict=True)
+        points = [(time, value) for time, value in readings if value is not None]
+        if name in COUNTERS:
+            series[COUNTERS[name]] = _rates(points)
+        else:
+            series[name] = points
+    return series
 
 
-def _board(found: dict[str, Any], name: str) -> str:
-    busy, power = found.get(f"{name}.utilisation"), digits(found[f"{name}.power_w"]["mean"])
-    return f"{name} {percent(busy['mean'])} busy, {power} W" if busy else f"{name} {power} W"
+def usage(attempt: Attempt) -> dict[str, Any] | None:
+    """Means and maxima while steps were timed; None if no monitor ran.
+
+    Of the whole process if hardly a reading fell into the timed steps."""
+    monitor = attempt.findings.get("monitor")
+    if not monitor:
+        return None
+    summary: dict[str, Any] = {}
+    readings = 0
+    for name, points in usage_series(attempt).items():
+        values = _timed_values(points, attempt, monitor.get("first_ns", 0))
+        readings = max(readings, len(values))
+        if values and name.endswith(".reasons"):
+            summary[name] = {"any": _any_bits(values)}
+        elif values:
+            summary[name] = {"mean": fmean(values), "most": max(values)}
+    summary["readings"] = readings
+    if monitor.get("cost"):
+        summary["monitor_share"] = monitor["cost"]["share"]
+    for name in ("absent", "problem"):
+        if monitor.get(name):
+            summary[name] = monitor[name]
+    missing = unseen_processes(attempt)
+    if missing:
+        summary["partial"] = missing
+    return summary
+
+
+def unseen_processes(attempt: Attempt) -> str:
+    """Which processes the monitor could not see; empty if it saw all, or if none ran."""
+    case = attempt.case
+    monitor = attempt.findings.get("monitor") or {}
+    columns = monitor.get("columns")
+    if not columns:
+        return ""
+    seen = max((count or 0 for count in columns.get("apart", ())), default=0)
+    container = attempt.environment.get("container", {}).get("kind", "")
+    if container in MANAGED and not seen:
+        return f"monitored: {container}'s own process only, those in the container were not found"
+    if case.ranks == 1 or case.nodes == 1 or seen >= case.ranks:
+        return ""
+    node = monitor.get("node", "the first node")
+    if seen:
+        return f"monitored: {seen} of {case.ranks} ranks only, those on {node}"
+    return f"monitored: of {case.ranks} ranks at most those on {node}"
+
+
+def usage_sentence(record: Record) -> str:
+    """Of the last process that was monitored; empty if none was."""
+    summaries = [usage(attempt) for attempt in record.attempts]
+    latest = next((summary for summary in reversed(summaries) if summary), None)
+    if latest is None:
+        return ""
+    if "problem" in latest:
+        return str(latest["problem"])
+    clauses = []
+    if "cpus" in latest:
+        clauses.append(f"{digits(latest['cpus']['mean'])} CPUs")
+    if "memory_bytes" in latest:
+        clauses.append(f"{byte_count(int(latest['memory_bytes']['most']))} at most")
+    for name, label in RATE_LABELS.items():
+        mean = latest.get(name, {}).get("mean", 0.0)
+        if mean >= LEAST_RATE:
+            clauses.append(f"{byte_count(int(mean))}/s {label}")
+    for name in latest:
+        if name.endswith(".power_w"):
+            clauses.append(_gpu_clause(latest, name.partition(".")[0]))
+    if "monitor_share" in latest:
+        clauses.append(f"the monitor itself {percent(latest['monitor_share'])} of a CPU")
+    if "partial" in latest:
+        clauses.append(latest["partial"])
+    return ", ".join(clauses)
+
+
+def _gpu_clause(summary: dict[str, Any], gpu: str) -> str:
+    utilisation = summary.get(f"{gpu}.utilisation")
+    power = digits(summary[f"{gpu}.power_w"]["mean"])
+    if not utilisation:
+        return f"{gpu} {power} W"
+    return f"{gpu} {percent(utilisation['mean'])} busy, {power} W"
 
 
 def _rates(points: Points) -> Points:
-    return [
-        (after, (new - old) / (after - before))
-        for (before, old), (after, new) in pairwise(points)
-        if after > before
-    ]
+    rates = []
+    for (before, old), (after, new) in pairwise(points):
+        if after > before:
+            rates.append((after, (new - old) / (after - before)))
+    return rates
 
 
-def _timed(points: Points, attempt: Attempt, first_ns: int) -> list[float]:
-    """The clock of the stamps is the machine's, so a monitor's is the same one."""
+def _timed_values(points: Points, attempt: Attempt, first_ns: int) -> list[float]:
+    """Values while steps were timed. Stamps and monitor use the same clock of the machine."""
     if attempt.measurement is not None:
-        begin, end = ((stamp - first_ns) / 1e9 for stamp in _ends(attempt.measurement.stamps))
+        stamps = attempt.measurement.stamps
+        begin = (stamps[0] - first_ns) / 1e9
+        end = (stamps[-1] - first_ns) / 1e9
         inside = [value for time, value in points if begin <= time <= end]
         if len(inside) > 1:
             return inside
     return [value for _, value in points]
 
 
-def _ends(stamps: Sequence[int]) -> tuple[int, int]:
-    return stamps[0], stamps[-1]
-
-
-def _bits(values: Sequence[float]) -> int:
-    found = 0
+def _any_bits(values: Sequence[float]) -> int:
+    bits = 0
     for value in values:
-        found |= int(value)
-    return found
+        bits |= int(value)
+    return bits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steptime.analysis.usage import Points, series, usage
+from steptime.analysis.usage import Points, usage, usage_series
 from steptime.charts.step_profile import make_readings_spec
 from steptime.core.record import Record
 
@@ -33,7 +33,7 @@ def monitor_view(record: Record) -> dict[str, Any] | None:
     """None: nobody watched."""
     values = []
     for number, attempt in enumerate(record.attempts):
-        for name, points in series(attempt).items():
+        for name, points in usage_series(attempt).items():
             if (channel := _channel(name)) and any(value for _, value in points):
                 values += _drawn(points, *channel, str(number))
     seen = [found for attempt in record.attempts if (found := usage(attempt))]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steptime.analysis.result import Result
-from steptime.analysis.step_profile import TASK, Profile, newest_of
+from steptime.analysis.step_profile import TASK, Profile, newest_profile
 from steptime.charts.chart import PALETTE, SCHEMA
 from steptime.core.record import Record
 from steptime.index.workspace import Workspace
@@ -17,7 +17,7 @@ REACH = 30.0  # how far the peaks are drawn to both sides of their edge
 
 def find_profile(workspace: Workspace, record: Record) -> Profile | None:
     """The newest profile of the same configuration."""
-    return newest_of(record.last, workspace.attempts(TASK))
+    return newest_profile(record.last, workspace.attempts(TASK))
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Roofline:
 def make_roofline(
     record: Record, numbers: Result | None, profile: Profile | None, peaks: dict[str, float]
 ) -> Roofline | None:
-    moved = profile.found.get("least_bytes") if profile else None
+    moved = profile.findings.get("least_bytes") if profile else None
     flops, reached = (
         record.last.network.get("flops_per_step"),
         numbers and numbers.costs.model_flops_per_second,

@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from steptime import plugins
-from steptime.analysis.plausibility import judged
+from steptime.analysis.plausibility import judge_runs
 from steptime.core.foreign import ForeignRun
 
 HEAD_BYTES = 65_536
@@ -136,7 +136,7 @@ def read(file: Original) -> Reading:
             skipped.append(found) if isinstance(found, Skipped) else runs.append(found)
     except Exception as problem:
         broken = f"the reader {file.source} stopped: {type(problem).__name__}: {problem}"
-    return Reading(file.source, tuple(judged(list(_apart(runs)))), tuple(skipped), broken)
+    return Reading(file.source, tuple(judge_runs(list(_apart(runs)))), tuple(skipped), broken)
 
 
 def title(source: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steptime.analysis.certificates import remark, uncertified
+from steptime.analysis.certificates import certified_remark, why_uncertified
 from steptime.index.matching import Table
 from steptime.index.workspace import Workspace
 
@@ -26,7 +26,7 @@ def certification(workspace: Workspace, table: Table) -> dict[str, str]:
         if a is None or b is None:
             verdicts[pair.a["id"]] = IMPORTED
             continue
-        reason = uncertified(a, b, certificates)
-        verdict = f"not certified: {reason}" if reason else remark(a, b, certificates)
+        reason = why_uncertified(a, b, certificates)
+        verdict = f"not certified: {reason}" if reason else certified_remark(a, b, certificates)
         verdicts[pair.a["id"]] = verdict
     return verdicts

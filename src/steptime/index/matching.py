@@ -121,7 +121,7 @@ def _make_pair(metric: str, a: Row, b: Row, differs: list[str]) -> Pair:
 
 
 def _ends(metric: str, row: Row) -> Ends:
-    return row[metric], row.get(f"{metric}_low"), row.get(f"{metric}_high")
+    return Ends(row[metric], row.get(f"{metric}_low"), row.get(f"{metric}_high"))
 
 
 def _verdict(metric: str, low: float | None, high: float | None) -> str:

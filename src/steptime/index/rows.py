@@ -7,7 +7,7 @@ from typing import Any
 
 from steptime.analysis.data_type import data_type
 from steptime.analysis.estimates import Estimate
-from steptime.analysis.plausibility import device_of, implausible, processor
+from steptime.analysis.plausibility import find_device, implausible_reason, processor_peaks
 from steptime.analysis.result import Result, result
 from steptime.analysis.usage import usage
 from steptime.core.record import Attempt, Record
@@ -53,8 +53,10 @@ def quarantine_reason(record: Record, numbers: Result) -> str:
         "devices": case.nodes if on_cpu else case.ranks,
         "operator": "convolution",
     }
-    device = processor(record.last.machine) if on_cpu else device_of(processing_unit(record))
-    return implausible(told, {} if flops is None else {"flops": flops}, device)
+    device = (
+        processor_peaks(record.last.machine) if on_cpu else find_device(processing_unit(record))
+    )
+    return implausible_reason(told, {} if flops is None else {"flops": flops}, device)
 
 
 def processing_unit(record: Record) -> str:

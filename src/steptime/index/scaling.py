@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steptime.analysis.scaling.speedup import Scaling, scalings
+from steptime.analysis.scaling.speedup import ScalingTable, speedup_tables
 from steptime.index.catalogue import ALONE, DIMENSIONS
 from steptime.index.index import Index
 from steptime.index.query import Query
@@ -15,10 +15,10 @@ MOST_ROWS = 5000
 MOST_TABLES = 12
 
 
-def scaling_tables(index: Index, query: Query) -> list[Scaling]:
+def scaling_tables(index: Index, query: Query) -> list[ScalingTable]:
     """Empty if the query's axis is neither devices nor threads."""
     if query.x not in GROWS:
         return []
     rows = index.listing(query, MOST_ROWS, metrics=("throughput", "throughput_per_device"))
-    tables = scalings(rows, SAME, kind=query.scaling, over=query.x)
+    tables = speedup_tables(rows, SAME, kind=query.scaling, over=query.x)
     return tables[:MOST_TABLES]

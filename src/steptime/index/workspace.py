@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from steptime.analysis.certificates import TASK, Certificate, certificate
+from steptime.analysis.certificates import TASK, Certificate, read_certificate
 from steptime.core.errors import SteptimeError
 from steptime.core.foreign import ForeignRun
 from steptime.core.record import Attempt, Record
@@ -155,7 +155,7 @@ class Workspace:
 
     def certificates(self) -> list[Certificate]:
         self.refresh()
-        certificates = (certificate(attempt) for attempt in self.attempts(TASK))
+        certificates = (read_certificate(attempt) for attempt in self.attempts(TASK))
         return [item for item in certificates if item is not None]
 
     def machines(self) -> list[dict[str, Any]]:

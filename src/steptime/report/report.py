@@ -8,9 +8,14 @@ from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
 
-from steptime.analysis.certificates import Certificate, covering, remark, uncertified
+from steptime.analysis.certificates import (
+    Certificate,
+    certified_remark,
+    find_certificate,
+    why_uncertified,
+)
 from steptime.analysis.result import Result, result
-from steptime.analysis.scaling.speedup import Scaling
+from steptime.analysis.scaling.speedup import ScalingTable
 from steptime.charts.chart import make_spec
 from steptime.charts.defaults import usual_queries
 from steptime.charts.draw import draw
@@ -75,7 +80,7 @@ class Report:
     counts: dict[str, int]
     charts: list[Chart]
     measured: list[tuple[Record, Result]]  # with steptime, not imported
-    scaling: list[Scaling]
+    scaling: list[ScalingTable]
     proofs: list[Proof]
     certificates: list[Certificate]
     failures: list[Reason]
@@ -180,7 +185,7 @@ def _used_certificates(
 ) -> list[Certificate]:
     used = []
     for item in certificates:
-        if any(covering(record.last, [item]) for record in records):
+        if any(find_certificate(record.last, [item]) for record in records):
             used.append(item)
     return used
 
@@ -197,8 +202,8 @@ def make_proofs(records: Sequence[Record], certificates: Sequence[Certificate]) 
         for (a_name, a), (b_name, b) in combinations(sorted(sides.items()), 2):
             if a.case.framework == b.case.framework:
                 continue
-            refusal = uncertified(a.last, b.last, certificates)
-            why = refusal or remark(a.last, b.last, certificates)
+            refusal = why_uncertified(a.last, b.last, certificates)
+            why = refusal or certified_remark(a.last, b.last, certificates)
             proof = Proof(", ".join(work), f"{a_name}, {b_name}", refusal is None, why)
             proofs.append(proof)
     return proofs

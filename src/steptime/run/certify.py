@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from steptime import plugins, workloads
-from steptime.analysis.certificates import TASK, Certificate, certificate
+from steptime.analysis.certificates import TASK, Certificate, read_certificate
 from steptime.core.case import Case
 from steptime.core.cause import Cause
 from steptime.core.executor import Executor
@@ -48,7 +48,7 @@ class Outcome:
 
     @property
     def certificate(self) -> Certificate | None:
-        return certificate(self.attempt)
+        return read_certificate(self.attempt)
 
     @property
     def passed(self) -> bool:

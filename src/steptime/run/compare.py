@@ -11,15 +11,15 @@ from functools import cached_property
 from typing import Any
 
 from steptime import workloads
-from steptime.analysis.certificates import TASK, certificates
+from steptime.analysis.certificates import TASK, read_certificates
 from steptime.analysis.compare import (
     Comparison,
     Pair,
     block_pairs,
+    compare_pairs,
     different_work,
-    live,
-    noted,
     wants_more_pairs,
+    with_certificate_remark,
 )
 from steptime.core.case import Case
 from steptime.core.cause import Cause, gives_up
@@ -66,7 +66,7 @@ def compare(
     """B, the second, against A; what an interrupted comparison of the same has measured is used.
 
     Raises Refused, or SteptimeError when one of the two cannot be measured."""
-    known = certificates(store.attempts(TASK))
+    known = read_certificates(store.attempts(TASK))
     first, second = (_planned(case) for case in cases)
     reasons = different_work(first, second, known)
     if reasons and not force:
@@ -82,7 +82,7 @@ def compare(
     )  # versions and devices are known only now
     if reasons and not force:
         raise Refused(reasons)
-    comparison = noted(live(duel.pairs), duel.pairs[-1], known)
+    comparison = with_certificate_remark(compare_pairs(duel.pairs), duel.pairs[-1], known)
     if reasons:
         comparison = replace(
             comparison, remarks=(*comparison.remarks, f"force ({force}): {'; '.join(reasons)}")

@@ -158,7 +158,7 @@ class Session:
     def gap_seconds(self, rng: random.Random) -> float:
         """A single case runs at even intervals; idle gaps break up whatever else on the machine keeps time with it."""
         good = measured(self.attempts[self.cases[0].key])
-        looks = [look for look in stopping.looks(self.protocol) if look <= len(good)]
+        looks = [look for look in stopping.planned_looks(self.protocol) if look <= len(good)]
         if len(self.cases) > 1 or len(looks) <= LOOKS_BEFORE_GAPS:
             return 0.0
         drifts = session_drift(measured_processes(good)) is not None

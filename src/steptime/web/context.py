@@ -12,7 +12,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 
-from steptime.core.format import byte_count, clock, duration, scaled
+from steptime.core.format import byte_count, duration, rough_duration, with_prefix
 from steptime.index.query import Query, describe_condition, from_url
 from steptime.index.workspace import Workspace
 from steptime.report.html import make_environment
@@ -52,7 +52,7 @@ class PageContext:
             "inline_json": inline_json,
             "duration": duration,
             "bytes": byte_count,
-            "clock": clock,
+            "clock": rough_duration,
         }
         shown = (page for page in pages if page.ORDER is not None)
         self._templates.globals |= {
@@ -93,7 +93,7 @@ def read_query(request: Request, *ignored: str) -> Query:
 
 def format_rate(value: Any, unit: str) -> str:
     """A dash if nothing was measured."""
-    return scaled(value, unit) if isinstance(value, int | float) else "–"
+    return with_prefix(value, unit) if isinstance(value, int | float) else "–"
 
 
 def inline_json(value: Any) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 from steptime.analysis.result import Result
 from steptime.core.case import Case
-from steptime.core.format import between, digits, duration, scaled
+from steptime.core.format import digits, duration, with_interval, with_prefix
 
-byte_rate = partial(scaled, unit="B/s")
+byte_rate = partial(with_prefix, unit="B/s")
 
 
 def headline(case: Case, numbers: Result) -> str:
@@ -30,18 +30,18 @@ def exchange_sentence(exchange: dict[str, Any] | None) -> str:
     """The exchange of the latest process; empty if nothing was exchanged."""
     if not exchange:
         return ""
-    size = scaled(exchange["bytes"], "B")
+    size = with_prefix(exchange["bytes"], "B")
     seconds = duration(median(exchange["seconds"]))
     rate = byte_rate(exchange["bus_bytes_per_second"])
     backend = exchange["backend"]
     sentence = f"{size} of each rank by {backend} take {seconds}, {rate} over each link."
     if "latency_seconds" not in exchange:
         return sentence
-    latency = between(exchange["latency_seconds"], duration)
+    latency = with_interval(exchange["latency_seconds"], duration)
     bandwidth = exchange["bandwidth_bytes_per_second"]
     if bandwidth is None:
         return f"{sentence} One number takes {latency}, as long as all of it: it is latency."
-    link = between(bandwidth, byte_rate)
+    link = with_interval(bandwidth, byte_rate)
     details = f"One number takes {latency}: that is latency, and the rest is {link} over each link."
     return f"{sentence} {details}"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from steptime.analysis.by_rank import by_rank
-from steptime.analysis.certificates import Certificate, covering
+from steptime.analysis.certificates import Certificate, find_certificate
 from steptime.analysis.result import Result, result
 from steptime.analysis.step_profile import Profile
 from steptime.charts.monitor import monitor_view
@@ -68,7 +68,7 @@ def _find_evidence(workspace: Workspace, record: Record, numbers: Result | None)
     peaks = workspace.peaks(record.last.machine, record.case.device)
     profile = find_profile(workspace, record)
     return Evidence(
-        certificate=covering(record.last, workspace.certificates()),
+        certificate=find_certificate(record.last, workspace.certificates()),
         profile=profile,
         peaks=peaks,
         peak=peaks.get(record.case.precision),

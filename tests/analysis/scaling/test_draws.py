@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from steptime.analysis.intervals import student
-from steptime.analysis.scaling.draws import ends, estimate, fitted, holds, is_sure, measured
+from steptime.analysis.scaling.draws import (
+    draw_typical,
+    estimate,
+    fit_factors,
+    has_spread,
+    holds_zero,
+    interval_ends,
+)
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -17,43 +24,47 @@ def test_one_measured_number_has_student_s_interval() -> None:
     seconds = np.array([1.0, 1.02, 0.99, 1.01, 1.03, 0.98])
     exact = student(np.log(seconds), 0.05)
     assert exact is not None
-    assert np.log(ends(measured(seconds, rng()))) == pytest.approx(
+    assert np.log(interval_ends(draw_typical(seconds, rng()))) == pytest.approx(
         (exact.low, exact.high), abs=1e-3
     )
 
 
 def test_two_processes_claim_no_interval() -> None:
-    told = estimate(measured([1.0, 1.1], rng()))
+    told = estimate(draw_typical([1.0, 1.1], rng()))
     assert (told.low, told.high, told.claim) == (None, None, "no interval: too few processes")
     assert told.value == pytest.approx(1.05, rel=0.01)
 
 
 def test_what_is_not_known_of_one_number_is_not_known_of_their_difference() -> None:
-    difference = measured([2.0, 2.0, 2.1], rng()) - measured([1.0], rng())
-    assert not is_sure(difference) and holds(difference)
+    difference = draw_typical([2.0, 2.0, 2.1], rng()) - draw_typical([1.0], rng())
+    assert not has_spread(difference) and holds_zero(difference)
 
 
 def test_a_ratio_covers_the_truth_as_often_as_it_says() -> None:
     throw, hits = rng(1), 0
     for _ in range(400):
         above, below = (
-            measured(np.exp(sd * throw.standard_normal(6)), throw) for sd in (0.01, 0.03)
+            draw_typical(np.exp(sd * throw.standard_normal(6)), throw) for sd in (0.01, 0.03)
         )
-        hits += holds(above - below)
+        hits += holds_zero(above - below)
     assert 0.93 <= hits / 400 <= 0.99
 
 
 def test_a_process_far_out_widens_the_interval_and_hardly_moves_the_value() -> None:
-    calm, disturbed = (measured([1.0, 1.01, 0.99, 1.0, 1.02, last], rng()) for last in (1.0, 3.0))
+    calm, disturbed = (
+        draw_typical([1.0, 1.01, 0.99, 1.0, 1.02, last], rng()) for last in (1.0, 3.0)
+    )
     assert disturbed[0] == pytest.approx(calm[0], rel=0.02)
-    assert ends(disturbed)[1] > 1.3 > ends(calm)[1]
+    assert interval_ends(disturbed)[1] > 1.3 > interval_ends(calm)[1]
 
 
 def test_a_fit_finds_the_factors_of_its_shapes() -> None:
     shapes = [[1.0, 1e9 / count] for count in (1, 2, 4)]
-    values = [measured([3 + 2e-9 * size] * 3, rng()) for _, size in shapes]
-    assert [factor[0] for factor in fitted(shapes, values)] == pytest.approx([3, 2e-9])
+    values = [draw_typical([3 + 2e-9 * size] * 3, rng()) for _, size in shapes]
+    assert [factor[0] for factor in fit_factors(shapes, values)] == pytest.approx([3, 2e-9])
 
 
 def test_the_same_seed_gives_the_same_draws() -> None:
-    assert np.array_equal(measured([1.0, 1.1, 0.9], rng(3)), measured([1.0, 1.1, 0.9], rng(3)))
+    assert np.array_equal(
+        draw_typical([1.0, 1.1, 0.9], rng(3)), draw_typical([1.0, 1.1, 0.9], rng(3))
+    )

@@ -8,18 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from steptime.analysis.scaling.draws import ends, measured
+from steptime.analysis.scaling.draws import draw_typical, interval_ends
 from steptime.analysis.scaling.laws import (
     Law,
+    Misfit,
     NoLaw,
-    Off,
     amdahl,
     communication,
     gustafson,
     laws,
-    predicted,
+    predict,
 )
-from steptime.analysis.scaling.pause_cost import FREE, Waiting
+from steptime.analysis.scaling.pause_cost import NO_COST, PauseCost
 from steptime.analysis.scaling.series import Point, Series, ring_share
 from steptime.core.case import Case
 
@@ -65,7 +65,7 @@ class World:
         self, counts: Sequence[int], rng: np.random.Generator, spread: float = 0.02, n: int = 6
     ) -> Series:
         def seen(truth: float, spread: float = spread) -> np.ndarray:
-            return measured(truth * np.exp(spread * rng.standard_normal(n)), rng)
+            return draw_typical(truth * np.exp(spread * rng.standard_normal(n)), rng)
 
         points = []
         for count in counts:
@@ -85,7 +85,7 @@ class World:
         for _ in range(SIMULATIONS):
             found = law(self.series(counts, rng))
             assert isinstance(found, Law)
-            low, high = ends(found.step(16, None))
+            low, high = interval_ends(found.step(16, None))
             hits, wrong = hits + (low <= self.step(16) <= high), wrong + bool(found.misfit)
         return hits / SIMULATIONS, wrong / SIMULATIONS
 
@@ -165,17 +165,17 @@ def behind_a_slow_link(rng: np.random.Generator) -> tuple[Series, float]:
     series = World("weak", lambda devices: bare + 1.1 * (link(devices) - HIDDEN * bare)).series(
         (1, 2, 4), rng, spread=0.005
     )
-    share = measured(1 + 0.1 * 0.064 / bare * np.exp(0.1 * rng.standard_normal(6)), rng) - 1
-    cold = Waiting((0.0, 0.064), (np.zeros(1), share))
+    share = draw_typical(1 + 0.1 * 0.064 / bare * np.exp(0.1 * rng.standard_normal(6)), rng) - 1
+    cold = PauseCost((0.0, 0.064), (np.zeros(1), share))
     wait = 2 * LATENCY + 10 * BYTES / BANDWIDTH - HIDDEN * bare
-    points = tuple(replace(point, waiting=cold) for point in series.points)
+    points = tuple(replace(point, pause_cost=cold) for point in series.points)
     return replace(series, points=points), bare + 1.1 * wait
 
 
 def foretold(series: Series, truth: float) -> bool:
     law = communication(series)
     assert isinstance(law, Law)
-    low, high = ends(law.step(2, BANDWIDTH / 10))
+    low, high = interval_ends(law.step(2, BANDWIDTH / 10))
     return low <= truth <= high
 
 
@@ -185,7 +185,7 @@ def test_what_a_wait_costs_the_step_behind_it_is_predicted_and_missed_where_it_i
     rng = np.random.default_rng(5)
     worlds = [behind_a_slow_link(rng) for _ in range(SIMULATIONS)]
     blind = [
-        (replace(s, points=tuple(replace(p, waiting=FREE) for p in s.points)), truth)
+        (replace(s, points=tuple(replace(p, pause_cost=NO_COST) for p in s.points)), truth)
         for s, truth in worlds
     ]
     assert sum(foretold(*world) for world in worlds) >= 0.91 * SIMULATIONS
@@ -195,7 +195,7 @@ def test_what_a_wait_costs_the_step_behind_it_is_predicted_and_missed_where_it_i
 def test_one_number_of_ranks_leaves_latency_and_bandwidth_open_and_the_interval_says_so() -> None:
     law = communication(one("weak", (1, 2)))
     assert isinstance(law, Law)
-    low, high = ends(law.step(16, None))
+    low, high = interval_ends(law.step(16, None))
     assert low < with_link(constant)(16) < high
     bandwidth_alone, latency_alone = (
         0.05 * 0.95 + link(2) * ring_share(16),
@@ -206,7 +206,7 @@ def test_one_number_of_ranks_leaves_latency_and_bandwidth_open_and_the_interval_
 
 def test_two_points_fit_two_parameters_and_the_law_says_that_nothing_checks_it() -> None:
     law = amdahl(one("strong", (1, 2)))
-    assert isinstance(law, Law) and law.doubts == (
+    assert isinstance(law, Law) and law.warnings == (
         "as many parameters as numbers of devices: nothing checks it",
     )
 
@@ -221,7 +221,7 @@ def test_one_point_fits_nothing() -> None:
 
 def test_oversubscribed_points_are_not_fitted() -> None:
     series = one("weak", (1, 2, 4))
-    crowded = Point(**{**vars(series.points[2]), "crowded": "4 threads on 2 CPUs"})
+    crowded = Point(**{**vars(series.points[2]), "oversubscribed": "4 threads on 2 CPUs"})
     law = gustafson(Series("weak", "allreduce", series.case, (*series.points[:2], crowded)))
     assert isinstance(law, Law) and law.devices == (1, 2)
 
@@ -236,9 +236,11 @@ def test_a_wrong_law_and_a_batch_too_small_predict_nothing() -> None:
     series = one("strong", (1, 2, 4))
     law = communication(series)
     assert isinstance(law, Law)
-    assert predicted(series, law, 64) is not None and predicted(series, law, 128) is None
-    wrong = Law(law.name, law.parameters, law.devices, law.step, off=Off(0.03, "at 4 devices"))
-    assert predicted(series, wrong, 8) is None
+    assert predict(series, law, 64) is not None and predict(series, law, 128) is None
+    wrong = Law(
+        law.name, law.parameters, law.devices, law.step, worst_misfit=Misfit(0.03, "at 4 devices")
+    )
+    assert predict(series, wrong, 8) is None
 
 
 def test_a_law_that_is_slightly_off_predicts_and_says_so() -> None:
@@ -248,34 +250,34 @@ def test_a_law_that_is_slightly_off_predicts_and_says_so() -> None:
         {},
         (1, 2, 4),
         lambda _, __: series.first.step,
-        off=Off(0.01, "at 4 devices it is 1 % off"),
+        worst_misfit=Misfit(0.01, "at 4 devices it is 1 % off"),
     )
-    assert predicted(series, law, 8) is not None
-    assert law.doubts == ("at 4 devices it is 1 % off: predictions far beyond may miss",)
+    assert predict(series, law, 8) is not None
+    assert law.warnings == ("at 4 devices it is 1 % off: predictions far beyond may miss",)
 
 
 def test_amdahl_knows_nothing_of_bandwidth() -> None:
     series = WORLDS["amdahl"][1].series((1, 2, 4), np.random.default_rng(3))
     law = amdahl(series)
     assert isinstance(law, Law)
-    assert predicted(series, law, 8) is not None and predicted(series, law, 8, 1e9) is None
+    assert predict(series, law, 8) is not None and predict(series, law, 8, 1e9) is None
 
 
 def test_few_processes_predict_without_an_interval() -> None:
     series = one("weak", (1, 2, 4), n=2)
     law = communication(series)
     assert isinstance(law, Law) and not law.misfit
-    said = predicted(series, law, 8)
+    said = predict(series, law, 8)
     assert said is not None and np.isfinite(said.speed_up[0]) and np.isnan(said.speed_up[1:]).all()
 
 
 def test_one_number_s_exchange_tells_latency_from_bandwidth_with_a_single_number_of_ranks() -> None:
     series, rng = one("weak", (1, 2), spread=0.01), np.random.default_rng(4)
-    tiny = measured(2 * LATENCY * np.exp(0.01 * rng.standard_normal(6)), rng)
+    tiny = draw_typical(2 * LATENCY * np.exp(0.01 * rng.standard_normal(6)), rng)
     first, second = series.points
     law = communication(replace(series, points=(first, replace(second, latency=tiny))))
     assert isinstance(law, Law) and any(
-        "latency is that of one number" in doubt for doubt in law.doubts
+        "latency is that of one number" in doubt for doubt in law.warnings
     )
     found = {
         name: law.parameters[name][0] for name in ("latency_seconds", "bandwidth_bytes_per_second")
@@ -283,8 +285,8 @@ def test_one_number_s_exchange_tells_latency_from_bandwidth_with_a_single_number
     assert found == pytest.approx(
         {"latency_seconds": LATENCY, "bandwidth_bytes_per_second": BANDWIDTH}, rel=0.05
     )
-    low, high = ends(law.step(16, None))
-    before = ends(_law(series).step(16, None))
+    low, high = interval_ends(law.step(16, None))
+    before = interval_ends(_law(series).step(16, None))
     assert low < with_link(constant)(16) < high and high - low < (before[1] - before[0]) / 2
 
 
@@ -293,7 +295,7 @@ def test_an_exchange_that_takes_no_longer_than_one_number_leaves_both_open() -> 
     first, second = series.points
     law = communication(replace(series, points=(first, replace(second, latency=second.exchange))))
     assert isinstance(law, Law) and any(
-        "does not tell latency from bandwidth" in doubt for doubt in law.doubts
+        "does not tell latency from bandwidth" in doubt for doubt in law.warnings
     )
 
 

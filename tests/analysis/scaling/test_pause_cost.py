@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from steptime.analysis.scaling.draws import estimate
-from steptime.analysis.scaling.pause_cost import FREE, Waiting, waiting
+from steptime.analysis.scaling.pause_cost import NO_COST, PauseCost, pause_cost
 
 BARE = np.array([0.010, 0.011, 0.009])
-COLD = Waiting((0.0, 0.004, 0.064), (np.zeros(1), np.full(3, 0.1), np.full(3, 0.4)))
+COLD = PauseCost((0.0, 0.004, 0.064), (np.zeros(1), np.full(3, 0.1), np.full(3, 0.4)))
 Make = Callable[..., Any]
 
 
@@ -39,23 +39,23 @@ def test_below_zero_nothing_is_added() -> None:
 
 
 def test_where_nothing_is_known_a_wait_is_all_that_is_exposed() -> None:
-    assert FREE.exposed(of(7), BARE) == pytest.approx(of(7)) and FREE.wait(
+    assert NO_COST.exposed(of(7), BARE) == pytest.approx(of(7)) and NO_COST.wait(
         of(7), BARE
     ) == pytest.approx(of(7))
 
 
 def test_noise_that_says_that_waiting_gains_more_than_it_takes_still_leads_back() -> None:
-    odd = Waiting((0.0, 0.001), (np.zeros(1), np.full(3, -0.9)))
+    odd = PauseCost((0.0, 0.001), (np.zeros(1), np.full(3, -0.9)))
     assert odd.wait(odd.exposed(of(0.5), BARE), BARE) == pytest.approx(of(0.5))
 
 
 def test_a_process_tells_its_typical_turn_and_all_of_them_an_interval(attempt_of: Make) -> None:
     def told(longer: float) -> dict[str, Any]:
         turns = [[0.010, 0.010 * (1 + longer)], [0.020, 0.020 * (1 + longer)], [0.010, 0.1]]
-        return {"waiting": {"pauses_seconds": [0.0, 0.016], "turns": turns}}
+        return {"pause_cost": {"pauses_seconds": [0.0, 0.016], "turns": turns}}
 
     attempts = [attempt_of(np.full(50, 1e7), findings=told(longer)) for longer in (0.2, 0.21, 0.22)]
-    found = waiting([*attempts, attempt_of(np.full(50, 1e7))], np.random.default_rng(1))
+    found = pause_cost([*attempts, attempt_of(np.full(50, 1e7))], np.random.default_rng(1))
     assert found.pauses == (0.0, 0.016)
     share = estimate(found.longer[1])
     assert share.value == pytest.approx(0.21, rel=0.01)
@@ -67,4 +67,4 @@ def test_a_process_tells_its_typical_turn_and_all_of_them_an_interval(attempt_of
 
 
 def test_records_that_tell_nothing_cost_nothing(attempt_of: Make) -> None:
-    assert waiting([attempt_of(np.full(50, 1e7))], np.random.default_rng(1)) is FREE
+    assert pause_cost([attempt_of(np.full(50, 1e7))], np.random.default_rng(1)) is NO_COST

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from steptime.analysis.scaling.draws import measured
-from steptime.analysis.scaling.report import report
+from steptime.analysis.scaling.draws import draw_typical
+from steptime.analysis.scaling.report import Target, report
 from steptime.analysis.scaling.series import Point, Series
 from steptime.core.case import Case
 
 
 def uncertain(milliseconds: float, *, n: int = 6, spread: float = 0.001) -> Any:
     rng = np.random.default_rng(int(milliseconds * 100))
-    return measured(1e-3 * milliseconds * np.exp(spread * rng.standard_normal(n)), rng)
+    return draw_typical(1e-3 * milliseconds * np.exp(spread * rng.standard_normal(n)), rng)
 
 
 def told(step: float, bare: float, alone: float, **changes: Any) -> dict[str, Any]:
@@ -30,7 +30,8 @@ def told(step: float, bare: float, alone: float, **changes: Any) -> dict[str, An
     }
     second = Point(devices=2, batch_size=8, exchanged_bytes=1000, **numbers, **changes)
     return report(
-        Series("weak", "allreduce", Case(workload="m"), (first, second)), [(8, None), (8, 1e6)]
+        Series("weak", "allreduce", Case(workload="m"), (first, second)),
+        [Target(8), Target(8, 1e6)],
     )
 
 
@@ -58,7 +59,7 @@ def test_an_efficiency_above_one_is_shown_and_said() -> None:
 
 
 def test_an_oversubscribed_point_is_marked_and_predicts_nothing() -> None:
-    series = told(210, 200, 12, crowded="4 threads on 2 CPUs")
+    series = told(210, 200, 12, oversubscribed="4 threads on 2 CPUs")
     assert notes(series) == ["oversubscribed: 4 threads on 2 CPUs"]
     assert all("too few numbers of devices" in law["no_fit"] for law in series["laws"])
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steptime.analysis.scaling.draws import ends, holds
+from steptime.analysis.scaling.draws import holds_zero, interval_ends
 from steptime.analysis.scaling.series import (
     Series,
-    crowded,
-    found,
-    of_kinds,
-    planned,
-    shared_threads,
+    find_series,
+    oversubscription,
+    plan_cases,
+    select_cases,
+    share_threads,
 )
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
@@ -48,7 +48,7 @@ def record(attempt_of: Make) -> Make:
         findings = (
             {"exchange": {"bytes": 400, "seconds": [alone / 1e3] * 3, **told}} if alone else {}
         )
-        findings |= {"waiting": waits} if (waits := case.pop("waiting", None)) else {}
+        findings |= {"pause_cost": waits} if (waits := case.pop("pause_cost", None)) else {}
         settings = {
             "devices": devices,
             "exchange": word,
@@ -71,7 +71,7 @@ def record(attempt_of: Make) -> Make:
 
 
 def only(records: Sequence[Record]) -> Series:
-    (series,) = found(records)
+    (series,) = find_series(records)
     return series
 
 
@@ -98,7 +98,9 @@ def test_exposed_is_what_a_step_takes_longer_than_without_exchange(record: Make)
     ).points[1]
     assert point.exposed is not None and point.overlapped is not None
     assert (point.exposed[0], point.overlapped[0]) == pytest.approx((0.025, 0.015), rel=1e-3)
-    assert ends(point.exposed)[0] < 0.025 < ends(point.exposed)[1] and not holds(point.exposed)
+    assert interval_ends(point.exposed)[0] < 0.025 < interval_ends(point.exposed)[
+        1
+    ] and not holds_zero(point.exposed)
 
 
 def test_a_step_quicker_with_exchange_than_without_is_not_clamped(record: Make) -> None:
@@ -129,7 +131,7 @@ def test_bytes_that_take_no_longer_than_one_number_have_no_rate(record: Make) ->
 
 def test_ranks_side_by_side_tell_what_a_wait_costs(record: Make) -> None:
     told = {"pauses_seconds": [0.0, 0.05], "turns": [[0.1, 0.11]] * 3}
-    bare = record(2, 105, exchange="independent", waiting=told)
+    bare = record(2, 105, exchange="independent", pause_cost=told)
     point = only([record(1, 100), record(2, 130, alone=40), bare]).points[1]
     assert point.exposed is not None and point.waited is not None
     assert (point.exposed - point.waited)[0] == pytest.approx(
@@ -139,7 +141,7 @@ def test_ranks_side_by_side_tell_what_a_wait_costs(record: Make) -> None:
 
 def test_weak_and_strong_share_the_first_point_and_the_exchange(record: Make) -> None:
     records = [record(1, 100), record(2, 130, alone=40), record(2, 70, alone=42, batch_size=32)]
-    weak, strong = found(records)
+    weak, strong = find_series(records)
     assert (weak.kind, strong.kind) == ("weak", "strong")
     assert weak.first.step is strong.first.step
     assert weak.points[1].exchange is strong.points[1].exchange
@@ -150,12 +152,12 @@ def test_weak_and_strong_share_the_first_point_and_the_exchange(record: Make) ->
 
 def test_other_networks_and_failures_make_no_series(record: Make) -> None:
     failed = Record(attempts=(replace(record(2, 100).attempts[0], measurement=None),))
-    assert found([record(1, 100), failed, record(2, 100, workload="deepmnist")]) == []
+    assert find_series([record(1, 100), failed, record(2, 100, workload="deepmnist")]) == []
 
 
 def test_two_numbers_of_nodes_are_not_mixed(record: Make) -> None:
     with pytest.raises(SteptimeError, match="several numbers of nodes"):
-        found([record(1, 100), record(2, 130), record(2, 150, nodes=2)])
+        find_series([record(1, 100), record(2, 130), record(2, 150, nodes=2)])
 
 
 def test_what_exchanges_nothing_belongs_to_every_link(record: Make) -> None:
@@ -165,7 +167,7 @@ def test_what_exchanges_nothing_belongs_to_every_link(record: Make) -> None:
     ]
     bare = record(2, 105, exchange="independent", launch="hosts")
     slow, fast = sorted(
-        found([record(1, 100), bare, *links]), key=lambda one: -one.points[1].step[0]
+        find_series([record(1, 100), bare, *links]), key=lambda one: -one.points[1].step[0]
     )
     assert (slow.case.interconnect, fast.case.interconnect) == ("slow", "fast")
     assert slow.points[1].independent is fast.points[1].independent is not None
@@ -182,22 +184,24 @@ def test_ranks_of_another_launch_are_another_series(record: Make) -> None:
 
 def test_more_threads_than_cpus_are_oversubscribed_and_kept_from_fits(record: Make) -> None:
     series = only([record(1, 100), record(2, 130), record(4, 300)])
-    assert [point.crowded for point in series.points] == ["", "", "4 threads on 2 CPUs"]
+    assert [point.oversubscribed for point in series.points] == ["", "", "4 threads on 2 CPUs"]
     assert [point.devices for point in series.clean] == [1, 2]
 
 
 def test_ranks_of_two_hosts_do_not_crowd_one(record: Make) -> None:
-    assert crowded(record(4, 300, nodes=2)) == "" and crowded(record(4, 300)) != ""
+    assert (
+        oversubscription(record(4, 300, nodes=2)) == "" and oversubscription(record(4, 300)) != ""
+    )
 
 
 def test_two_ranks_on_one_gpu_are_oversubscribed(record: Make) -> None:
     machine = {"gpus": [{"name": "one"}]}
-    assert crowded(record(2, 100, device="cuda:0", machine=machine)) == "2 ranks on 1 GPU"
-    assert crowded(record(2, 100, device="cuda:0", machine={"gpus": None})) == ""
+    assert oversubscription(record(2, 100, device="cuda:0", machine=machine)) == "2 ranks on 1 GPU"
+    assert oversubscription(record(2, 100, device="cuda:0", machine={"gpus": None})) == ""
 
 
 def test_a_plan_of_both_kinds_has_every_number_with_exchange_and_without() -> None:
-    cases = set(planned(Case(workload="lenet5", batch_size=64), [1, 2], ("weak", "strong")))
+    cases = set(plan_cases(Case(workload="lenet5", batch_size=64), [1, 2], ("weak", "strong")))
     found = {(case.devices, case.batch_size, case.exchange) for case in cases}
     words = ("allreduce", "independent")
     assert found == {(1, 64, "none"), *((2, batch, word) for batch in (64, 32) for word in words)}
@@ -207,23 +211,25 @@ def test_a_batch_that_can_not_be_shared_is_refused_with_another() -> None:
     with pytest.raises(
         SteptimeError, match=r"64 cannot be shared evenly by 3 devices.*batch_size=63"
     ):
-        list(planned(Case(workload="lenet5", batch_size=64), [1, 3], ("strong",)))
+        list(plan_cases(Case(workload="lenet5", batch_size=64), [1, 3], ("strong",)))
 
 
 def test_ranks_have_as_many_threads_as_leave_room_for_all() -> None:
     case = Case(workload="lenet5")
-    assert [shared_threads(case, [1, 2, 4], cpus).threads for cpus in (2, 16)] == [1, 4]
-    assert shared_threads(Case(workload="lenet5", threads=3), [1, 2], 16).threads == 3
+    assert [share_threads(case, [1, 2, 4], cpus).threads for cpus in (2, 16)] == [1, 4]
+    assert share_threads(Case(workload="lenet5", threads=3), [1, 2], 16).threads == 3
 
 
 def test_cases_of_the_other_kind_are_left_out() -> None:
     cases = list(
-        dict.fromkeys(planned(Case(workload="lenet5", batch_size=64), [1, 2], ("weak", "strong")))
+        dict.fromkeys(
+            plan_cases(Case(workload="lenet5", batch_size=64), [1, 2], ("weak", "strong"))
+        )
     )
-    assert {case.batch_size for case in of_kinds(cases, ("weak",))} == {64}
-    assert len(of_kinds(cases, ("weak", "strong"))) == len(cases) == 5
+    assert {case.batch_size for case in select_cases(cases, ("weak",))} == {64}
+    assert len(select_cases(cases, ("weak", "strong"))) == len(cases) == 5
 
 
 def test_ranks_that_only_run_side_by_side_make_no_series() -> None:
     cases = [Case(workload="lenet5", devices=count, exchange="independent") for count in (1, 2)]
-    assert of_kinds(cases, ("weak",)) == []
+    assert select_cases(cases, ("weak",)) == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steptime.analysis.scaling.speedup import Scaling, scalings
+from steptime.analysis.scaling.speedup import ScalingTable, speedup_tables
 
 SAME = ("model", "framework", "device")
 
@@ -23,8 +23,8 @@ def row(devices: int, speed: float, **changes: Any) -> dict[str, Any]:
     return {**known, "throughput": speed, **changes}
 
 
-def only(rows: list[dict[str, Any]], **options: Any) -> Scaling:
-    (table,) = scalings(rows, SAME, **options)
+def only(rows: list[dict[str, Any]], **options: Any) -> ScalingTable:
+    (table,) = speedup_tables(rows, SAME, **options)
     return table
 
 
@@ -92,7 +92,7 @@ def test_another_server_is_told() -> None:
 
 def test_different_configurations_are_not_put_together() -> None:
     assert (
-        scalings(
+        speedup_tables(
             [row(1, 100.0), row(2, 150.0, model="other"), row(2, 150.0, effective_batch=32)], SAME
         )
         == []
@@ -105,4 +105,4 @@ def test_threads_scale_strongly() -> None:
         only(rows, over="threads").kind,
         only(rows, over="threads").lines[1].efficiency.value,
     ) == ("strong", 0.9)
-    assert scalings(rows, SAME) == []
+    assert speedup_tables(rows, SAME) == []

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steptime.analysis.scaling.series import planned
+from steptime.analysis.scaling.series import plan_cases
 from steptime.core.case import Case
 from steptime.core.protocol import preset
 from steptime.run.session import plan_of
@@ -29,7 +29,7 @@ def keep_series(
     """Stores what the command would have measured: six processes of each case, exchanges that cost 6 ms and hide 2."""
 
     def keep(counts: list[int], kind: str, cpus: int = 4, **more: Any) -> None:
-        cases = list(planned(Case(workload="mnist-mlp", threads=1), counts, (kind,)))
+        cases = list(plan_cases(Case(workload="mnist-mlp", threads=1), counts, (kind,)))
         store, plan = FolderStore(tmp_path / "results"), plan_of(cases, preset("standard"))
         for case in cases:
             for process in range(6):

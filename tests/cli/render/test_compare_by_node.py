@@ -25,10 +25,11 @@ def test_psc_s_own_question_is_answered_by_pairing_and_only_so(steptime: Command
     words = ("compare", "source=psc&device=k80&devices=1&data=scratch", "data=local", "--by-node")
     found = json.loads(steptime(*words, "--json").stdout)
     assert (
-        found["paired"]["word"] == "likely same" and round(1 / found["paired"]["ratio"], 3) == 1.004
+        found["paired"]["outcome"] == "likely same"
+        and round(1 / found["paired"]["ratio"], 3) == 1.004
     )
     assert (
-        found["naive"]["word"] == "inconclusive"
+        found["naive"]["outcome"] == "inconclusive"
         and found["naive"]["high"] > 2
         and found["spread"] > 2.5
     )
@@ -58,7 +59,10 @@ def test_processes_of_one_case_are_paired_on_their_own_nodes(steptime: Command) 
         steptime("compare", "data=scratch", "data=local", "--by-node", "--json").stdout
     )
     assert found["nodes"] == {f"k80-{node}": pytest.approx(1.1, rel=1e-3) for node in range(3)}
-    assert found["paired"]["word"] == "likely slower" and found["naive"]["word"] == "inconclusive"
+    assert (
+        found["paired"]["outcome"] == "likely slower"
+        and found["naive"]["outcome"] == "inconclusive"
+    )
 
 
 @pytest.mark.usefixtures("campaign")

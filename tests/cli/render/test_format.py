@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from steptime.cli.render.format import clock, differing, scaled, settings
+from steptime.cli.render.format import differing, rough_duration, settings, with_prefix
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
 from steptime.core.format import byte_count
 
 
 def test_rates_and_sizes_carry_prefix_and_unit() -> None:
-    assert scaled(794.5e12, "FLOP/s") == "794.5 TFLOP/s"
-    assert scaled(12.0, "B/s") == "12 B/s"
+    assert with_prefix(794.5e12, "FLOP/s") == "794.5 TFLOP/s"
+    assert with_prefix(12.0, "B/s") == "12 B/s"
     assert byte_count(32 << 20) == "32 MiB"
 
 
 def test_waiting_times_are_rounded() -> None:
-    assert [clock(s) for s in (0.2, 59.6, 120, 7200)] == ["1 s", "60 s", "2 min", "2.0 h"]
+    assert [rough_duration(s) for s in (0.2, 59.6, 120, 7200)] == ["1 s", "60 s", "2 min", "2.0 h"]
 
 
 def test_only_the_settings_that_differ_are_named() -> None:

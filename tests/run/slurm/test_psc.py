@@ -77,7 +77,7 @@ def test_the_matrix_runs_as_asked_and_bundles_pair_by_node(desk: Any) -> None:
     assert (
         code == 0
         and by_node["pairs"] == 12
-        and by_node["alone"] == 0
+        and by_node["unpaired"] == 0
         and 2 <= len(by_node["nodes"]) <= 4
     )
     attempts = {attempt.case: attempt for attempt in desk.store.attempts()}

@@ -1,29 +1,39 @@
-"""Doubts about the timing itself, one rule per flag: each returns its evidence as a sentence, or None."""
+"""Flags about the timing itself, one rule each."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import bdtrc
 
 from steptime.analysis import intervals
+from steptime.analysis.flags.steadiness import (
+    Trend,
+    drift,
+    gap_between_groups,
+    level_shift,
+    neighbour_correlation_p,
+)
 from steptime.analysis.process import Process
 from steptime.analysis.quantiles import PERCENTILES, Numbers, steps_needed
-from steptime.analysis.statistics import relative_spread
-from steptime.analysis.steadiness import Trend, drift, level_shift, rises_together, two_groups
+from steptime.analysis.statistics import recorded_checks, relative_spread
 from steptime.analysis.stopping import CLOCK_JUMP, FIRST_LOOK
 from steptime.core.format import duration, percent
 
-Parts = Sequence[Process]
+Processes = Sequence[Process]
 
+# p-values: of the change in one process, of so many changes in a record, of a session's order.
 BLOCK_P = 0.01
 RECORD_P = 0.03
-DRIFT, LEVEL = 0.01, 0.02
 SESSION_P = 0.02
+# Relative changes below these do not matter.
+DRIFT = 0.01
+LEVEL = 0.02
 UNSTABLE = 0.05
 UNSTEADY_SHARE = 0.25
+# A sample must take this many times as long as reading the clock.
 CLOCK_COSTS = 200
 STAMP_SHARE = 0.001
 VIOLATIONS = 0.25
@@ -34,238 +44,240 @@ CLOCK_DRIFT = 0.001
 FAST_CLOCKS = ("tsc", "arch_sys_counter")
 
 
-def unsynchronised(parts: Parts) -> str | None:
+def unsynchronised(processes: Processes) -> str | None:
     """The engine's self-check: work that is not waited for shows in block after block."""
-    for part in parts:
-        checks, where = part.measurement.checks, f"in process {part.attempt.process}"
-        if _in_several(share := checks.get("closure_violations", 0.0), part):
-            middle = percent(checks.get("closure_median", 0.0))
-            return f"host and device disagree in {percent(share)} of the blocks {where}, by {middle} in the middle"
-        if _in_several(share := checks.get("drain_share_violations", 0.0), part):
-            return f"steps return before they are done: {percent(share)} of the blocks {where} end in a long wait"
-        if (share := checks.get("forced_share", 0.0)) > FORCED:
-            return f"after the wait {percent(share)} of the work was still to be done {where}"
+    for process in processes:
+        checks = process.measurement.checks
+        name = f"in process {process.attempt.process}"
+        disagreeing = checks.get("closure_violations", 0.0)
+        if _in_several_blocks(disagreeing, process):
+            blocks = f"{percent(disagreeing)} of the blocks {name}"
+            median = percent(checks.get("closure_median", 0.0))
+            return f"host and device disagree in {blocks}, by {median} in the median"
+        draining = checks.get("drain_share_violations", 0.0)
+        if _in_several_blocks(draining, process):
+            blocks = f"{percent(draining)} of the blocks {name}"
+            return f"steps return before they are done: {blocks} end in a long wait"
+        forced = checks.get("forced_share", 0.0)
+        if forced > FORCED:
+            return f"after the wait {percent(forced)} of the work was still to be done {name}"
     return None
 
 
-def _in_several(share: float, part: Process) -> bool:
-    """In all blocks, or in more than one however few there are: one may be disturbed from outside."""
-    return share > VIOLATIONS and (share == 1.0 or share * len(part.measurement.blocks) > 1.5)
+def _in_several_blocks(share: float, process: Process) -> bool:
+    """In all blocks, or in more than one: a single block may be disturbed from outside."""
+    return share > VIOLATIONS and (share == 1.0 or share * len(process.measurement.blocks) > 1.5)
 
 
-def no_steady_state(parts: Parts) -> str | None:
-    found = sum(not part.measurement.steady for part in parts)
-    return (
-        _of(found, parts, "found no steady state") if found > UNSTEADY_SHARE * len(parts) else None
-    )
-
-
-def seldom_steady(parts: Parts) -> str | None:
-    found = sum(not part.measurement.steady for part in parts)
-    return (
-        _of(found, parts, "found no steady state")
-        if 0 < found <= UNSTEADY_SHARE * len(parts)
-        else None
-    )
-
-
-def _of(found: int, parts: Parts, what: str) -> str:
-    return f"{found} of {len(parts)} processes {what}"
-
-
-def recompiled(parts: Parts) -> str | None:
-    found = sum(block.compilations for part in parts for block in part.blocks)
-    return f"something was compiled {found} times inside the kept steps" if found else None
-
-
-def recompiled_before(parts: Parts) -> str | None:
-    """The engine moved the cut behind it, once."""
-    found = sum(part.measurement.checks.get("recompiled", 0) > 0 for part in parts)
-    return (
-        _of(found, parts, "compiled again after warm-up; the cut was moved behind it")
-        if found
-        else None
-    )
-
-
-def drifts(parts: Parts) -> str | None:
-    found = _beyond_chance(
-        [_Change(part, trend) for part in parts if (trend := drift(_medians(part)))], DRIFT
-    )
-    if not found:
+def no_steady_state(processes: Processes) -> str | None:
+    count = _unsteady_count(processes)
+    if count <= UNSTEADY_SHARE * len(processes):
         return None
-    worst = found[0]
-    return f"{_of(len(found), parts, 'drift')}; {worst} from the first third to the last"
+    return f"{_of_all(count, processes)} found no steady state"
 
 
-def level_shifts(parts: Parts) -> str | None:
-    found = _beyond_chance(
-        [_Change(part, trend) for part in parts if (trend := level_shift(_medians(part)))], LEVEL
-    )
-    if not found:
+def seldom_steady(processes: Processes) -> str | None:
+    count = _unsteady_count(processes)
+    if not 0 < count <= UNSTEADY_SHARE * len(processes):
         return None
-    worst = found[0]
-    stamps, sample = worst.part.measurement.stamps, worst.part.points[worst.trend.place].first
+    return f"{_of_all(count, processes)} found no steady state"
+
+
+def _unsteady_count(processes: Processes) -> int:
+    return sum(not process.measurement.steady for process in processes)
+
+
+def _of_all(count: int, processes: Processes) -> str:
+    return f"{count} of {len(processes)} processes"
+
+
+def recompiled(processes: Processes) -> str | None:
+    count = sum(block.compilations for process in processes for block in process.blocks)
+    return f"something was compiled {count} times inside the kept steps" if count else None
+
+
+def recompiled_before(processes: Processes) -> str | None:
+    """The engine moved the cut past the compilation, once."""
+    count = sum(process.measurement.checks.get("recompiled", 0) > 0 for process in processes)
+    if not count:
+        return None
+    return f"{_of_all(count, processes)} compiled again after warm-up; the cut was moved after it"
+
+
+def drifts(processes: Processes) -> str | None:
+    changes = _significant_changes(processes, drift, DRIFT)
+    if not changes:
+        return None
+    count = _of_all(len(changes), processes)
+    return f"{count} drift; {changes[0]} from the first third to the last"
+
+
+def level_shifts(processes: Processes) -> str | None:
+    changes = _significant_changes(processes, level_shift, LEVEL)
+    if not changes:
+        return None
+    worst = changes[0]
+    stamps = worst.process.measurement.stamps
+    sample = worst.process.points[worst.trend.position].first
     seconds = (stamps[sample] - stamps[0]) / 1e9
-    return f"{_of(len(found), parts, 'change their level')}; {worst} at sample {sample}, {seconds:.2f} s after the first"
-
-
-def _medians(part: Process) -> Numbers:
-    return np.array([point.seconds for point in part.points])
+    count = _of_all(len(changes), processes)
+    return (
+        f"{count} change their level; {worst} at sample {sample}, {seconds:.2f} s after the first"
+    )
 
 
 class _Change(NamedTuple):
-    part: Process
+    process: Process
     trend: Trend
 
     def __str__(self) -> str:
-        return f"process {self.part.attempt.process} by {100 * self.trend.change:+.1f} % (p = {self.trend.p:.4f})"
+        change = f"{100 * self.trend.change:+.1f} %"
+        return f"process {self.process.attempt.process} by {change} (p = {self.trend.p:.4f})"
 
 
-def _beyond_chance(changes: list[_Change], least: float) -> list[_Change]:
-    """Many processes are many tests: one counts that is beyond them all, or more than chance would bring."""
-    found = sorted(
-        (c for c in changes if abs(c.trend.change) > least and c.trend.p < BLOCK_P),
-        key=lambda c: c.trend.p,
-    )
-    by_chance = bdtrc(len(found) - 1, len(changes), BLOCK_P) if found else 1.0
-    alone = len(changes) * found[0].trend.p < BLOCK_P if found else False
-    return found if alone or by_chance < RECORD_P else []
+def _significant_changes(
+    processes: Processes, test: Callable[[Numbers], Trend | None], least: float
+) -> list[_Change]:
+    """The most significant first. Many processes are many tests, so single ones must be corrected.
+
+    They count if the best one holds after the correction (Bonferroni), or if there are more of
+    them than expected without any change (binomial)."""
+    changes = []
+    for process in processes:
+        trend = test(np.array([point.seconds for point in process.points]))
+        if trend is not None:
+            changes.append(_Change(process, trend))
+    large = [change for change in changes if abs(change.trend.change) > least]
+    significant = [change for change in large if change.trend.p < BLOCK_P]
+    if not significant:
+        return []
+    significant.sort(key=lambda change: change.trend.p)
+    one_is_enough = len(changes) * significant[0].trend.p < BLOCK_P
+    count_p = bdtrc(len(significant) - 1, len(changes), BLOCK_P)
+    return significant if one_is_enough or count_p < RECORD_P else []
 
 
-def session_drift(parts: Parts) -> str | None:
-    p = rises_together(np.array([part.typical for part in parts]))
-    return (
-        f"neighbouring processes resemble each other (rank von Neumann test, p = {p:.4f})"
-        if p < SESSION_P
-        else None
-    )
+def _medians(processes: Processes) -> Numbers:
+    return np.array([process.typical for process in processes])
 
 
-def unstable(parts: Parts) -> str | None:
-    spread = relative_spread(np.array([part.typical for part in parts])) or 0.0
-    return (
-        f"processes differ by {percent(spread)} (CV of {len(parts)} medians)"
-        if spread > UNSTABLE
-        else None
-    )
-
-
-def bimodal(parts: Parts) -> str | None:
-    gap = two_groups(np.array([part.typical for part in parts]))
-    return (
-        f"two groups of processes: up to {duration(gap[0])} and from {duration(gap[1])}"
-        if gap
-        else None
-    )
-
-
-def few_processes(parts: Parts) -> str | None:
-    few = 1 < len(parts) < FIRST_LOOK
-    return (
-        f"{len(parts)} processes: an interval across processes needs {FIRST_LOOK}" if few else None
-    )
-
-
-def one_process(parts: Parts) -> str | None:
-    return (
-        "one process: what differs from process to process is not seen" if len(parts) == 1 else None
-    )
-
-
-def too_few_samples(parts: Parts) -> str | None:
-    count = sum(len(part.step_seconds) for part in parts)
-    missing = [p for p in PERCENTILES if steps_needed(p) > count]
-    if not missing or any(part.measurement.group > 1 for part in parts):
+def session_drift(processes: Processes) -> str | None:
+    p = neighbour_correlation_p(_medians(processes))
+    if p >= SESSION_P:
         return None
-    return f"{count} steps: " + ", ".join(f"p{p:g} needs {steps_needed(p):,}" for p in missing)
+    return f"neighbouring processes resemble each other (rank von Neumann test, p = {p:.4f})"
 
 
-def target_missed(parts: Parts) -> str | None:
-    protocol = parts[-1].attempt.protocol
-    interval = intervals.signed_rank(
-        np.array([part.typical for part in parts]), protocol.look_alpha
-    )
+def unstable(processes: Processes) -> str | None:
+    spread = relative_spread(_medians(processes)) or 0.0
+    if spread <= UNSTABLE:
+        return None
+    return f"processes differ by {percent(spread)} (CV of {len(processes)} medians)"
+
+
+def bimodal(processes: Processes) -> str | None:
+    gap = gap_between_groups(_medians(processes))
+    if gap is None:
+        return None
+    low, high = gap
+    return f"two groups of processes: up to {duration(low)} and from {duration(high)}"
+
+
+def few_processes(processes: Processes) -> str | None:
+    if not 1 < len(processes) < FIRST_LOOK:
+        return None
+    return f"{len(processes)} processes: an interval across processes needs {FIRST_LOOK}"
+
+
+def one_process(processes: Processes) -> str | None:
+    return "variation between processes is unknown" if len(processes) == 1 else None
+
+
+def too_few_samples(processes: Processes) -> str | None:
+    # Groups of steps have no percentiles of single steps.
+    if any(process.measurement.group > 1 for process in processes):
+        return None
+    count = sum(len(process.step_seconds) for process in processes)
+    missing = []
+    for percentile in PERCENTILES:
+        needed = steps_needed(percentile)
+        if needed > count:
+            missing.append(f"p{percentile:g} needs {needed:,}")
+    return f"{count} steps: {', '.join(missing)}" if missing else None
+
+
+def target_missed(processes: Processes) -> str | None:
+    protocol = processes[-1].attempt.protocol
+    interval = intervals.signed_rank(_medians(processes), protocol.look_alpha)
     if interval is None or interval.half_width <= protocol.target:
         return None
-    return f"±{percent(interval.half_width)} after {len(parts)} processes, asked for ±{percent(protocol.target)}"
+    reached = f"±{percent(interval.half_width)} after {len(processes)} processes"
+    return f"{reached}, the target is ±{percent(protocol.target)}"
 
 
-def _sample_ns(part: Process) -> float:
-    return part.typical * part.measurement.group * 1e9
+def _sample_ns(process: Process) -> float:
+    return process.typical * process.measurement.group * 1e9
 
 
-def clock_coarse(parts: Parts) -> str | None:
-    for part in parts:
-        cost = part.measurement.clock.get("cost_ns") or 0
-        if part.measurement.device_ns is None and _sample_ns(part) < CLOCK_COSTS * cost:
-            return f"a sample of {duration(_sample_ns(part) / 1e9)} is under {CLOCK_COSTS} × the clock's {cost:.0f} ns"
+def clock_coarse(processes: Processes) -> str | None:
+    for process in processes:
+        cost = process.measurement.clock.get("cost_ns") or 0
+        sample_ns = _sample_ns(process)
+        if process.measurement.device_ns is None and sample_ns < CLOCK_COSTS * cost:
+            sample = duration(sample_ns / 1e9)
+            return f"a sample of {sample} is under {CLOCK_COSTS} × the clock's {cost:.0f} ns"
     return None
 
 
-def slow_clock(parts: Parts) -> str | None:
-    sources = {part.measurement.clock.get("source") for part in parts} - {None, *FAST_CLOCKS}
-    return (
-        f"the clock source is {', '.join(sorted(map(str, sources)))}, not tsc" if sources else None
-    )
+def slow_clock(processes: Processes) -> str | None:
+    sources = {process.measurement.clock.get("source") for process in processes}
+    slow = sorted(str(source) for source in sources - {None, *FAST_CLOCKS})
+    return f"the clock source is {', '.join(slow)}, not tsc" if slow else None
 
 
-def _worst_drift(parts: Parts) -> float:
-    return max(
-        (abs(float(part.measurement.clock.get("drift") or 0.0)) for part in parts), default=0.0
-    )
+def _worst_clock_drift(processes: Processes) -> float:
+    drifts = [process.measurement.clock.get("drift") or 0.0 for process in processes]
+    return max((abs(float(drift)) for drift in drifts), default=0.0)
 
 
-def clock_drift(parts: Parts) -> str | None:
-    worst = _worst_drift(parts)
-    return (
-        f"clock and system clock moved apart by {percent(worst)}"
-        if CLOCK_DRIFT < worst <= CLOCK_JUMP
-        else None
-    )
+def clock_drift(processes: Processes) -> str | None:
+    worst = _worst_clock_drift(processes)
+    if not CLOCK_DRIFT < worst <= CLOCK_JUMP:
+        return None
+    return f"clock and system clock moved apart by {percent(worst)}"
 
 
-def clock_wrong(parts: Parts) -> str | None:
-    worst = _worst_drift(parts)
+def clock_wrong(processes: Processes) -> str | None:
+    worst = _worst_clock_drift(processes)
     return f"clock and system clock moved apart by {percent(worst)}" if worst > CLOCK_JUMP else None
 
 
-def harness_share(parts: Parts) -> str | None:
-    """A stamp on the host, and an event where the device is timed by its own."""
-    shares = []
-    for part in parts:
-        event = (
-            part.measurement.checks.get("event_cost_ns", 0.0)
-            if part.measurement.device_ns is not None
-            else 0.0
-        )
-        clock = part.measurement.clock
-        shares.append(
-            (float(clock.get("stamp_ns") or clock.get("cost_ns") or 0.0) + event) / _sample_ns(part)
-        )
-    worst = max(shares)
+def harness_share(processes: Processes) -> str | None:
+    """A stamp on the host, and an event if the device times itself."""
+    worst = max(_stamp_ns(process) / _sample_ns(process) for process in processes)
     return f"stamping takes {percent(worst)} of a sample" if worst > STAMP_SHARE else None
 
 
-def host_bound(parts: Parts) -> str | None:
-    shares = [
-        share
-        for part in parts
-        if (share := part.measurement.checks.get("dispatch_share")) is not None
-    ]
+def _stamp_ns(process: Process) -> float:
+    measurement = process.measurement
+    clock = measurement.clock
+    stamp = float(clock.get("stamp_ns") or clock.get("cost_ns") or 0.0)
+    if measurement.device_ns is None:
+        return stamp
+    return stamp + measurement.checks.get("event_cost_ns", 0.0)
+
+
+def host_bound(processes: Processes) -> str | None:
+    shares = recorded_checks(processes, "dispatch_share")
     share = float(np.median(shares)) if shares else 0.0
-    return (
-        f"the host needs {percent(share)} of the time to give the device its work"
-        if share >= HOST_BOUND
-        else None
-    )
+    if share < HOST_BOUND:
+        return None
+    return f"the host needs {percent(share)} of the time to give the device its work"
 
 
-def async_gain(parts: Parts) -> str | None:
-    ratios = [
-        r for part in parts if (r := part.measurement.checks.get("latency_ratio")) is not None
-    ]
+def async_gain(processes: Processes) -> str | None:
+    ratios = recorded_checks(processes, "latency_ratio")
     ratio = float(np.median(ratios)) if ratios else 1.0
-    return (
-        f"waiting for each step would make it {ratio:.2f} × as long" if ratio > ASYNC_GAIN else None
-    )
+    if ratio <= ASYNC_GAIN:
+        return None
+    return f"waiting for each step would make it {ratio:.2f} × as long"

@@ -1,8 +1,8 @@
-"""A number and how sure it is, carried through any arithmetic: the value, then draws of what it may be as well.
+"""A number and its uncertainty through any arithmetic: the value, then draws of what it may be.
 
-Processes of one case are independent. The logarithm of their typical time is their centre plus Student's law times the
-standard error: for a single number that is Student's interval, and what is computed from several of them (a ratio, a
-fit, a prediction) is computed once for the values and once for each draw. Does no I/O."""
+Processes of one case are independent. The logarithm of their typical time is its centre plus
+Student's t times the standard error: for a single number that is Student's interval. A ratio, a
+fit or a prediction is computed once for the values and once for each draw. Does no I/O."""
 
 from __future__ import annotations
 
@@ -13,65 +13,74 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from steptime.analysis.estimates import ACROSS, Estimate
+from steptime.analysis.estimates import ACROSS, TOO_FEW_PROCESSES, Estimate
 from steptime.analysis.intervals import typical
 
 DRAWS = 2_000
-LEAST_PROCESSES = 3  # fewer say next to nothing of their spread
-TOO_FEW = "no interval: too few processes"
+# Fewer processes say next to nothing about their spread.
+LEAST_PROCESSES = 3
+# The value first, then its draws. Draws are NaN if nothing is known of the spread.
 Uncertain = NDArray[np.float64]
-"""The value first, then its draws; these are not numbers where nothing is known of the spread."""
 
 
-def measured(seconds: Sequence[float], rng: np.random.Generator) -> Uncertain:
-    """Of independent processes, each with one positive number."""
-    logs, count = np.log(seconds), len(seconds)
+def draw_typical(seconds: Sequence[float], rng: np.random.Generator) -> Uncertain:
+    """The typical value of independent processes, each with one positive number."""
+    logs = np.log(seconds)
+    count = len(seconds)
     centre = typical(logs)
     if count < LEAST_PROCESSES:
         spread = np.full(DRAWS, np.nan)
     else:
-        spread = np.std(logs, ddof=1) / count**0.5 * rng.permutation(_student(count - 1))
-    found: Uncertain = np.exp(centre + np.append(0.0, spread))
-    return found
+        error = np.std(logs, ddof=1) / count**0.5
+        spread = error * rng.permutation(_student_draws(count - 1))
+    number: Uncertain = np.exp(centre + np.append(0.0, spread))
+    return number
 
 
 @lru_cache(maxsize=64)
-def _student(freedom: int) -> NDArray[np.float64]:
-    """Evenly spaced in probability: steadier ends than draws by chance, and no draw so far out that a fit breaks."""
-    found: NDArray[np.float64] = stdtrit(freedom, (np.arange(DRAWS) + 0.5) / DRAWS)
-    return found
+def _student_draws(freedom: int) -> NDArray[np.float64]:
+    """Evenly spaced in probability: steadier ends than random draws, and none so far out that a
+    fit breaks."""
+    probabilities = (np.arange(DRAWS) + 0.5) / DRAWS
+    draws: NDArray[np.float64] = stdtrit(freedom, probabilities)
+    return draws
 
 
-def is_sure(number: Uncertain) -> bool:
+def has_spread(number: Uncertain) -> bool:
     """Whether anything is known of its spread."""
     return not bool(np.isnan(number).any())
 
 
 def estimate(number: Uncertain) -> Estimate:
-    low, high = ends(number) if is_sure(number) else (None, None)
-    return Estimate(float(number[0]), low, high, TOO_FEW if low is None else ACROSS)
+    if not has_spread(number):
+        return Estimate(float(number[0]), None, None, TOO_FEW_PROCESSES)
+    low, high = interval_ends(number)
+    return Estimate(float(number[0]), low, high, ACROSS)
 
 
-def ends(number: Uncertain, alpha: float = 0.05) -> tuple[float, float]:
-    """Draws themselves, not values between two of them: one of these may be infinite."""
+def interval_ends(number: Uncertain, alpha: float = 0.05) -> tuple[float, float]:
+    """Draws themselves, not values between two draws: one of these may be infinite."""
     ascending = np.sort(number[1:])
     cut = round(alpha / 2 * len(ascending))
     return float(ascending[cut]), float(ascending[-1 - cut])
 
 
-def holds(number: Uncertain, alpha: float = 0.05) -> bool:
-    """Whether its interval holds zero; without an interval that cannot be excluded."""
-    if not is_sure(number):
+def holds_zero(number: Uncertain, alpha: float = 0.05) -> bool:
+    """Whether its interval holds zero. Without an interval, zero cannot be excluded."""
+    if not has_spread(number):
         return True
-    low, high = ends(number, alpha)
+    low, high = interval_ends(number, alpha)
     return low <= 0 <= high
 
 
-def fitted(shapes: Sequence[Sequence[float]], values: Sequence[Uncertain]) -> list[Uncertain]:
-    """Factors of these shapes (a row for each value) whose sum comes nearest to the values, by relative least squares:
-    the wobble of times grows with them. Linear, so that each draw is solved at once."""
+def fit_factors(shapes: Sequence[Sequence[float]], values: Sequence[Uncertain]) -> list[Uncertain]:
+    """Factors of these shapes (a row for each value) whose sum comes nearest to the values.
+
+    Relative least squares, because the noise of times grows with them. Linear, so that all draws
+    are solved at once."""
     sizes = np.abs(shapes).max(axis=0)
     design = np.asarray(shapes)[None] / sizes / np.stack(values, axis=1)[:, :, None]
-    turned = design.transpose(0, 2, 1)
-    found = np.linalg.solve(turned @ design, turned.sum(axis=2)[:, :, None])[:, :, 0] / sizes
-    return list(found.T)
+    transposed = design.transpose(0, 2, 1)
+    right_side = transposed.sum(axis=2)[:, :, None]
+    factors = np.linalg.solve(transposed @ design, right_side)[:, :, 0] / sizes
+    return list(factors.T)

@@ -1,60 +1,83 @@
-"""How much longer a step takes behind a wait, and what of a longer step was the wait itself. Does no I/O."""
+"""How much longer a step takes after a wait, and how much of a longer step was the wait itself.
+
+Does no I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from steptime.analysis.scaling.draws import Uncertain, measured
+from steptime.analysis.scaling.draws import Uncertain, draw_typical
 from steptime.core.record import Attempt
 
-STEEPEST = 0.9  # of a longer wait: more than that a step behind it cannot gain
+FINDINGS = "pause_cost"
+# A step cannot gain more than this share of a longer wait before it.
+STEEPEST = 0.9
+
+
+class _Section(NamedTuple):
+    """From one pause to the next."""
+
+    begin: float
+    length: float
+    cost: Uncertain  # how much longer a step takes after the longer pause
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """Shares of a step, behind pauses from 0 upwards. In between they are in proportion; behind a longer wait than the
-    longest pause it is as behind that one."""
+class PauseCost:
+    """How much longer a step takes after a pause, as a share of the step.
+
+    Linear between pauses. After a wait longer than the longest pause, the cost is that of it."""
 
     pauses: tuple[float, ...] = (0.0,)
     longer: tuple[Uncertain, ...] = (np.zeros(1),)
 
     def exposed(self, wait: Uncertain, bare: Uncertain) -> Uncertain:
-        """What a step of `bare` seconds takes longer because of this wait: the wait, and what it costs the step."""
-        found = wait
-        for begin, length, cost in self._parts(bare):
-            found = found + np.clip(wait - begin, 0, length) / length * cost
-        return found
+        """What this wait adds to a step of `bare` seconds: itself and its cost for the step."""
+        exposed = wait
+        for begin, length, cost in self._sections(bare):
+            exposed = exposed + np.clip(wait - begin, 0, length) / length * cost
+        return exposed
 
     def wait(self, exposed: Uncertain, bare: Uncertain) -> Uncertain:
-        """The reverse. Below zero, which is noise, there is no wait that could cost anything."""
-        found, left = np.minimum(exposed, 0), np.maximum(exposed, 0)
-        for _, length, cost in self._parts(bare):
-            part = np.minimum(left, length + cost)
-            found, left = found + part / (length + cost) * length, left - part
-        total: Uncertain = found + left
+        """The inverse of `exposed`. Values below zero are noise, and no wait with a cost."""
+        wait = np.minimum(exposed, 0)
+        left = np.maximum(exposed, 0)
+        for _, length, cost in self._sections(bare):
+            spent = np.minimum(left, length + cost)
+            wait = wait + spent / (length + cost) * length
+            left = left - spent
+        total: Uncertain = wait + left
         return total
 
-    def _parts(self, bare: Uncertain) -> Iterator[tuple[float, float, Uncertain]]:
-        """From one pause to the next: where it begins, how long it is, and what it costs more."""
-        for place in range(1, len(self.pauses)):
-            begin, end = self.pauses[place - 1 : place + 1]
-            cost = (self.longer[place] - self.longer[place - 1]) * bare
-            yield begin, end - begin, np.maximum(cost, -STEEPEST * (end - begin))
+    def _sections(self, bare: Uncertain) -> Iterator[_Section]:
+        for i in range(1, len(self.pauses)):
+            begin = self.pauses[i - 1]
+            length = self.pauses[i] - begin
+            cost = (self.longer[i] - self.longer[i - 1]) * bare
+            yield _Section(begin, length, np.maximum(cost, -STEEPEST * length))
 
 
-FREE = Waiting()
-"""Nothing is known of it."""
+# Nothing is known of it.
+NO_COST = PauseCost()
 
 
-def waiting(attempts: Sequence[Attempt], rng: np.random.Generator) -> Waiting:
-    """A step behind a pause is compared with steps without one of the same turn, and a process has the typical turn."""
-    told = [attempt.findings["waiting"] for attempt in attempts if attempt.findings.get("waiting")]
-    if not told:
-        return FREE
-    turns = [np.asarray(one["turns"]) for one in told]
-    ratios = np.array([np.median(seconds / seconds[:, :1], axis=0) for seconds in turns])
-    longer = [measured(of_a_pause, rng) - 1 for of_a_pause in ratios.T[1:]]
-    return Waiting(tuple(told[0]["pauses_seconds"]), (np.zeros(1), *longer))
+def pause_cost(attempts: Sequence[Attempt], rng: np.random.Generator) -> PauseCost:
+    """A step after a pause is compared with steps without one of the same turn.
+
+    The typical turn counts for a process."""
+    recorded = [attempt.findings.get(FINDINGS) for attempt in attempts]
+    findings = [finding for finding in recorded if finding]
+    if not findings:
+        return NO_COST
+    ratios = []
+    for finding in findings:
+        seconds = np.asarray(finding["turns"])
+        ratios.append(np.median(seconds / seconds[:, :1], axis=0))
+    # The first pause is none at all: its ratio is 1.
+    by_pause = np.array(ratios).T[1:]
+    longer = [draw_typical(pause_ratios, rng) - 1 for pause_ratios in by_pause]
+    return PauseCost(tuple(findings[0]["pauses_seconds"]), (np.zeros(1), *longer))

@@ -32,7 +32,7 @@ def collect_command(
 
     Records which processes failed and why. Results are in the store as soon as a process ends;
     nothing is lost if this command never runs."""
-    from steptime.analysis.certificates import TASK, certificates
+    from steptime.analysis.certificates import TASK, read_certificates
     from steptime.cli.psc_archive import write_archive
     from steptime.cli.render import results
     from steptime.run.slurm import campaign as campaigns
@@ -49,7 +49,7 @@ def collect_command(
     campaigns.collect(folder, slurm)
     records = campaigns.records(folder)
     warn_of_problems(store)
-    known = certificates(store.attempts(TASK))
+    known = read_certificates(store.attempts(TASK))
     paths = []
     if json:
         if archive:

@@ -111,18 +111,18 @@ def _compare_stored(a: str, b: str, force: str, *, json: bool) -> None:
 def _compare_records(
     first: Record, second: Record, store: ReadableStore, force: str
 ) -> ComparedPair:
-    from steptime.analysis.certificates import TASK, certificates
-    from steptime.analysis.compare import different_work, noted, stored
+    from steptime.analysis.certificates import TASK, read_certificates
+    from steptime.analysis.compare import compare_records, different_work, with_certificate_remark
     from steptime.cli.render.comparison import ComparedPair
     from steptime.cli.stored import latest_measured
     from steptime.run.compare import Refused
 
     pair = (latest_measured(first), latest_measured(second))
-    known = certificates(store.attempts(TASK))
+    known = read_certificates(store.attempts(TASK))
     reasons = different_work(*pair, known)
     if reasons and not force:
         raise Refused(reasons)
-    comparison = noted(stored(first, second), pair, known)
+    comparison = with_certificate_remark(compare_records(first, second), pair, known)
     if reasons:
         remark = f"force ({force}): {'; '.join(reasons)}"
         comparison = replace(comparison, remarks=(*comparison.remarks, remark))

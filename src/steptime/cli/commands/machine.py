@@ -13,7 +13,7 @@ from steptime.cli.options import Json
 from steptime.cli.render.watch import Progress
 from steptime.cli.request import store_folder
 from steptime.core.errors import SteptimeError
-from steptime.core.format import clock
+from steptime.core.format import rough_duration
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -72,7 +72,7 @@ def _read_facts(process: Popen[str], facts: dict[str, Any], progress: Progress) 
         message = json_text.loads(line)
         topic = message.pop("part")
         if topic == "starts":
-            limit = clock(message["seconds"])
+            limit = rough_duration(message["seconds"])
             progress.show(f"measuring the peaks of {message['device']}, up to {limit} …")
         elif topic == "peaks":
             facts["peaks"][message.pop("device")] = message

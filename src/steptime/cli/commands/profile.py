@@ -34,7 +34,7 @@ def profile_command(
     Shows phases, operators and memory at its peak, and stores a trace. A process of its own does
     this: profiling disturbs a step, so nothing here counts as a measurement. The guide shows the
     profile on the page of the same case."""
-    from steptime.analysis.step_profile import profile
+    from steptime.analysis.step_profile import read_profile
     from steptime.cli.render.profile import show
     from steptime.run.single import profile as run_profile
     from steptime.store.folder import FolderStore
@@ -46,11 +46,11 @@ def profile_command(
     with Progress() as progress:
         progress.show(f"profiling a step: {case.label} …")
         attempt = run_profile(case, store)
-    step_profile = profile(attempt)
+    step_profile = read_profile(attempt)
     if json:
         document: dict[str, Any] = {"id": attempt.id, "case": case.to_dict()}
         if step_profile:
-            document |= step_profile.found
+            document |= step_profile.findings
         if attempt.failure:
             document["failure"] = vars(attempt.failure)
         output.print_json(document)

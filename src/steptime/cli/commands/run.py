@@ -75,7 +75,7 @@ def _show_excluded(plan: Plan, *, json: bool) -> None:
 
 
 def _measure(plan: Plan, *, again: bool, json: bool, is_tour: bool) -> None:
-    from steptime.analysis.certificates import TASK, certificates
+    from steptime.analysis.certificates import TASK, read_certificates
     from steptime.cli.render import results
     from steptime.cli.render.watch import SessionWatch
     from steptime.run import session
@@ -88,7 +88,7 @@ def _measure(plan: Plan, *, again: bool, json: bool, is_tour: bool) -> None:
     with SessionWatch() as watch:
         records = session.run(plan.cases, plan.protocol, store, again=again, watch=watch)
     warn_of_problems(store)
-    known = certificates(store.attempts(TASK))
+    known = read_certificates(store.attempts(TASK))
     if json:
         output.print_json(results.to_document(records, known))
     else:

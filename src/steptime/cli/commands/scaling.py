@@ -16,6 +16,7 @@ from steptime.cli.request import collect_settings, read_plan, store_folder, warn
 from steptime.core.errors import SteptimeError, unknown
 
 if TYPE_CHECKING:
+    from steptime.analysis.scaling.report import Target
     from steptime.analysis.scaling.series import Series
     from steptime.core.case import Case
     from steptime.core.record import Record
@@ -57,7 +58,7 @@ def scaling_command(
 
     Measures each number of devices with the exchange of gradients and without it. Without a plan
     and a workload it runs the shipped plan `scaling`. Results that exist are not measured again."""
-    from steptime.analysis.scaling.series import found
+    from steptime.analysis.scaling.series import find_series
 
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
@@ -67,7 +68,7 @@ def scaling_command(
         plan = SHIPPED_PLAN
     expanded, cases = _series_cases(plan, settings, _parse_counts(devices), preset, KINDS[kind])
     records, fresh = _measure(expanded, cases, again=again)
-    all_series = [series for series in found(records) if series.kind in KINDS[kind]]
+    all_series = [series for series in find_series(records) if series.kind in KINDS[kind]]
     _show(records, all_series, predictions, json=json)
     if not json:
         from steptime.cli.render.results import show_stored
@@ -91,8 +92,10 @@ def _parse_counts(text: str) -> list[int]:
     return counts
 
 
-def _parse_prediction(text: str) -> tuple[int, float | None]:
+def _parse_prediction(text: str) -> Target:
     """A number of devices, and the bandwidth in bytes per second if one follows after @."""
+    from steptime.analysis.scaling.report import Target
+
     match = PREDICTION.fullmatch(text.strip())
     if not match:
         raise SteptimeError(
@@ -100,24 +103,24 @@ def _parse_prediction(text: str) -> tuple[int, float | None]:
             f"8,64,64@10gbit; found {text!r}."
         )
     if not match[2]:
-        return int(match[1]), None
+        return Target(int(match[1]))
     rate = float(match[2]) * BYTES_PER_SECOND[match[3]]
     if rate == 0:
         raise SteptimeError(f"Nothing can be exchanged at {text!r}.")
-    return int(match[1]), rate
+    return Target(int(match[1]), rate)
 
 
 def _series_cases(
     name: str, settings: dict[str, Any], counts: list[int], preset: str, kinds: Sequence[str]
 ) -> tuple[Plan, list[Case]]:
     """The cases of a plan that has series; else a series for each case of the plan."""
-    from steptime.analysis.scaling.series import of_kinds, planned, shared_threads
+    from steptime.analysis.scaling.series import plan_cases, select_cases, share_threads
 
     plan = read_plan(name, settings, preset)
     if any(case.exchange != "none" for case in plan.cases):
         if counts:
             plan = read_plan(name, settings | {"devices": counts}, preset)
-        return plan, of_kinds(plan.cases, kinds)
+        return plan, select_cases(plan.cases, kinds)
     for setting, advice in SERIES_SETTINGS.items():
         if setting in settings:
             value = f"{setting}={settings[setting]}"
@@ -126,7 +129,7 @@ def _series_cases(
     cpus = len(os.sched_getaffinity(0))
     cases: list[Case] = []
     for case in plan.cases:
-        cases += planned(shared_threads(case, counts, cpus), counts, kinds)
+        cases += plan_cases(share_threads(case, counts, cpus), counts, kinds)
     return plan, cases
 
 
@@ -148,7 +151,7 @@ def _measure(plan: Plan, cases: list[Case], *, again: bool) -> tuple[list[Record
 def _show(
     records: Sequence[Record],
     all_series: Sequence[Series],
-    predictions: list[tuple[int, float | None]],
+    predictions: list[Target],
     *,
     json: bool,
 ) -> None:

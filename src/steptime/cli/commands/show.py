@@ -67,7 +67,7 @@ def _show_plan(name: str, *, json: bool) -> None:
 
 
 def _show_results(identifier: str, *, json: bool) -> None:
-    from steptime.analysis.certificates import TASK, certificates
+    from steptime.analysis.certificates import TASK, read_certificates
     from steptime.cli.render import results
     from steptime.cli.stored import find_records
 
@@ -77,7 +77,7 @@ def _show_results(identifier: str, *, json: bool) -> None:
     finally:
         # Also after an error: the result that was not found may be in a damaged journal.
         warn_of_problems(store)
-    known = certificates(store.attempts(TASK))
+    known = read_certificates(store.attempts(TASK))
     if json:
         print_json(results.to_document(records, known))
     else:

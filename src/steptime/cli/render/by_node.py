@@ -45,9 +45,9 @@ def show(answer: NodeComparison) -> None:
     output.print_table(["node", RATIO], rows, right=(RATIO,))
     if count > MOST_NODES:
         output.echo(f"… and {count - MOST_NODES} more; --json lists them all.")
-    if comparison.alone:
+    if comparison.unpaired:
         output.echo(
-            f"note: {comparison.alone} results have no partner on their node; "
+            f"note: {comparison.unpaired} results have no partner on their node; "
             "only the unpaired ratio counts them"
         )
     for remark in comparison.remarks:
@@ -56,7 +56,7 @@ def show(answer: NodeComparison) -> None:
 
 def _unpaired_sentence(comparison: ByNode) -> str:
     """What one would conclude without regard to nodes."""
-    verdict = comparison.naive.word
+    verdict = comparison.naive.outcome
     ratio = f"×{ratio_text(comparison.naive)} in time"
     if comparison.agree:
         return f"Without pairing the verdict is the same: {ratio}."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from steptime.cli import output
 from steptime.cli.render.format import describe_case, differing_settings, plural, processes
-from steptime.core.format import clock
+from steptime.core.format import rough_duration
 
 if TYPE_CHECKING:
     from steptime.run.slurm.campaign import Submission
@@ -64,7 +64,7 @@ def _show_failures(progress: Progress) -> None:
 def _time_left(progress: Progress) -> str:
     if progress.seconds_left is None:
         return "time left not known yet"
-    return f"about {clock(progress.seconds_left)} left, {progress.basis}"
+    return f"about {rough_duration(progress.seconds_left)} left, {progress.basis}"
 
 
 def show_submission(submission: Submission, *, dry_run: bool) -> None:

@@ -28,16 +28,16 @@ def compare_sessions(
     json: bool,
 ) -> None:
     from steptime.analysis.compare import TOO_FEW
-    from steptime.analysis.suite import matched, stored_suite
+    from steptime.analysis.suite import compare_suite, match_records
 
-    pairs = matched(first, second)
+    pairs = match_records(first, second)
     if not pairs:
         raise SteptimeError(
             "No case of A has a partner in B. "
             "Partners are equal in all settings except those that are compared."
         )
     reasons = _different_work(pairs, store, force)
-    suite = stored_suite(pairs)
+    suite = compare_suite(pairs)
     unmatched = len(first) + len(second) - 2 * len(pairs)
     if json:
         document = _document(suite, pairs)
@@ -58,11 +58,11 @@ def compare_sessions(
 
 
 def _different_work(pairs: Sequence[RecordPair], store: ReadableStore, force: str) -> list[str]:
-    from steptime.analysis.certificates import TASK, certificates
+    from steptime.analysis.certificates import TASK, read_certificates
     from steptime.analysis.compare import different_work
     from steptime.run.compare import Refused
 
-    known = certificates(store.attempts(TASK))
+    known = read_certificates(store.attempts(TASK))
     reasons: dict[str, None] = {}
     for a, b in pairs:
         for reason in different_work(latest_measured(a), latest_measured(b), known):
@@ -88,7 +88,7 @@ def _document(suite: Suite, pairs: Sequence[RecordPair]) -> dict[str, Any]:
 
 
 def _show(suite: Suite, pairs: Sequence[RecordPair]) -> None:
-    verdicts = Counter(row.verdict.word for row in suite.rows)
+    verdicts = Counter(row.verdict.outcome for row in suite.rows)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
     mean = f"×{ratio_text(suite.mean)} in time, geometric mean"
     output.echo(f"B over A, {len(pairs)} cases: {mean}; {counts}.")
@@ -97,7 +97,7 @@ def _show(suite: Suite, pairs: Sequence[RecordPair]) -> None:
     rows = []
     for row, (a, b) in zip(suite.rows, pairs, strict=True):
         settings = [_setting(a, b, name) for name in names]
-        rows.append([*settings, f"×{ratio_text(row.verdict)}", row.verdict.word])
+        rows.append([*settings, f"×{ratio_text(row.verdict)}", row.verdict.outcome])
     heads = [name.replace("_", " ") for name in names]
     output.print_table([*heads, "B's time over A's", "B is"], rows)
     output.echo("False discovery rate 5 % (Benjamini-Hochberg) over the rows faster or slower.")

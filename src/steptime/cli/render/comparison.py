@@ -73,7 +73,7 @@ def show_p_value(verdict: Verdict) -> None:
 
 
 def verdict_sentence(verdict: Verdict) -> str:
-    sentence = VERDICTS.get(verdict.word, f"B is {verdict.word}")
+    sentence = VERDICTS.get(verdict.outcome, f"B is {verdict.outcome}")
     return f"{sentence}: ×{ratio_text(verdict)} in time"
 
 

@@ -10,7 +10,7 @@ from steptime.cli import output
 from steptime.cli.render.format import differing_settings, plural
 from steptime.cli.request import NOTHING_LEFT, store_folder, warn_of_problems
 from steptime.core.case import SETTINGS, Case
-from steptime.core.format import clock
+from steptime.core.format import rough_duration
 from steptime.plan.expand import Plan
 from steptime.plan.validate import DEFAULTS
 from steptime.run.estimate import Estimate, Peaks, estimate, history
@@ -159,5 +159,5 @@ def _source(guess: Estimate) -> str:
 def _time_range(least: float, most: float) -> str:
     if least > YEAR_SECONDS:
         return "over a year"
-    low, high = clock(least), clock(most)
+    low, high = rough_duration(least), rough_duration(most)
     return f"about {low}" if low == high else f"about {low} to {high}"

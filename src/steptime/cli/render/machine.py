@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from steptime.cli import output
-from steptime.core.format import byte_count, digits, scaled
+from steptime.core.format import byte_count, digits, with_prefix
 
 # Shown elsewhere.
 REPEATED = ("memory_gib", "clock_source", "python")
@@ -64,8 +64,8 @@ def _peak_rows(device: str, peaks: dict[str, Any]) -> Iterator[list[str]]:
         quantity, unit = "flops", "FLOP/s"
         if "bytes_per_second" in peak:
             quantity, unit = "bytes", "B/s"
-        best = scaled(peak[f"{quantity}_per_second"], unit)
-        median = scaled(peak[f"median_{quantity}_per_second"], unit)
+        best = with_prefix(peak[f"{quantity}_per_second"], unit)
+        median = with_prefix(peak[f"median_{quantity}_per_second"], unit)
         shape = " × ".join(map(str, peak["shape"]))
         yield [device, name.replace("_", " "), best, median, shape, str(peak["n"])]
 

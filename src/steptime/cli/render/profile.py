@@ -10,7 +10,7 @@ from steptime.cli import output
 from steptime.core.format import byte_count, digits, duration
 
 if TYPE_CHECKING:
-    from steptime.analysis.step_profile import Part, Profile
+    from steptime.analysis.step_profile import Profile, Share
 
 # --json has more.
 MOST_OPERATORS = 12
@@ -37,7 +37,7 @@ def show(profile: Profile, store: Path) -> None:
     output.echo(f"Stored in {store}. The guide shows it, with a timeline: {guide}")
 
 
-def _show_times(title: str, parts: list[Part]) -> None:
+def _show_times(title: str, parts: list[Share]) -> None:
     rows = []
     for part in parts:
         if part.share >= LEAST_SHARE:

@@ -14,7 +14,7 @@ from steptime.cli.render import accuracy_loss
 from steptime.cli.render.format import plural, processes
 from steptime.cli.request import store_folder
 from steptime.cli.stored import short_id
-from steptime.core.format import between, digits, duration, percent, scaled
+from steptime.core.format import digits, duration, percent, with_interval, with_prefix
 from steptime.core.record import Record
 from steptime.store.machines import stored_peak
 
@@ -48,8 +48,8 @@ def _lines(record: Record, outcome: Result) -> Iterator[tuple[str, str]]:
     yield "network's arithmetic", _arithmetic(record, costs.model_flops_per_second)
     yield from accuracy_loss.lines(record).items()
     yield "data", data_type.sentence(record)
-    yield "staging", data_type.staging(record)
-    yield "monitor", usage.sentence(record)
+    yield "staging", data_type.staging_sentence(record)
+    yield "monitor", usage.usage_sentence(record)
     yield "measured", _amount(record, outcome)
     yield "protocol", _protocol(outcome)
 
@@ -84,12 +84,12 @@ def _cpu_time(record: Record, outcome: Result) -> str:
 def _exchange(exchange: dict[str, Any] | None) -> str:
     if exchange is None:
         return ""
-    size = scaled(exchange["bytes"], "B")
+    size = with_prefix(exchange["bytes"], "B")
     low, high = duration(min(exchange["seconds"])), duration(max(exchange["seconds"]))
-    rate = scaled(exchange["bus_bytes_per_second"], "B/s")
+    rate = with_prefix(exchange["bus_bytes_per_second"], "B/s")
     text = f"{size} by {exchange['backend']} in {low} … {high}, {rate} over each link"
     latency = exchange.get("latency_seconds")
-    return text if latency is None else f"{text}; latency {between(latency, duration)}"
+    return text if latency is None else f"{text}; latency {with_interval(latency, duration)}"
 
 
 def _ranks(ranks: Sequence[dict[str, Any]]) -> str:
@@ -116,7 +116,7 @@ def _arithmetic(record: Record, flops_per_second: float | None) -> str:
         return ""
     case = record.case
     fingerprint = record.last.machine.get("fingerprint")
-    rate = scaled(flops_per_second, "FLOP/s")
+    rate = with_prefix(flops_per_second, "FLOP/s")
     peak = stored_peak(store_folder(), fingerprint, case.device, case.precision)
     if peak is None:
         return rate

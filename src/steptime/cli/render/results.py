@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from steptime.analysis.certificates import Certificate, certified
+from steptime.analysis.certificates import Certificate, certificate_id
 from steptime.analysis.flags import limiting_flags
 from steptime.analysis.result import Result, result
 from steptime.analysis.usage import usage
@@ -59,7 +59,7 @@ def _entry(record: Record, known: Known) -> dict[str, Any]:
     entry["attempts"] = [attempt.id for attempt in record.attempts]
     entry["machine"] = record.last.machine
     entry["software"] = record.last.software
-    entry["certified"] = certified(record.last, known)
+    entry["certified"] = certificate_id(record.last, known)
     return entry
 
 
@@ -150,7 +150,7 @@ def _show_rows(measured: Sequence[Measured], names: Sequence[str], known: Known)
     for record, outcome in measured:
         row = _columns(record, outcome)
         if "framework" in names:
-            row["certified"] = "yes" if certified(record.last, known) else "no"
+            row["certified"] = "yes" if certificate_id(record.last, known) else "no"
         rows.append(row)
     if output.width() < NARROW_COLUMNS:
         _show_blocks(measured, names, rows)

@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 from steptime.cli import output
-from steptime.core.format import between, digits, duration, percent, scaled
+from steptime.core.format import digits, duration, percent, with_interval, with_prefix
 
 # Series, points and laws as `analysis/scaling/report.py` makes them for JSON.
 Facts = dict[str, Any]
 Format = Callable[[float], str]
-rate_text: Format = partial(scaled, unit="B/s")
+rate_text: Format = partial(with_prefix, unit="B/s")
 BATCHES = {"weak": "batch {} on each device", "strong": "batch {} on all devices together"}
 PARAMETERS: dict[str, tuple[str, Format]] = {
     "serial_share": ("serial share", percent),
@@ -39,8 +39,8 @@ def headline(series: Facts) -> str:
     point = (roomy or series["points"])[-1]
     crowd = "" if roomy else f", oversubscribed ({point['oversubscribed']})"
     devices = f"{point['devices']} devices ({series['kind']}{crowd})"
-    speed_up = between(point["speed_up"], _factor)
-    efficiency = between(point["efficiency"], percent)
+    speed_up = with_interval(point["speed_up"], _factor)
+    efficiency = with_interval(point["efficiency"], percent)
     sentence = f"{devices}: {speed_up}, efficiency {efficiency}{_communication(point)}."
     return f"{sentence} {_prediction_sentence(series)}"
 
@@ -61,13 +61,13 @@ def _prediction_sentence(series: Facts) -> str:
     if not predicting:
         return "No scaling law fits it, so nothing is predicted for more devices."
     prediction = predicting[0]["predictions"][0]
-    speed_up = between(prediction["speed_up"], _factor)
+    speed_up = with_interval(prediction["speed_up"], _factor)
     return f"{_predicted_devices(prediction)} would give {speed_up}."
 
 
 def _predicted_devices(prediction: Facts) -> str:
     rate = prediction["bandwidth_bytes_per_second"]
-    link = "" if rate is None else f" at {scaled(8 * rate, 'bit/s')}"
+    link = "" if rate is None else f" at {with_prefix(8 * rate, 'bit/s')}"
     return f"{prediction['devices']} devices{link}"
 
 
@@ -137,16 +137,16 @@ def _show_law(law: Facts) -> None:
     parameters = []
     for name, (title, form) in PARAMETERS.items():
         if name in law["parameters"]:
-            parameters.append(f"{title} {between(law['parameters'][name], form)}")
+            parameters.append(f"{title} {with_interval(law['parameters'][name], form)}")
     devices = ", ".join(map(str, law["fitted_to"]))
     output.echo(f"{law['name']}, fitted to {devices}: {', '.join(parameters)}.")
     if law["misfit"]:
         output.echo(f"  it does not fit, {law['misfit']}: it predicts nothing")
-    for flag in law["doubts"]:
+    for flag in law["warnings"]:
         output.echo(f"  {flag}")
     for prediction in law["predictions"]:
-        speed_up = between(prediction["speed_up"], _factor)
-        efficiency = between(prediction["efficiency"], percent)
+        speed_up = with_interval(prediction["speed_up"], _factor)
+        efficiency = with_interval(prediction["efficiency"], percent)
         label = _predicted_devices(prediction)
         output.echo(f"  {label}: {speed_up}, efficiency {efficiency}")
 
@@ -167,7 +167,7 @@ def _plus_minus(estimate: Facts | None) -> str:
 
 def _interval_cell(estimate: Facts | None, form: Format) -> str:
     """A unit that all three numbers share is printed once: `4 ms (3.9 … 4.1)`."""
-    value, brace, ends = between(estimate, form).partition(" (")
+    value, brace, ends = with_interval(estimate, form).partition(" (")
     unit = value.lstrip("-.,0123456789")
     if ends.count(unit) == 2:
         ends = ends.replace(unit, "")

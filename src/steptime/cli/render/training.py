@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steptime.cli import output
-from steptime.core.format import clock, digits, percent
+from steptime.core.format import digits, percent, rough_duration
 
 if TYPE_CHECKING:
     from steptime.core.record import Attempt
@@ -28,7 +28,7 @@ def show(attempt: Attempt, save: Path) -> None:
     training = attempt.findings["training"]
     title = training["set"]["title"]
     output.echo(
-        f"{attempt.network['name']} trained on {title} in {clock(training['seconds'])}: "
+        f"{attempt.network['name']} trained on {title} in {rough_duration(training['seconds'])}: "
         f"test {_metric(training['test'])}, 95 % interval."
     )
     workload = attempt.case.workload

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Self
 
-from steptime.core.format import clock
+from steptime.core.format import rough_duration
 
 if TYPE_CHECKING:
     from steptime.core.job import Job
@@ -50,7 +50,7 @@ class SessionWatch(Progress):
 
     def started(self, job: Job, done: int, expected: int) -> None:
         self._started = time.monotonic()
-        left = clock((expected - done) * self._seconds_per_process(job))
+        left = rough_duration((expected - done) * self._seconds_per_process(job))
         self.show(f"process {done + 1} of {expected} or more, {left} left: {job.case.label}")
 
     def finished(self, attempt: Attempt) -> None:

@@ -186,7 +186,7 @@ class _State:
             return protocol.processes_least
         if not stopping.wants_more(Record(attempts=tuple(good))):
             return 0
-        return next((look for look in stopping.looks(protocol) if look > len(good)), 0)
+        return next((look for look in stopping.planned_looks(protocol) if look > len(good)), 0)
 
     def _is_settled(self, case: Case) -> bool:
         """Unless it may use more now: of memory, say."""
