@@ -66,7 +66,7 @@ def perceptron(net: Net) -> Tensor:
 
 @pytest.fixture
 def networks() -> dict[str, Write]:
-    """A folder may add its own."""
+    """A folder may add networks."""
     return {
         write.__name__: write
         for write in (residual, pooled, joined, images, sequence, attentive, perceptron)

@@ -22,11 +22,11 @@ def test_summarize_names_instructions_by_their_origin() -> None:
         {"ph": "X", "name": "copy.7", "ts": 70, "dur": 10, "tid": 1, "args": {"hlo_op": "copy.7"}},
         {"ph": "X", "name": "$file.py:1 f", "ts": 0, "dur": 90, "tid": 2},
     ]
-    watched = summarize(spans, {"fusion.3": "conv_general_dilated"}, 100e-6)
-    assert {operator.name: round(1e6 * operator.seconds) for operator in watched.operators} == {
+    profile = summarize(spans, {"fusion.3": "conv_general_dilated"}, 100e-6)
+    assert {operator.name: round(1e6 * operator.seconds) for operator in profile.operators} == {
         "conv_general_dilated": 60, "copy": 10, BETWEEN: 30,
     }  # fmt: skip
-    assert [event["name"] for event in watched.events] == ["fusion.3", "copy.7"]
+    assert [event["name"] for event in profile.events] == ["fusion.3", "copy.7"]
 
 
 def test_summarize_refuses_a_trace_without_instructions() -> None:

@@ -13,16 +13,16 @@ from steptime.frameworks import onnxruntime as framework
 
 
 def reason(**settings: Any) -> str | None:
-    own = {"framework": "onnxruntime", "phase": "inference", "mode": "graph"}
-    return framework.unsupported(Case(workload="lenet5", **{**own, **settings}))
+    defaults = {"framework": "onnxruntime", "phase": "inference", "mode": "graph"}
+    return framework.unsupported(Case(workload="lenet5", **{**defaults, **settings}))
 
 
-def test_versions_name_the_framework_and_its_surroundings() -> None:
+def test_versions_include_the_framework_and_its_packages() -> None:
     assert {"onnxruntime", "onnx", "python", "numpy"} <= framework.versions().keys()
 
 
 @pytest.mark.parametrize("package", ["onnxruntime", "onnx"])
-def test_without_a_package_the_error_says_how_to_install_it(
+def test_versions_without_a_package_say_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
@@ -30,7 +30,7 @@ def test_without_a_package_the_error_says_how_to_install_it(
         framework.versions()
 
 
-def test_inference_of_the_graph_on_the_cpu_is_supported() -> None:
+def test_unsupported_allows_inference_on_the_cpu() -> None:
     assert reason() is None
 
 
@@ -47,19 +47,18 @@ def test_inference_of_the_graph_on_the_cpu_is_supported() -> None:
         ({"precision": "tf32"}, "precision=fp32"),
     ],
 )
-def test_what_it_can_not_do_is_a_reason_with_a_way_out(setting: dict[str, str], hint: str) -> None:
+def test_unsupported_names_an_alternative(setting: dict[str, str], hint: str) -> None:
     assert hint in str(reason(**setting))
 
 
-def test_a_missing_gpu_is_told_with_what_was_found(onnxruntime: Any) -> None:
+def test_unsupported_reports_a_missing_cuda_provider(onnxruntime: Any) -> None:
     if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
         pytest.skip("this machine has the CUDA provider")
-    assert "only" in str(reason(device="cuda:0")) and "CPUExecutionProvider" in str(
-        reason(device="cuda:0")
-    )
+    message = str(reason(device="cuda:0"))
+    assert "only" in message and "CPUExecutionProvider" in message
 
 
-def test_the_cuda_provider_has_its_own_precisions(
+def test_unsupported_checks_precision_and_index_on_cuda(
     monkeypatch: pytest.MonkeyPatch, onnxruntime: Any
 ) -> None:
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
@@ -69,12 +68,12 @@ def test_the_cuda_provider_has_its_own_precisions(
     assert "has 1 CUDA device" in str(reason(device="cuda:1"))
 
 
-def test_an_unsupported_case_is_not_lowered(lower: Any) -> None:
+def test_lower_refuses_an_unsupported_case(lower: Any) -> None:
     with pytest.raises(Unsupported, match="fp64"):
         lower("images", precision="fp64")
 
 
-def test_only_its_own_lack_of_memory_is_one(onnxruntime: Any) -> None:
+def test_is_out_of_memory_recognises_only_its_own_errors(onnxruntime: Any) -> None:
     failed = onnxruntime.capi.onnxruntime_pybind11_state.RuntimeException
     assert framework.is_out_of_memory(
         failed("bfc_arena: Failed to allocate memory for requested buffer")

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from steptime.core.inspection import BETWEEN
-from steptime.frameworks.onnxruntime.profiler import seen
+from steptime.frameworks.onnxruntime.profiler import summarize
 
 
-def test_kernels_of_the_last_steps_count_and_the_rest_is_between_them() -> None:
+def test_summarize_counts_the_last_steps_and_the_time_between_kernels() -> None:
     events = []
     for start in (0, 1000, 2000):
         events.append({"ph": "X", "name": "model_run", "ts": start, "dur": 100})
@@ -20,14 +20,15 @@ def test_kernels_of_the_last_steps_count_and_the_rest_is_between_them() -> None:
             "args": {"op_name": "Conv"},
         }
         events.append(kernel)
-    found = seen(events, 2)
-    assert found.seconds == pytest.approx(200e-6) and len(found.events) == 4
-    assert {one.name: (one.calls, round(1e6 * one.seconds)) for one in found.operators} == {
-        "Conv": (2, 120), BETWEEN: (0, 80),
-    }  # fmt: skip
+    profile = summarize(events, 2)
+    assert profile.seconds == pytest.approx(200e-6) and len(profile.events) == 4
+    microseconds = {}
+    for operator in profile.operators:
+        microseconds[operator.name] = (operator.calls, round(1e6 * operator.seconds))
+    assert microseconds == {"Conv": (2, 120), BETWEEN: (0, 80)}
 
 
-def test_a_session_of_its_own_tells_its_kernels(lower: Any) -> None:
-    found = lower("images").profile(3)
-    calls = {one.name: one.calls for one in found.operators}
+def test_profile_reports_kernels_of_every_step(lower: Any) -> None:
+    profile = lower("images").profile(3)
+    calls = {operator.name: operator.calls for operator in profile.operators}
     assert calls["Conv"] == 3 and calls["MaxPool"] == 3

@@ -19,20 +19,20 @@ from steptime.graph.weights import initial_weights
 
 
 def case(**settings: Any) -> Case:
-    own = {"framework": "openvino", "phase": "inference", "mode": "graph"}
-    return Case(workload="lenet5", **{**own, **settings})
+    defaults = {"framework": "openvino", "phase": "inference", "mode": "graph"}
+    return Case(workload="lenet5", **{**defaults, **settings})
 
 
 def reason(**settings: Any) -> str | None:
     return framework.unsupported(case(**settings))
 
 
-def test_versions_name_the_framework_and_its_surroundings() -> None:
+def test_versions_include_the_framework_and_its_packages() -> None:
     assert {"openvino", "onnx", "python", "numpy"} <= framework.versions().keys()
 
 
 @pytest.mark.parametrize("package", ["openvino", "onnx"])
-def test_without_a_package_the_error_says_how_to_install_it(
+def test_versions_without_a_package_say_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
@@ -40,7 +40,7 @@ def test_without_a_package_the_error_says_how_to_install_it(
         framework.versions()
 
 
-def test_inference_of_the_graph_on_the_cpu_is_supported() -> None:
+def test_unsupported_allows_inference_on_the_cpu() -> None:
     assert reason() is None
 
 
@@ -56,12 +56,12 @@ def test_inference_of_the_graph_on_the_cpu_is_supported() -> None:
         ({"precision": "tf32"}, "precision=fp32"),
     ],
 )
-def test_what_it_can_not_do_is_a_reason_with_a_way_out(setting: dict[str, str], hint: str) -> None:
+def test_unsupported_names_an_alternative(setting: dict[str, str], hint: str) -> None:
     assert hint in str(reason(**setting))
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_a_precision_that_the_cpu_lacks_is_refused(openvino: Any, precision: str) -> None:
+def test_unsupported_refuses_a_precision_that_the_cpu_lacks(openvino: Any, precision: str) -> None:
     has = precision.upper() in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     assert (reason(precision=precision) is None) is has
 
@@ -70,7 +70,7 @@ def test_a_precision_that_the_cpu_lacks_is_refused(openvino: Any, precision: str
     ("kernel", "padding", "dilation", "refused"),
     [(1, 1, 1, True), (3, 3, 1, True), (3, 3, 2, False), (1, 0, 1, False)],
 )
-def test_a_window_that_can_lie_in_its_padding_is_refused(
+def test_lower_refuses_a_window_that_fits_in_its_padding(
     kernel: int, padding: int, dilation: int, refused: bool
 ) -> None:
     net = Net("tiny")
@@ -80,12 +80,13 @@ def test_a_window_that_can_lie_in_its_padding_is_refused(
         framework.lower(work, case(batch_size=4))
 
 
-def test_its_telemetry_never_starts_and_writes_nothing(tmp_path: Path) -> None:
+def test_import_starts_no_telemetry_and_writes_nothing(tmp_path: Path) -> None:
     code = """
 import sys, threading
 from steptime.frameworks import openvino
 openvino.versions()
-loaded = [name for name, module in sys.modules.items() if name.startswith("openvino_telemetry") and module]
+telemetry = [name for name in sys.modules if name.startswith("openvino_telemetry")]
+loaded = [name for name in telemetry if sys.modules[name]]
 print(loaded, threading.active_count())
 """
     environment = {"HOME": str(tmp_path), "PATH": "", "PYTHONPATH": ":".join(sys.path)}
@@ -96,6 +97,6 @@ print(loaded, threading.active_count())
     assert list(tmp_path.iterdir()) == []
 
 
-def test_only_a_lack_of_memory_is_one() -> None:
+def test_is_out_of_memory_recognises_allocation_failures() -> None:
     assert framework.is_out_of_memory(RuntimeError("Check failed: std::bad_alloc"))
     assert not framework.is_out_of_memory(RuntimeError("shapes do not match"))

@@ -5,8 +5,8 @@ from typing import Any
 from steptime.core.inspection import BETWEEN
 
 
-def test_a_model_that_counts_its_time_tells_its_operators(lower: Any) -> None:
-    found = lower("images").profile(3)
-    calls = {one.name: one.calls for one in found.operators}
+def test_profile_reports_the_operators_of_every_step(lower: Any) -> None:
+    profile = lower("images").profile(3)
+    calls = {operator.name: operator.calls for operator in profile.operators}
     assert calls["Convolution"] == 3 and BETWEEN in calls
-    assert sum(one.seconds for one in found.operators) >= 0.99 * found.seconds
+    assert sum(operator.seconds for operator in profile.operators) >= 0.99 * profile.seconds

@@ -1,4 +1,4 @@
-"""What only OpenVINO has; `test_onnx_quantised.py` has the rest."""
+"""Tests of OpenVINO alone; `test_onnx_quantised.py` has the rest."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 
 @pytest.mark.skipif(find_spec("nncf") is None, reason="NNCF is not installed")
-def test_the_quantiser_brings_no_other_framework_along() -> None:
+def test_quantiser_imports_no_other_framework() -> None:
     text = (
         "import sys; from steptime.frameworks import openvino as folder; folder._openvino()\n"
-        "from steptime.frameworks.openvino.quantised import _alone\n"
-        "with _alone():\n    import nncf\n"
+        "from steptime.frameworks.openvino.quantised import _hide_other_frameworks\n"
+        "with _hide_other_frameworks():\n    import nncf\n"
         "sys.exit('torch' in sys.modules or 'tensorflow' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-W", "ignore", "-c", text]).returncode == 0

@@ -16,20 +16,18 @@ from steptime.core.errors import Unsupported
 from steptime.core.inspection import (
     BETWEEN,
     IDLE,
-    MemoryAccount,
     Operator,
     StepProfile,
     self_operators,
 )
 from steptime.core.program import Program
-from steptime.frameworks.jax.steps import State
 
 ORIGIN = re.compile(r'^\s*(?:ROOT )?%?(\S+) = .*?metadata=\{op_name="([^"]+)"', re.MULTILINE)
 NUMBER = re.compile(r"\.\d+$")
 Event = dict[str, Any]  # of Chrome's trace format
 
 
-def watch(program: Program, compiled: Any, steps: int, *, device: bool) -> StepProfile:
+def profile_steps(program: Program, compiled: Any, steps: int, *, device: bool) -> StepProfile:
     """`compiled`: what the steps run, as XLA compiled it."""
     with tempfile.TemporaryDirectory() as folder:
         jax.profiler.start_trace(folder)
@@ -63,25 +61,6 @@ def summarize(
     # Names that begin with $ are calls of Python functions.
     shown = [event for event in events if not event.get("name", "").startswith("$")]
     return StepProfile((*operators, between), shown, seconds, "device" if device else "host")
-
-
-def account(state: State, batch: Any, compiled: Any) -> MemoryAccount:
-    """XLA plans one buffer for activations and workspace when it compiles."""
-    analysis = compiled.memory_analysis()
-    output_bytes = int(analysis.output_size_in_bytes) - int(analysis.alias_size_in_bytes)
-    held = {
-        "weights": _bytes(state.weights),
-        "buffers": _bytes(state.moving.statistics),
-        "optimizer state": _bytes(state.optimizer),
-        "inputs": _bytes(batch),
-        "activations, temporaries and workspace": int(analysis.temp_size_in_bytes),
-        "outputs": max(0, output_bytes),
-    }
-    return MemoryAccount(held, "XLA plans activations, gradients and workspace as one buffer")
-
-
-def _bytes(values: Any) -> int:
-    return sum(leaf.nbytes for leaf in jax.tree.leaves(values) if hasattr(leaf, "nbytes"))
 
 
 def _read_trace(folder: Path) -> list[Event]:

@@ -24,8 +24,9 @@ from steptime.frameworks.jax.kernels import kernels_of
 from steptime.frameworks.jax.layout import Layout
 from steptime.frameworks.jax.loss_scaling import LossScaling
 from steptime.frameworks.jax.lowering import lower_graph
+from steptime.frameworks.jax.memory import account_memory
 from steptime.frameworks.jax.optimizer import optimizer_for
-from steptime.frameworks.jax.profiler import account, watch
+from steptime.frameworks.jax.profiler import profile_steps
 from steptime.frameworks.jax.steps import Moving, State, Steps
 from steptime.graph import Work
 from steptime.graph.weights import check
@@ -96,11 +97,11 @@ class JaxProgram:
 
     def profile(self, steps: int) -> StepProfile:
         settings.apply(self.case)
-        return watch(self, self._compile(), steps, device=self.device.platform != "cpu")
+        return profile_steps(self, self._compile(), steps, device=self.device.platform != "cpu")
 
     def memory_account(self) -> MemoryAccount:
         settings.apply(self.case)
-        return account(self.state, self._batch(), self._compile())
+        return account_memory(self.state, self._batch(), self._compile())
 
     def weights(self) -> dict[str, Any]:
         trainable, moving = self._local_state()

@@ -1,4 +1,5 @@
-"""How a session is made: threads, provider, optimisation. Set explicitly and recorded."""
+"""Options of a session: threads, provider, optimisation. Every one is set explicitly and
+recorded."""
 
 from __future__ import annotations
 
@@ -12,62 +13,66 @@ from steptime.core.case import Case
 from steptime.core.errors import Unsupported
 
 DTYPES = {"fp32": np.float32, "tf32": np.float32, "fp16": np.float16, "int8": np.float32}
-# Threads that wait by spinning take the CPU from whatever the process does next: twice as slow, seen in PyTorch. So
-# they only spin where the case asks for it.
+# Threads that spin while they wait take the CPU from whatever the process does next: PyTorch was
+# twice as slow. So they spin only if the case asks for it.
 SPINNING = ("session.intra_op.allow_spinning", "session.inter_op.allow_spinning")
-SILENT_BUT_FOR_ERRORS = 3
+LOG_ERRORS_ONLY = 3
 
 
-def options(case: Case) -> Any:
-    found = onnxruntime.SessionOptions()
-    found.intra_op_num_threads = case.threads or len(os.sched_getaffinity(0))
-    found.inter_op_num_threads = 1
-    found.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-    found.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    found.log_severity_level = SILENT_BUT_FOR_ERRORS
+def session_options(case: Case) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = case.threads or len(os.sched_getaffinity(0))
+    options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.log_severity_level = LOG_ERRORS_ONLY
     for key in SPINNING:
-        found.add_session_config_entry(key, str(int(case.wait_policy == "active")))
-    return found
+        options.add_session_config_entry(key, str(int(case.wait_policy == "active")))
+    return options
 
 
-def session(model: bytes, case: Case, chosen: Any) -> Any:
-    """Never the silent fall back to the CPU that follows from a provider that cannot start."""
-    name, details = provider(case)
-    found = onnxruntime.InferenceSession(
-        model, chosen, providers=[(name, details)], enable_fallback=0
+def open_session(model: bytes, case: Case, options: Any) -> Any:
+    name, provider_options = provider(case)
+    # Without a fallback: if the provider cannot start, ONNX Runtime would silently use the CPU.
+    session = onnxruntime.InferenceSession(
+        model, options, providers=[(name, provider_options)], enable_fallback=0
     )
-    if found.get_providers()[0] != name:
+    if session.get_providers()[0] != name:
         raise Unsupported(
-            f"ONNX Runtime could not start {name} on {case.device}; it has {found.get_providers()}."
+            f"ONNX Runtime could not start {name} on {case.device}; "
+            f"it has {session.get_providers()}."
         )
-    return found
+    return session
 
 
 def provider(case: Case) -> tuple[str, dict[str, str]]:
-    """The CUDA provider computes fp32 in tf32 unless it is told not to."""
+    """The name and the options of the execution provider."""
     if case.device == "cpu":
         return "CPUExecutionProvider", {}
+    # By default the CUDA provider computes fp32 in tf32.
     tf32 = str(int(case.precision == "tf32"))
-    return "CUDAExecutionProvider", {
-        "device_id": case.device.removeprefix("cuda:"),
-        "use_tf32": tf32,
-    }
+    index = case.device.removeprefix("cuda:")
+    return "CUDAExecutionProvider", {"device_id": index, "use_tf32": tf32}
 
 
-def place(case: Case) -> tuple[str, int]:
-    """A device in ONNX Runtime's words."""
-    return ("cpu", 0) if case.device == "cpu" else ("cuda", int(case.device.removeprefix("cuda:")))
+def device(case: Case) -> tuple[str, int]:
+    """ONNX Runtime's name and index of the device."""
+    if case.device == "cpu":
+        return "cpu", 0
+    return "cuda", int(case.device.removeprefix("cuda:"))
 
 
-def facts(case: Case, running: Any) -> dict[str, Any]:
+def facts(case: Case, session: Any) -> dict[str, Any]:
     """Read back from the session itself."""
-    chosen = running.get_session_options()
+    options = session.get_session_options()
+    _, provider_options = provider(case)
+    spinning = any(options.get_session_config_entry(key) != "0" for key in SPINNING)
     return {
-        "threads": chosen.intra_op_num_threads,
-        "interop_threads": chosen.inter_op_num_threads,
-        "spinning": any(chosen.get_session_config_entry(key) != "0" for key in SPINNING),
-        "graph_optimization": chosen.graph_optimization_level.name,
-        "providers": running.get_providers(),
-        "provider_options": provider(case)[1],
+        "threads": options.intra_op_num_threads,
+        "interop_threads": options.inter_op_num_threads,
+        "spinning": spinning,
+        "graph_optimization": options.graph_optimization_level.name,
+        "providers": session.get_providers(),
+        "provider_options": provider_options,
         "weights_dtype": np.dtype(DTYPES[case.precision]).name,
     }

@@ -1,6 +1,7 @@
-"""OpenVINO: inference from the graph's own ONNX model, on the CPU.
+"""OpenVINO: inference with the ONNX model of the graph, on the CPU.
 
-OpenVINO itself is imported by the functions, so that the folder can be asked how to install it where it is missing."""
+The functions import OpenVINO themselves, so that this package can be imported without it and can
+say how to install it."""
 
 from __future__ import annotations
 
@@ -21,6 +22,8 @@ OPTIONAL = ("nncf",)
 MODES = ("graph",)
 ONLY = {"phase": "inference", "mode": "graph", "layout": "nchw"}
 TELEMETRY = "openvino_telemetry"
+# Its errors are RuntimeErrors; only the text says which.
+OUT_OF_MEMORY = ("bad_alloc", "Cannot allocate memory", "ailed to allocate", "out of memory")
 
 
 def versions() -> dict[str, str]:
@@ -38,27 +41,34 @@ def versions() -> dict[str, str]:
 
 def unsupported(case: Case) -> str | None:
     openvino = _openvino()
-    for setting, word in ONLY.items():
-        found = getattr(case, setting)
-        if found != word:
-            return f"{setting} {found}: OpenVINO runs a finished graph, with {setting}={word} only; use that."
+    for setting, supported in ONLY.items():
+        value = getattr(case, setting)
+        if value != supported:
+            return (
+                f"{setting} {value}: OpenVINO runs a finished graph, with "
+                f"{setting}={supported} only; use that."
+            )
     if case.device != "cpu":
         return f"OpenVINO has no CUDA devices, so not {case.device}; use device=cpu."
     if case.precision in ("fp64", "tf32", "fp8"):
         return f"OpenVINO's CPU kernels have no {case.precision}; use precision=fp32."
     if case.precision == "int8" and not find_spec("nncf"):
         raise NotInstalled(
-            "OpenVINO's quantiser NNCF is not installed; install it with: pip install 'steptime[int8]'"
+            "OpenVINO's quantiser NNCF is not installed; "
+            "install it with: pip install 'steptime[int8]'"
         )
-    # Asked for what the CPU lacks, OpenVINO computes in fp32 without a word.
-    known = openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
-    if case.precision.upper() not in known:
-        return f"This CPU has no {case.precision} instructions, by OpenVINO's list {', '.join(known)}; use fp32."
+    # If the CPU lacks a precision, OpenVINO silently computes in fp32.
+    capabilities = openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    if case.precision.upper() not in capabilities:
+        return (
+            f"This CPU has no {case.precision} instructions, according to OpenVINO's list "
+            f"{', '.join(capabilities)}; use fp32."
+        )
     return None
 
 
 def lower(work: Work, case: Case) -> Program:
-    if reason := unsupported(case) or _beyond_its_kernels(work):
+    if reason := unsupported(case) or _wrong_convolution(work):
         raise Unsupported(reason)
     if case.precision == "int8":
         from steptime.frameworks.openvino.quantised import QuantisedProgram
@@ -70,40 +80,47 @@ def lower(work: Work, case: Case) -> Program:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    signs = ("bad_alloc", "Cannot allocate memory", "ailed to allocate", "out of memory")
-    return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)
-    )
+    if isinstance(error, MemoryError):
+        return True
+    message = str(error)
+    return isinstance(error, RuntimeError) and any(sign in message for sign in OUT_OF_MEMORY)
 
 
-def _beyond_its_kernels(work: Work) -> str | None:
-    """Seen in OpenVINO 2026.4: a padded 1×1 convolution gives its stride to the one before it, which moves the cells
-    that it reads; a 3×1 one, dilated and padded on its narrow side, ends the process. Common networks have neither."""
+def _wrong_convolution(work: Work) -> str | None:
+    """Two bugs seen in OpenVINO 2026.4. Common networks have neither convolution.
+
+    A padded 1×1 convolution passes its stride to the convolution before it, which then reads other
+    cells. A 3×1 convolution that is dilated and padded on its narrow side ends the process."""
     for layer in work.graph:
-        if layer.op.name == "conv" and _looks_past_the_image(layer.op):
+        if layer.op.name == "conv" and _window_fits_in_padding(layer.op):
             return (
-                f"OpenVINO is wrong or crashes where a convolution's window can lie wholly in its padding "
-                f"({work.graph.name}, layer {layer.name!r}); use another framework."
+                "OpenVINO is wrong or crashes if a convolution's window can lie wholly in its "
+                f"padding ({work.graph.name}, layer {layer.name!r}); use another framework."
             )
     return None
 
 
-def _looks_past_the_image(conv: Any) -> bool:
-    reach = [
-        (size - 1) * dilation + 1 for size, dilation in zip(conv.kernel, conv.dilation, strict=True)
-    ]
-    return any(max(pads) >= cells for cells, pads in zip(reach, conv.padding, strict=True))
+def _window_fits_in_padding(conv: Any) -> bool:
+    for size, dilation, pads in zip(conv.kernel, conv.dilation, conv.padding, strict=True):
+        window = (size - 1) * dilation + 1
+        if max(pads) >= window:
+            return True
+    return False
 
 
 def _openvino() -> ModuleType:
-    """Its import would start a thread that reports to an analytics server, unless the reporter cannot be imported:
-    then a stub of its own takes the place. The documented way out writes to the user's home, which is not ours."""
+    """Import OpenVINO without its telemetry.
+
+    The import would start a thread that reports to an analytics server. If the reporter cannot be
+    imported, OpenVINO uses a stub instead. The documented way to opt out writes to the user's
+    home."""
     sys.modules.setdefault(TELEMETRY, None)  # type: ignore[arg-type]
     try:
-        import onnx  # noqa: F401  # its absence should be told before anything is built
+        # Without onnx no model can be built; this reports it early.
+        import onnx  # noqa: F401
         import openvino
     except ImportError as problem:
         raise NotInstalled(
-            f"OpenVINO cannot be imported here ({problem}); install it with: {INSTALL}"
+            f"OpenVINO cannot be imported ({problem}); install it with: {INSTALL}"
         ) from None
     return openvino

@@ -1,5 +1,7 @@
-"""Steps of a model that is compiled to count its own time. OpenVINO tells how long operators took, not when they began:
-in the trace they are laid one behind the other, which is how one stream runs them."""
+"""Steps of a model that counts its own time.
+
+OpenVINO reports how long operators took but not when they began. In the trace they lie one after
+the other, which is how a single stream runs them."""
 
 from __future__ import annotations
 
@@ -9,37 +11,39 @@ from typing import Any
 from steptime.core.inspection import BETWEEN, Operator, StepProfile
 
 WARM_UP_STEPS = 3
+Event = dict[str, Any]  # of Chrome's trace format
 
 
-def watch(compiled: Any, values: Any, steps: int) -> StepProfile:
+def profile_steps(compiled: Any, values: Any, steps: int) -> StepProfile:
     request = compiled.create_infer_request()
     for _ in range(WARM_UP_STEPS):
         request.infer({0: values})
-    calls, times, events, seconds = (
-        dict[str, int](),
-        dict[str, float](),
-        list[dict[str, Any]](),
-        0.0,
-    )
+    calls: dict[str, int] = {}
+    times: dict[str, float] = {}
+    events: list[Event] = []
+    total_seconds = 0.0
     for _ in range(steps):
         begin = time.perf_counter()
         request.infer({0: values})
-        end, place = time.perf_counter() - begin, seconds
-        events.append(_span("step", "step", seconds, end))
-        for one in request.profiling_info:
-            if taken := one.real_time.total_seconds():
-                name = one.node_type
-                calls[name], times[name] = calls.get(name, 0) + 1, times.get(name, 0.0) + taken
-                events.append(_span(name, one.exec_type, place, taken))
-                place += taken
-        seconds += end
-    rest = Operator(BETWEEN, 0, max(0.0, seconds - sum(times.values())))
-    return StepProfile(
-        (*(Operator(name, calls[name], times[name]) for name in times), rest), events, seconds
-    )
+        step_seconds = time.perf_counter() - begin
+        events.append(_span("step", "step", total_seconds, step_seconds))
+        position = total_seconds
+        for info in request.profiling_info:
+            seconds = info.real_time.total_seconds()
+            if not seconds:
+                continue
+            name = info.node_type
+            calls[name] = calls.get(name, 0) + 1
+            times[name] = times.get(name, 0.0) + seconds
+            events.append(_span(name, info.exec_type, position, seconds))
+            position += seconds
+        total_seconds += step_seconds
+    operators = [Operator(name, calls[name], times[name]) for name in times]
+    operators.append(Operator(BETWEEN, 0, max(0.0, total_seconds - sum(times.values()))))
+    return StepProfile(tuple(operators), events, total_seconds)
 
 
-def _span(name: str, category: str, begin: float, seconds: float) -> dict[str, Any]:
+def _span(name: str, category: str, begin: float, seconds: float) -> Event:
     return {
         "ph": "X",
         "name": name,

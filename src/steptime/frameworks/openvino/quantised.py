@@ -1,4 +1,6 @@
-"""int8 in OpenVINO: the graph's own ONNX model quantised by NNCF, from batches that show the ranges."""
+"""int8 in OpenVINO: the ONNX model of the graph, quantised by NNCF.
+
+Calibration batches show the ranges of values."""
 
 from __future__ import annotations
 
@@ -19,14 +21,14 @@ from steptime.graph.batches import compute_in_batches
 from steptime.graph.quantisation import not_quantisable, reduced_range
 
 SCHEME = (
-    "NNCF post-training with bias correction, symmetric weights per channel, activations per tensor, "
-    "ranges by minimum and maximum"
+    "NNCF post-training with bias correction, symmetric weights per channel, "
+    "activations per tensor, ranges by minimum and maximum"
 )
-OTHERS = ("torch", "tensorflow", "jax")
+OTHER_FRAMEWORKS = ("torch", "tensorflow", "jax")
 
 
 class QuantisedProgram(OpenvinoProgram):
-    """Quantised once, for the step's batch size: predictions of other sizes go through the same model."""
+    """Quantised once, for the step's batch size. Predictions of other sizes use the same model."""
 
     def __init__(self, work: Work, case: Case) -> None:
         if reason := not_quantisable(work, "NNCF"):
@@ -35,51 +37,51 @@ class QuantisedProgram(OpenvinoProgram):
         super().__init__(work, case)
 
     def facts(self) -> dict[str, Any]:
-        return {
-            **super().facts(),
-            "quantisation": SCHEME,
-            "reduced_range": reduced_range(),
-            "calibration_samples": sum(map(len, self.calibration)),
-            "preparation_seconds": self.preparation_seconds,
-            "quantised_nodes": self.quantised_nodes,
-        }
+        facts = super().facts()
+        facts["quantisation"] = SCHEME
+        facts["reduced_range"] = reduced_range()
+        facts["calibration_samples"] = sum(map(len, self.calibration))
+        facts["preparation_seconds"] = self.preparation_seconds
+        facts["quantised_nodes"] = self.quantised_nodes
+        return facts
 
     def _model(self, batch_size: int) -> Any:
         begin = time.perf_counter()
-        model = quantised(super()._model(batch_size), self.calibration)
+        model = quantise(super()._model(batch_size), self.calibration)
         self.preparation_seconds = time.perf_counter() - begin
-        self.quantised_nodes = sum(
-            node.get_type_name() == "FakeQuantize" for node in model.get_ops()
-        )
+        types = [node.get_type_name() for node in model.get_ops()]
+        self.quantised_nodes = types.count("FakeQuantize")
         return model
 
     def _outputs(self, values: Any) -> Any:
         return compute_in_batches(super()._outputs, values, len(self.input))
 
 
-def quantised(model: bytes, calibration: list[Any]) -> Any:
-    with _alone():
+def quantise(model: bytes, calibration: list[Any]) -> Any:
+    with _hide_other_frameworks():
         import nncf
 
         nncf.set_log_level(logging.ERROR)
-        # NNCF's own choice is the mean of the batches' maxima: it cuts off what the larger ones reach.
+        # NNCF's default is the mean of the batches' maxima, which cuts off the larger values.
         ranges = nncf.quantization.range_estimator.RangeEstimatorParametersSet.MINMAX
         fix = nncf.OverflowFix.ENABLE if reduced_range() else nncf.OverflowFix.DISABLE
+        parameters = nncf.AdvancedQuantizationParameters(
+            overflow_fix=fix, activations_range_estimator_params=ranges
+        )
         return nncf.quantize(
             openvino.Core().read_model(model),
             nncf.Dataset(calibration),
             target_device=nncf.TargetDevice.CPU,
             subset_size=len(calibration),
-            advanced_parameters=nncf.AdvancedQuantizationParameters(
-                overflow_fix=fix, activations_range_estimator_params=ranges
-            ),
+            advanced_parameters=parameters,
         )
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
-    """NNCF imports every framework that it finds, which would cost seconds and disturb what is measured."""
-    absent = [name for name in OTHERS if name not in sys.modules]
+def _hide_other_frameworks() -> Iterator[None]:
+    """NNCF imports every framework that is installed. That takes seconds and would disturb the
+    measurement."""
+    absent = [name for name in OTHER_FRAMEWORKS if name not in sys.modules]
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
     try:
         yield

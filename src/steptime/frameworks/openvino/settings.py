@@ -1,18 +1,18 @@
-"""How a model is compiled: threads, streams, precision. Set explicitly and recorded."""
+"""Options of a compiled model: threads, streams, precision. Every one is set explicitly and
+recorded."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
 from typing import Any
 
 import openvino
 
 from steptime.core.case import Case
 
+# In int8, what is not quantised stays fp32.
 PRECISIONS = {"fp32": "f32", "bf16": "bf16", "fp16": "f16", "int8": "f32"}
-"""What is not quantised in int8 stays fp32."""
 READ_BACK = {
     "threads": "INFERENCE_NUM_THREADS",
     "streams": "NUM_STREAMS",
@@ -21,53 +21,46 @@ READ_BACK = {
     "cpu_pinning": "ENABLE_CPU_PINNING",
     "hyper_threading": "ENABLE_HYPER_THREADING",
 }
-NO_KERNEL = ("unknown", "undef")
 
 
 def properties(case: Case) -> dict[str, Any]:
-    """Left to itself OpenVINO computes in bf16 wherever the CPU has it: the precision is always said."""
     return {
+        # By default OpenVINO computes in bf16 if the CPU has it.
         "INFERENCE_PRECISION_HINT": PRECISIONS[case.precision],
         "INFERENCE_NUM_THREADS": case.threads or len(os.sched_getaffinity(0)),
         "NUM_STREAMS": 1,
         "PERFORMANCE_HINT": "LATENCY",
-        "ENABLE_HYPER_THREADING": True,  # else fewer threads than asked for where cores have siblings
+        # Otherwise there are fewer threads than the case asks for if cores have siblings.
+        "ENABLE_HYPER_THREADING": True,
     }
 
 
-def compiled(model: Any, case: Case, **more: Any) -> Any:
-    """From the ONNX model's bytes, or from what a quantiser made of it."""
+def compile_model(model: Any, case: Case, *, count_time: bool = False) -> Any:
+    """`model`: the bytes of an ONNX model, or what a quantiser made of it."""
     core = openvino.Core()
-    readable = core.read_model(model) if isinstance(model, bytes) else model
-    return core.compile_model(readable, "CPU", {**properties(case), **more})
+    if isinstance(model, bytes):
+        model = core.read_model(model)
+    options = properties(case)
+    if count_time:
+        options["PERF_COUNT"] = True
+    return core.compile_model(model, "CPU", options)
 
 
-def facts(running: Any) -> dict[str, Any]:
+def facts(compiled: Any) -> dict[str, Any]:
     """Read back from the compiled model itself."""
-    found = {word: _plain(running.get_property(name)) for word, name in READ_BACK.items()}
-    return {
-        **found,
-        "weights_dtype": "float32",
-        "telemetry": bool(sys.modules.get("openvino_telemetry")),
-    }
+    facts = {}
+    for name, property_name in READ_BACK.items():
+        facts[name] = _to_json(compiled.get_property(property_name))
+    facts["weights_dtype"] = "float32"
+    facts["telemetry"] = bool(sys.modules.get("openvino_telemetry"))
+    return facts
 
 
-def kernels(running: Any) -> dict[str, int]:
-    """By '<operator> <kernel>', read from the very model that is timed. A kernel's name ends with the type in which it
-    computes, so a silent bf16 is seen here; what has no kernel does nothing."""
-    told = [node.get_rt_info() for node in running.get_runtime_model().get_ops()]
-    ran = [(info["layerType"].value, info["primitiveType"].value) for info in told]
-    return dict(
-        sorted(
-            Counter(
-                f"{op} {kernel}" for op, kernel in ran if not kernel.startswith(NO_KERNEL)
-            ).items()
-        )
-    )
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no word for OpenVINO's own types."""
+def _to_json(value: Any) -> bool | int | str:
+    """JSON has none of OpenVINO's types."""
     if isinstance(value, openvino.Type):
-        return value.get_type_name()
-    return value if isinstance(value, bool | int | str) else str(value).rpartition(".")[2]
+        name: str = value.get_type_name()
+        return name
+    if isinstance(value, bool | int | str):
+        return value
+    return str(value).rpartition(".")[2]

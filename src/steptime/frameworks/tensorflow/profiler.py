@@ -18,7 +18,7 @@ from steptime.frameworks.tensorflow.kernels import compiled_routines, operation_
 Event = dict[str, Any]  # of Chrome's trace format
 
 
-def watch(step: Callable[[], Any], steps: int) -> StepProfile:
+def profile_steps(step: Callable[[], Any], steps: int) -> StepProfile:
     events: list[Event] = []
     with tempfile.TemporaryDirectory() as folder:
         tf.profiler.experimental.start(folder)

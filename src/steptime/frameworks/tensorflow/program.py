@@ -23,7 +23,7 @@ from steptime.frameworks.tensorflow.loss_scaling import LossScaling
 from steptime.frameworks.tensorflow.lowering import Lowered, lower_graph
 from steptime.frameworks.tensorflow.optimizer import optimizer_for
 from steptime.frameworks.tensorflow.parameter_server import ParameterServerSession
-from steptime.frameworks.tensorflow.profiler import watch
+from steptime.frameworks.tensorflow.profiler import profile_steps
 from steptime.frameworks.tensorflow.session import Session
 from steptime.frameworks.tensorflow.steps import Steps
 from steptime.graph import Work
@@ -84,7 +84,7 @@ class TensorflowProgram:
         return kernels_of(self.step)
 
     def profile(self, steps: int) -> StepProfile:
-        return watch(self.step, steps)
+        return profile_steps(self.step, steps)
 
     def facts(self) -> dict[str, Any]:
         facts = settings.facts(self.case)

@@ -1,4 +1,4 @@
-"""What every program that runs the graph's ONNX model must do."""
+"""What holds for every program that runs the ONNX model of the graph."""
 
 from __future__ import annotations
 
@@ -33,17 +33,13 @@ def values(output: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", ["images", "sequence"])
-def test_steps_from_device_and_host_give_what_predict_tells(
-    lower: Any, work_of: Any, name: str
-) -> None:
+def test_steps_from_device_and_host_equal_predict(lower: Any, work_of: Any, name: str) -> None:
     near, far = lower(name), lower(name, data="host")
     np.testing.assert_array_equal(values(near.step()), values(far.step()))
     np.testing.assert_array_equal(values(far.step()), near.predict(work_of(name).batch))
 
 
-def test_steps_after_a_feed_use_its_batch_and_compile_nothing(
-    lower: Any, work_of: Any, data: str
-) -> None:
+def test_feed_sets_the_next_batch_without_compiling(lower: Any, work_of: Any, data: str) -> None:
     program, batch = lower("images", data=data), {"input": 2 * work_of("images").batch["input"]}
     before, compilations = values(program.step()), program.compilations()
     program.feed(batch)
@@ -53,7 +49,7 @@ def test_steps_after_a_feed_use_its_batch_and_compile_nothing(
     assert program.compilations() == compilations
 
 
-def test_the_steps_input_is_the_programs_own(lower: Any, work_of: Any, data: str) -> None:
+def test_feed_copies_its_batch(lower: Any, work_of: Any, data: str) -> None:
     program, batch = lower("images", data=data), work_of("images").batch
     program.feed(batch)
     before = values(program.step())
@@ -61,50 +57,50 @@ def test_the_steps_input_is_the_programs_own(lower: Any, work_of: Any, data: str
     np.testing.assert_array_equal(values(program.step()), before)
 
 
-def test_predicting_leaves_the_steps_input_alone(lower: Any, work_of: Any, data: str) -> None:
+def test_predict_does_not_change_the_input_of_the_step(lower: Any, work_of: Any, data: str) -> None:
     program = lower("images", data=data)
     before = values(program.step())
     program.predict({"input": 2 * work_of("images").batch["input"]})
     np.testing.assert_array_equal(values(program.step()), before)
 
 
-def test_a_step_is_of_the_weights_last_loaded(lower: Any, data: str) -> None:
+def test_step_uses_the_weights_last_loaded(lower: Any, data: str) -> None:
     program = lower("images", data=data)
     program.load({name: 0 * array for name, array in program.weights().items()})
     assert not values(program.step()).any()
 
 
-def test_weights_come_out_as_they_went_in(lower: Any, work_of: Any) -> None:
+def test_weights_equal_those_that_were_loaded(lower: Any, work_of: Any) -> None:
     for name, array in lower("sequence").weights().items():
         np.testing.assert_array_equal(array, work_of("sequence").weights[name], err_msg=name)
 
 
-def test_what_comes_out_is_no_view_of_the_program(lower: Any) -> None:
+def test_weights_are_a_copy(lower: Any) -> None:
     program = lower("images")
     program.weights()["dense1.bias"][:] = 7
     assert not (program.weights()["dense1.bias"] == 7).any()
 
 
-def test_facts_and_kernels_fit_into_a_journal(lower: Any) -> None:
+def test_facts_and_kernels_are_json(lower: Any) -> None:
     program = lower("images", threads=1)
-    told = {"facts": program.facts(), "kernels": program.kernels()}
-    assert told["facts"]["threads"] == 1
-    assert json.loads(json.dumps(told)) == told
+    report = {"facts": program.facts(), "kernels": program.kernels()}
+    assert report["facts"]["threads"] == 1
+    assert json.loads(json.dumps(report)) == report
 
 
-def test_kernels_name_operators_and_leave_constants_out(lower: Any) -> None:
+def test_kernels_contain_operators_but_no_constants(lower: Any) -> None:
     kernels = lower("sequence").kernels()
     assert {name.split()[0].lower() for name in kernels} >= {"gather"}
     assert any("lstm" in name.lower() or "rnnseq" in name.lower() for name in kernels)
     assert not any(name.startswith(("Const", "Input", "Parameter", "Identity")) for name in kernels)
 
 
-def test_there_are_no_gradients(lower: Any, work_of: Any) -> None:
+def test_gradients_are_refused(lower: Any, work_of: Any) -> None:
     with pytest.raises(Unsupported, match="gradients"):
         lower("images").gradients(work_of("images").batch)
 
 
-def test_nothing_is_asynchronous_or_compiled_later(lower: Any) -> None:
+def test_program_is_synchronous_and_compiles_nothing_later(lower: Any) -> None:
     program = lower("images")
     program.wait()
     assert program.timer is None and program.memory() == {} and program.compilations() == 0
