@@ -33,8 +33,8 @@ from uuid import UUID
 from guide_browser import in_chromium
 from guide_sides import sides
 
-from steptime.index import sql
 from steptime.index.cache import Cache
+from steptime.index.cells import cell_hash
 from steptime.index.index import Index
 from steptime.index.query import from_url
 from steptime.index.rows import COLUMNS
@@ -152,7 +152,7 @@ def put(index: Index, count: int) -> None:
     table = f"SELECT {own}, {', '.join(columns)} FROM ({rows})"
     named = ", ".join(f'"{name}"' for name in COLUMNS)
     index.database.execute(
-        f"INSERT INTO runs SELECT id, started, place, {sql.cell()}, {named} FROM ({table})"
+        f"INSERT INTO runs SELECT id, started, place, {cell_hash()}, {named} FROM ({table})"
     )
 
 

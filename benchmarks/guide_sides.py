@@ -53,9 +53,9 @@ def _statements(
     index: Index, query: Query, names: list[str], cells: bool
 ) -> list[tuple[str, Callable[[], Any], dict[str, tuple[str, list[Any]]]]]:
     """SQLite knows neither grouping sets nor deviations: it counts facet by facet, and sums."""
-    test, values = sql.tested(query, query.conditions, cells=cells)
-    groups, y = ", ".join(sql.quoted(name) for name in query.groups), query.y
-    n, least, most, total = (sql.quoted(f"{y}_{part}") for part in ("n", "least", "most", "total"))
+    test, values = sql.make_condition(query, query.conditions, cells=cells)
+    groups, y = ", ".join(sql.quote(name) for name in query.groups), query.y
+    n, least, most, total = (sql.quote(f"{y}_{part}") for part in ("n", "least", "most", "total"))
     parts = f"sum({n}), min({least}), max({most}), sum({total}) / sum({n})" if cells else (
         f'count("{y}"), min("{y}"), max("{y}"), avg("{y}"), sum("{y}" * "{y}")'
     )  # fmt: skip
@@ -64,19 +64,19 @@ def _statements(
     filtered = {key for key, _ in query.conditions}
     each, bound = [], list[Any]()
     for name in names:
-        own, some = sql.tested(
+        own, some = sql.make_condition(
             query, tuple(pair for pair in query.conditions if pair[0] != name), cells=cells
         )
         each.append(
-            f"SELECT '{name}', CAST({sql.quoted(name)} AS VARCHAR), {count} FROM runs WHERE {own} GROUP BY 2"
+            f"SELECT '{name}', CAST({sql.quote(name)} AS VARCHAR), {count} FROM runs WHERE {own} GROUP BY 2"
         )
         bound += some
     free = [name for name in names if name not in filtered]
-    listed = ", ".join(sql.quoted(name) for name in free)
-    sets = ", ".join(f"({sql.quoted(name)})" for name in free)
+    listed = ", ".join(sql.quote(name) for name in free)
+    sets = ", ".join(f"({sql.quote(name)})" for name in free)
     sets = f"SELECT {listed}, {count} FROM runs WHERE {test} GROUP BY GROUPING SETS ({sets})"
     rest = [place for place, name in enumerate(names) if name in filtered]
-    own_values = [v for p in rest for v in sql.tested(query, _but(query, names[p]), cells=cells)[1]]
+    own_values = [v for p in rest for v in sql.make_condition(query, _but(query, names[p]), cells=cells)[1]]
     split = [(sets, values), (" UNION ALL ".join(each[place] for place in rest), own_values)]
     together = (" UNION ALL ".join(each), bound)
     return [
@@ -120,7 +120,7 @@ def _columns(index: Index, cells: bool, names: list[str]) -> dict[str, str]:
         else ["throughput"]
     )
     words = dict.fromkeys([*names, *NARROW, "replica_batch", "status", "plausible", *parts])
-    listed = ", ".join(sql.quoted(name) for name in words)
+    listed = ", ".join(sql.quote(name) for name in words)
     found = index.database.execute(
         f"SELECT {listed} FROM {'cells' if cells else 'runs'} LIMIT 0"
     ).description
@@ -130,7 +130,7 @@ def _columns(index: Index, cells: bool, names: list[str]) -> dict[str, str]:
 
 
 def _rows(index: Index, cells: bool, columns: list[str]) -> Iterator[tuple[Any, ...]]:
-    listed = ", ".join(sql.quoted(name) for name in columns)
+    listed = ", ".join(sql.quote(name) for name in columns)
     cursor = index.database.cursor().execute(f"SELECT {listed} FROM {'cells' if cells else 'runs'}")
     while some := cursor.fetchmany(10_000):
         yield from some
@@ -139,11 +139,11 @@ def _rows(index: Index, cells: bool, columns: list[str]) -> Iterator[tuple[Any, 
 def _sqlite(rows: Iterator[tuple[Any, ...]], columns: dict[str, str]) -> Ask:
     database = sqlite3.connect(":memory:")
     database.execute(
-        f"CREATE TABLE runs ({', '.join(f'{sql.quoted(name)} {kind}' for name, kind in columns.items())})"
+        f"CREATE TABLE runs ({', '.join(f'{sql.quote(name)} {kind}' for name, kind in columns.items())})"
     )
     database.executemany(f"INSERT INTO runs VALUES ({', '.join('?' * len(columns))})", rows)
     database.execute(
-        f"CREATE INDEX narrow ON runs ({', '.join(sql.quoted(name) for name in NARROW)})"
+        f"CREATE INDEX narrow ON runs ({', '.join(sql.quote(name) for name in NARROW)})"
     )
     database.execute("ANALYZE")
 
@@ -156,13 +156,13 @@ def _sqlite(rows: Iterator[tuple[Any, ...]], columns: dict[str, str]) -> Ask:
 
 
 def _filled(connection: Any, rows: Iterator[tuple[Any, ...]], columns: dict[str, str]) -> Ask:
-    made = ", ".join(f"{sql.quoted(name)} {kind}" for name, kind in columns.items())
+    made = ", ".join(f"{sql.quote(name)} {kind}" for name, kind in columns.items())
     connection.execute(f"CREATE TABLE runs ({made})")
     with connection.cursor().copy("COPY runs FROM STDIN") as copy:
         for row in rows:
             copy.write_row(row)
     connection.execute(
-        f"CREATE INDEX narrow ON runs ({', '.join(sql.quoted(name) for name in NARROW)})"
+        f"CREATE INDEX narrow ON runs ({', '.join(sql.quote(name) for name in NARROW)})"
     )
     connection.execute(
         "SET max_parallel_workers_per_gather = 0"

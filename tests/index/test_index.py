@@ -232,7 +232,7 @@ def test_pages_of_a_listing_tile_it() -> None:
 
 
 def test_a_stream_is_the_whole_listing_some_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexing, "AT_ONCE", 2)
+    monkeypatch.setattr(indexing, "STREAM_BATCH", 2)
     index = indexed(ROWS)
     ((names,), *batches) = index.stream(from_url(""))
     assert [len(batch) for batch in batches] == [2, 1]

@@ -482,3 +482,11 @@ def test_what_could_not_be_read_is_told_on_every_page(
     for path in ("/", "/runs", "/machines"):
         text = guide.get(path).text
         assert "1 problem while reading this store" in text and "2026-01-01.0000" in text
+
+
+def test_cache_key_depends_on_every_maker_of_rows() -> None:
+    names = {path.name for path in caching.maker_files()}
+    for pattern in caching.MAKERS:
+        package = Path(caching.__file__).parents[1]
+        assert list(package.glob(pattern)), f"{pattern} names no file"
+    assert {"result.py", "rows.py", "sql.py", "cells.py", "imported.py"} <= names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
@@ -15,63 +16,77 @@ from steptime.index.catalogue import DIMENSIONS, METRICS
 
 Row = dict[str, Any]
 ENDS = ("", "_low", "_high")
-COLUMNS = {
-    **dict.fromkeys(DIMENSIONS),
-    **dict.fromkeys(f"{name}{end}" for name in METRICS for end in ENDS),
-}
-"""Names of a row beside id and started, in the catalogue's order."""
+# Names of a row besides id and started, in the catalogue's order.
+COLUMNS = (*DIMENSIONS, *(f"{name}{end}" for name in METRICS for end in ENDS))
 LATENCIES = {50.0: "latency_p50", 90.0: "latency_p90", 99.0: "latency_p99"}
-UNTRUE = ("unsynchronised", "clock_drift")
-"""Invalid results whose times are wrong; of others that are invalid, times are right and mean little."""
+# Invalid results whose times are wrong. The times of other invalid results are right, but mean
+# little.
+WRONG_TIMES = ("unsynchronised", "clock_drift")
+REFERENCE_PRECISIONS = ("fp32", "fp64")
 
 
 def make_row(record: Record) -> Row:
     """A failure has its dimensions and no metrics."""
-    found = {
-        "id": record.attempts[0].id,
-        "started": record.attempts[0].started,
-        **dimensions(record),
-    }
+    row = {"id": record.attempts[0].id, "started": record.attempts[0].started}
+    row |= dimensions(record)
     if not record.measurements:
-        return found
+        return row
     numbers = result(record)
-    found |= {"grade": numbers.grade, "unit": numbers.times.throughput.unit}
-    found |= {"plausible": "no" if quarantine_reason(record, numbers) else "yes"}
-    return {**found, **_speed(numbers), **_beside(record, numbers), **_price(record)}
+    row["grade"] = numbers.grade
+    row["unit"] = numbers.times.throughput.unit
+    row["plausible"] = "no" if quarantine_reason(record, numbers) else "yes"
+    row |= _speed(numbers)
+    row |= _latencies(record, numbers)
+    row |= _resources(record, numbers)
+    row |= _accuracy_loss(record)
+    return row
 
 
 def quarantine_reason(record: Record, numbers: Result) -> str:
-    """Why a result measured here cannot be true; nothing where it can. A network may hold convolutions, which quick
-    algorithms compute with less arithmetic."""
+    """Why a result measured here cannot be true; empty if it can."""
     for flag in numbers.flags:
-        if flag.level == "invalid" and flag.name in UNTRUE:
+        if flag.level == "invalid" and flag.name in WRONG_TIMES:
             return flag.evidence
-    case, flops = record.case, numbers.costs.model_flops_per_second
-    on_cpu = case.device == "cpu"  # whose ranks share one node's processors
-    told = {
+    case = record.case
+    # Ranks on a CPU share the processors of their node.
+    on_cpu = case.device == "cpu"
+    facts = {
         "precision": case.precision,
         "devices": case.nodes if on_cpu else case.ranks,
+        # A network may hold convolutions, which fast algorithms compute with less arithmetic.
         "operator": "convolution",
     }
-    device = (
-        processor_peaks(record.last.machine) if on_cpu else find_device(processing_unit(record))
-    )
-    return implausible_reason(told, {} if flops is None else {"flops": flops}, device)
+    flops = numbers.costs.model_flops_per_second
+    metrics = {} if flops is None else {"flops": flops}
+    device = find_device(processing_unit(record))
+    if on_cpu:
+        device = processor_peaks(record.last.machine)
+    return implausible_reason(facts, metrics, device)
 
 
 def processing_unit(record: Record) -> str:
-    """On a cluster the kind of node that was asked for; else what the board, or the processor, calls itself."""
-    case, machine = record.case, record.last.machine
-    kind, _, number = case.device.partition(":")
+    """On a cluster the requested type of node; else the name of the GPU or of the processor."""
+    case = record.case
+    machine = record.last.machine
+    if case.node_type:
+        return str(case.node_type)
+    device, _, number = case.device.partition(":")
+    if device == "cpu":
+        return str(machine.get("cpu") or case.device)
     boards = [board.get("name") for board in machine.get("gpus") or ()]
-    name = machine.get("cpu") if kind == "cpu" else next(iter(boards[int(number or 0) :]), "")
-    return str(case.node_type or name or case.device)
+    position = int(number or 0)
+    name = boards[position] if position < len(boards) else ""
+    return str(name or case.device)
 
 
 def dimensions(record: Record) -> Row:
     """What is known of a run before it is measured."""
-    case, last = record.case, record.last
+    case = record.case
+    last = record.last
     version = last.software.get(case.framework, "")
+    data = data_type(record)
+    if case.data != "real" and case.staging:
+        data = case.staging
     return {
         "model": case.workload,
         "phase": case.phase,
@@ -83,7 +98,7 @@ def dimensions(record: Record) -> Row:
         "devices": case.devices,
         "replica_batch": case.batch_size,
         "effective_batch": case.ranks * case.batch_size,
-        "data": data_type(record) if case.data == "real" else case.staging or data_type(record),
+        "data": data,
         "layout": case.layout,
         "optimizer": last.network.get("optimizer", case.optimizer),
         "threads": case.threads,
@@ -100,79 +115,95 @@ def dimensions(record: Record) -> Row:
     }
 
 
-def server(last: Attempt) -> str:
-    """A cluster's own name of the node, else the machine's."""
-    node = last.environment.get("slurm", {}).get("SLURMD_NODENAME")
-    return str(node or last.machine.get("host") or last.machine.get("hostname", ""))
+def server(attempt: Attempt) -> str:
+    """The cluster's name of the node, else the machine's own."""
+    machine = attempt.machine
+    node = attempt.environment.get("slurm", {}).get("SLURMD_NODENAME")
+    return str(node or machine.get("host") or machine.get("hostname", ""))
 
 
 def _speed(numbers: Result) -> Row:
-    speed = numbers.times.throughput.aggregate[numbers.times.throughput.unit]
-    found = {**_told("step_time", numbers.times.typical_time_seconds), **_told("throughput", speed)}
-    found |= _told(
-        "throughput_per_device", numbers.times.throughput.per_device[numbers.times.throughput.unit]
-    )
-    mean = numbers.times.mean_throughput.aggregate[numbers.times.mean_throughput.unit]
-    found |= {**_told("mean_time", numbers.times.mean_time_seconds), **_told("mean_speed", mean)}
-    spread = numbers.times.speed_numbers
-    found |= {"jitter": spread.speed_jitter, "speed_uncertainty": spread.speed_uncertainty}
-    return {
-        **found,
-        "cpu_time": numbers.side_channels.cpu_seconds_per_step,
-        "flops": numbers.costs.model_flops_per_second,
-    }
+    times = numbers.times
+    unit = times.throughput.unit
+    mean_unit = times.mean_throughput.unit
+    row = _estimate("step_time", times.typical_time_seconds)
+    row |= _estimate("throughput", times.throughput.aggregate[unit])
+    row |= _estimate("throughput_per_device", times.throughput.per_device[unit])
+    row |= _estimate("mean_time", times.mean_time_seconds)
+    row |= _estimate("mean_speed", times.mean_throughput.aggregate[mean_unit])
+    row["jitter"] = times.speed_numbers.speed_jitter
+    row["speed_uncertainty"] = times.speed_numbers.speed_uncertainty
+    row["cpu_time"] = numbers.side_channels.cpu_seconds_per_step
+    row["flops"] = numbers.costs.model_flops_per_second
+    return row
 
 
-def _beside(record: Record, numbers: Result) -> Row:
-    """What was seen besides time. A board's readings are of one board: of several ranks they would tell a part."""
-    found: Row = {"start_time": sum(numbers.costs.start_seconds.values()) or None}
-    if record.case.phase == "inference":
-        told = {
-            LATENCIES.get(one.percent): one.seconds for one in numbers.times.percentiles_seconds
-        }
-        found |= {name: told.get(name) for name in LATENCIES.values()}
-    seen = [watched for attempt in record.attempts if (watched := usage(attempt))]
-    if record.case.device == "cpu":
-        peaks = [
-            one["memory_bytes"]["most"]
-            for one in seen
-            if "memory_bytes" in one and "partial" not in one
-        ]
-        return {**found, "memory": max(peaks, default=None)}
-    found["memory"] = numbers.costs.memory_bytes.get("peak_allocated_bytes")
-    if record.case.ranks > 1:
-        return found
-    readings = [block.gpu for one in record.measurements for block in one.blocks if block.gpu]
-    for name, channel in (("power", "power_w"), ("temperature", "temperature_c")):
-        found[name] = _mean([reading[channel] for reading in readings if channel in reading])
-    board = f"gpu{record.case.device.partition(':')[2]}.utilisation"
-    return {**found, "utilisation": _mean([one[board]["mean"] for one in seen if board in one])}
-
-
-def _mean(values: list[float]) -> float | None:
-    return fmean(values) if values else None
-
-
-def _told(name: str, estimate: Estimate) -> Row:
+def _estimate(name: str, estimate: Estimate) -> Row:
     return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
-def _price(record: Record) -> Row:
-    """What the precision cost. fp32 is what the others are compared to, so its price is nothing."""
-    if record.case.precision in ("fp32", "fp64"):
+def _latencies(record: Record, numbers: Result) -> Row:
+    if record.case.phase != "inference":
+        return {}
+    latencies: Row = dict.fromkeys(LATENCIES.values())
+    for percentile in numbers.times.percentiles_seconds:
+        if percentile.percent in LATENCIES:
+            latencies[LATENCIES[percentile.percent]] = percentile.seconds
+    return latencies
+
+
+def _resources(record: Record, numbers: Result) -> Row:
+    """What was seen besides time."""
+    case = record.case
+    row: Row = {"start_time": sum(numbers.costs.start_seconds.values()) or None}
+    monitored = [seen for attempt in record.attempts if (seen := usage(attempt))]
+    if case.device == "cpu":
+        row["memory"] = _peak_memory(monitored)
+        return row
+    row["memory"] = numbers.costs.memory_bytes.get("peak_allocated_bytes")
+    # The readings are of one board, so they would tell only a part about several ranks.
+    if case.ranks > 1:
+        return row
+    readings = []
+    for measurement in record.measurements:
+        readings += [block.gpu for block in measurement.blocks if block.gpu]
+    row["power"] = _mean(readings, "power_w")
+    row["temperature"] = _mean(readings, "temperature_c")
+    board = f"gpu{case.device.partition(':')[2]}.utilisation"
+    row["utilisation"] = _mean([seen[board] for seen in monitored if board in seen], "mean")
+    return row
+
+
+def _peak_memory(monitored: Sequence[dict[str, Any]]) -> float | None:
+    peaks = []
+    for seen in monitored:
+        if "memory_bytes" in seen and "partial" not in seen:
+            peaks.append(seen["memory_bytes"]["most"])
+    return max(peaks, default=None)
+
+
+def _mean(readings: Sequence[dict[str, float]], name: str) -> float | None:
+    values = [reading[name] for reading in readings if name in reading]
+    return fmean(values) if values else None
+
+
+def _accuracy_loss(record: Record) -> Row:
+    """What the precision cost. The others are compared with fp32, so its loss is 0."""
+    if record.case.precision in REFERENCE_PRECISIONS:
         return {"task_loss": 0.0, "disagreement": 0.0, "logit_error": 0.0}
-    part: Row = next(
-        (a.findings["accuracy"] for a in record.attempts if "accuracy" in a.findings), {}
-    )
-    found: Row = {"logit_error": part.get("largest_relative_error")}
-    if "top1_agreement" in part:
-        low, high = part["top1_agreement_interval"]
-        agreed = part["top1_agreement"]
-        found |= {"disagreement": 100 * (1 - agreed), "disagreement_low": 100 * (1 - high)}
-        found["disagreement_high"] = 100 * (1 - low)
-    task = part.get("task") or {}
+    findings = (attempt.findings for attempt in record.attempts)
+    accuracy: Row = next((facts["accuracy"] for facts in findings if "accuracy" in facts), {})
+    row: Row = {"logit_error": accuracy.get("largest_relative_error")}
+    if "top1_agreement" in accuracy:
+        low, high = accuracy["top1_agreement_interval"]
+        row["disagreement"] = 100 * (1 - accuracy["top1_agreement"])
+        row["disagreement_low"] = 100 * (1 - high)
+        row["disagreement_high"] = 100 * (1 - low)
+    task = accuracy.get("task") or {}
     if task.get("metric") == "top-1 accuracy":
         low, high = task["change_interval"]
-        found |= {"task_metric": task["after"], "task_loss": -100 * task["change"]}
-        found |= {"task_loss_low": -100 * high, "task_loss_high": -100 * low}
-    return found
+        row["task_metric"] = task["after"]
+        row["task_loss"] = -100 * task["change"]
+        row["task_loss_low"] = -100 * high
+        row["task_loss_high"] = -100 * low
+    return row
