@@ -20,7 +20,7 @@ def run(place: str, devices: int, throughput: float, **changes: Any) -> ForeignR
         source="s",
         original="o",
         file="f",
-        place=place,
+        location=place,
         dimensions=dimensions,
         metrics={"throughput": throughput},
     )

@@ -215,7 +215,7 @@ class Filled:
         dimensions = {"model": "bert-base", "framework": "tensorflow", "devices": 8}
         run = ForeignRun(
             **common,
-            place="row 7",
+            location="row 7",
             dimensions=dimensions,
             metrics={"throughput": 1e6},
             quarantine="19.6× on 8 GPUs",

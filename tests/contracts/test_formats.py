@@ -94,7 +94,7 @@ def test_every_writer_is_found() -> None:
 def test_each_row_is_written_or_the_reason_is_told(name: str) -> None:
     found = write(name, ROWS)
     told = {identifier for page in found.pages for identifier in page.rows}
-    assert told | {one.place for one in found.skipped} == {row["id"] for row in ROWS}
+    assert told | {one.location for one in found.skipped} == {row["id"] for row in ROWS}
     assert all(one.reason for one in found.skipped) and found.written == len(told)
 
 

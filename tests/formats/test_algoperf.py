@@ -26,7 +26,7 @@ def test_a_trial_is_a_run_to_its_target(read: Read) -> None:
     assert reached.metrics == pytest.approx(
         {"time_to_accuracy": 50.0, "task_metric": 0.3, "loss": 0.2, "step_time": 2.0}
     )
-    assert reached.dimensions["devices"] == 8 and reached.place == "trial 1"
+    assert reached.dimensions["devices"] == 8 and reached.location == "trial 1"
     assert (
         missed.failure == "validation/mean_average_precision reached 0.2000, below its target 0.28"
     )

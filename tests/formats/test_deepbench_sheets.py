@@ -65,11 +65,11 @@ BOOK = workbook({"Results FP32": ROWS, "Specs": [["GPU Model", "NVIDIA V100"]]})
 def test_rows_and_passes_are_runs(read: Read) -> None:
     found = read("train/DeepBench_NV_V100.xlsx", BOOK)
     assert found.source == "deepbench_sheets"
-    assert [run.place for run in found.runs] == [
+    assert [run.location for run in found.runs] == [
         "Results FP32, row 3", "Results FP32, row 6, forward", "Results FP32, row 6, backward weights",
         "Results FP32, row 9",
     ]  # fmt: skip
-    assert [skipped.place for skipped in found.skipped] == ["Results FP32, row 7"]
+    assert [skipped.location for skipped in found.skipped] == ["Results FP32, row 7"]
 
 
 def test_arithmetic_is_counted_from_the_shapes(read: Read) -> None:

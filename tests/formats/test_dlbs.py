@@ -60,7 +60,7 @@ def test_json_has_the_same_keys(read: Read) -> None:
         found.runs[0].dimensions["framework"] == "mxnet"
         and found.runs[0].metrics["step_time"] == 0.8
     )
-    assert found.skipped[0].place == "data 2"
+    assert found.skipped[0].location == "data 2"
 
 
 def test_the_text_of_a_session_has_no_rows(read: Read) -> None:

@@ -55,7 +55,7 @@ def test_two_rows_of_one_place_are_told_apart(make: Make, monkeypatch: pytest.Mo
     reader.read = lambda file: (file.run("line 1", {}, {"score": score}) for score in (1.0, 2.0))
     monkeypatch.setattr(formats, "_reader", lambda name: reader)
     found = formats.read(Original("a", b"", source="any"))
-    assert [run.place for run in found.runs] == ["line 1", "line 1 (2)"]
+    assert [run.location for run in found.runs] == ["line 1", "line 1 (2)"]
     assert len({run.id for run in found.runs}) == 2
 
 

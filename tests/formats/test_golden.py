@@ -20,8 +20,8 @@ def counts(readings: Readings) -> dict[str, Counter[str]]:
     """By source: runs, failures, skipped, quarantined, and rows (what a place names before its first comma)."""
     found: dict[str, Counter[str]] = {}
     for name, reading in readings.items():
-        places = {run.place.split(",")[0] for run in reading.runs} | {
-            s.place.split(",")[0] for s in reading.skipped
+        places = {run.location.split(",")[0] for run in reading.runs} | {
+            s.location.split(",")[0] for s in reading.skipped
         }
         found.setdefault(name.split("/")[0], Counter()).update(
             runs=len(reading.runs), failed=sum(bool(run.failure) for run in reading.runs), rows=len(places),
@@ -35,10 +35,10 @@ def only(runs: list[ForeignRun], file: str, place: str = "", **dimensions: Any) 
         run
         for run in runs
         if run.file.endswith(file)
-        and place in run.place
+        and place in run.location
         and dimensions.items() <= run.dimensions.items()
     ]
-    assert len(fitting) == 1, [(run.file, run.place) for run in fitting[:5]]
+    assert len(fitting) == 1, [(run.file, run.location) for run in fitting[:5]]
     return fitting[0]
 
 
@@ -169,7 +169,7 @@ def test_deepbench_has_its_kernels_in_every_training_sheet(real_runs: list[Forei
     v100 = [
         run
         for run in real_runs
-        if run.file.endswith("DeepBench_NV_V100.xlsx") and run.place.startswith("Results FP32")
+        if run.file.endswith("DeepBench_NV_V100.xlsx") and run.location.startswith("Results FP32")
     ]
     kinds = Counter(
         run.dimensions["operator"] for run in v100 if run.dimensions["mode"] == "forward"
@@ -183,7 +183,7 @@ def test_halves_of_outputs_are_in_quarantine(real_runs: list[ForeignRun]) -> Non
         for run in real_runs
         if "no whole number" in run.quarantine and run.dimensions["mode"] == "forward"
     ]
-    books = Counter(f"{run.file.rpartition('_')[2]} {run.place.split(',')[0]}" for run in wrong)
+    books = Counter(f"{run.file.rpartition('_')[2]} {run.location.split(',')[0]}" for run in wrong)
     assert books["P100.xlsx Results FP32"] == books["MI25.xlsx Results FP32"] == 12 and set(
         books.values()
     ) == {12}

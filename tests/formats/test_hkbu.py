@@ -20,7 +20,7 @@ def test_a_line_is_a_run_and_the_name_its_configuration(read: Read) -> None:
     assert (
         run.dimensions["framework"] == "mxnet"
         and run.dimensions["device"] == "GTX980"
-        and run.place == "line 2"
+        and run.location == "line 2"
     )
 
 

@@ -29,7 +29,7 @@ def test_every_cell_is_a_run_with_its_unit(read: Read) -> None:
     assert {r.dimensions["device"] for r in found.runs} == {"RTX 8000"} and found.runs[2].metrics[
         "throughput_per_device"
     ] == 140
-    assert found.skipped[0].place == "line 3, resnet50"
+    assert found.skipped[0].location == "line 3, resnet50"
 
 
 def test_batch_sizes_come_from_the_table_beside_it(read: Read) -> None:

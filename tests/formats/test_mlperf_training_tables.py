@@ -23,13 +23,13 @@ def test_every_benchmark_with_minutes_is_a_run(read: Read) -> None:
     run = found.runs[0]
     assert (
         len(found.runs) == 1
-        and run.place == "line 2, bert"
+        and run.location == "line 2, bert"
         and run.metrics == {"time_to_accuracy": 46.25 * 60}
     )
     assert (
         run.dimensions["devices"] == 4 and run.dimensions["suite"] == "MLPerf Training v2.1 closed"
     )
-    assert found.skipped[0].place == "line 3"
+    assert found.skipped[0].location == "line 3"
 
 
 def test_a_table_of_all_rounds_has_one_result_a_row(read: Read) -> None:

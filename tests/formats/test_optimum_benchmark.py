@@ -28,7 +28,7 @@ def test_every_phase_of_a_row_is_a_run(read: Read) -> None:
         forward.dimensions["device"] == "NVIDIA A100-SXM4-80GB"
         and forward.dimensions["devices"] == 2
     )
-    assert forward.dimensions["precision"] == "fp16" and decode.place == "line 2, decode"
+    assert forward.dimensions["precision"] == "fp16" and decode.location == "line 2, decode"
 
 
 def test_a_short_report_is_not_taken_twice(read: Read) -> None:
@@ -77,4 +77,4 @@ def test_a_report_has_its_percentiles(read: Read) -> None:
         "latency_p90": 11.4,
         "latency_p99": 11.5,
     }
-    assert found.skipped[0].place == "load"
+    assert found.skipped[0].location == "load"

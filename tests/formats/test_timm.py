@@ -48,9 +48,9 @@ def test_a_row_is_a_run_with_its_arithmetic(read: Read) -> None:
     assert (
         run.dimensions["effective_batch"] == 32
         and run.dimensions["unit"] == "images"
-        and run.place == "line 2"
+        and run.location == "line 2"
     )
-    assert [(skipped.place, skipped.reason) for skipped in found.skipped] == [
+    assert [(skipped.location, skipped.reason) for skipped in found.skipped] == [
         ("line 3", "no speed: ''")
     ]
 

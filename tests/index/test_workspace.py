@@ -75,7 +75,7 @@ def imported(store: FolderStore, name: str, count: int = 1, **changes: Any) -> P
     }
     with Imports(store.path) as imports:
         imports.keep(
-            sha, name.encode(), [ForeignRun(**common, place=f"row {i}") for i in range(count)]
+            sha, name.encode(), [ForeignRun(**common, location=f"row {i}") for i in range(count)]
         )
     return rows_path(store.path, sha)
 

@@ -25,7 +25,7 @@ def import_one(store: FolderStore) -> str:
     name = sha256(data).hexdigest()
     with Imports(store.path) as imports:
         imports.keep(
-            name, data, [ForeignRun(source="dlbs", original=name, file="a.log", place="line 1")]
+            name, data, [ForeignRun(source="dlbs", original=name, file="a.log", location="line 1")]
         )
     return name
 

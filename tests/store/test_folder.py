@@ -23,7 +23,7 @@ def test_a_store_that_is_only_read_is_not_made(store: FolderStore) -> None:
 def test_journals_lie_in_the_folder_of_their_day(store: FolderStore) -> None:
     path = store.journal("019a8c1e-5b7e-7c31-9a52-0d6f1c2b3a44")
     assert path == store.path / "journal/2025/11/16/019a8c1e-5b7e-7c31-9a52-0d6f1c2b3a44.jsonl"
-    assert json.loads((store.path / "STORE.json").read_text())["format"] == 1
+    assert json.loads((store.path / "STORE.json").read_text())["format"] == 2
 
 
 def test_attempts_are_grouped_by_session_and_case_in_process_order(
@@ -70,7 +70,7 @@ def test_what_still_runs_is_not_a_result_yet(store: FolderStore, make_job: MakeJ
 
 
 @pytest.mark.parametrize(
-    "text, words", [('{"format": 2}', "newer steptime"), ("[", "Is this a steptime store")]
+    "text, words", [('{"format": 3}', "newer steptime"), ("[", "Is this a steptime store")]
 )
 def test_a_store_of_another_kind_is_refused_with_a_sentence(
     text: str, words: str, tmp_path: Path
@@ -138,6 +138,6 @@ def test_nobody_tidies_another_plan_or_what_still_runs(
 def test_a_mark_without_a_format_is_told_in_plain_words(tmp_path: Path, text: str) -> None:
     (tmp_path / "STORE.json").write_text(text)
     with pytest.raises(
-        SteptimeError, match=r'does not name its format, as \{"format": 1\} does\. Is this'
+        SteptimeError, match=r'does not name its format, as \{"format": 2\} does\. Is this'
     ):
         FolderStore(tmp_path)

@@ -50,7 +50,7 @@ def imported(store: FolderStore, count: int = 2) -> None:
             source="lambda",
             original="ab" * 32,
             file="f",
-            place=f"row {i}",
+            location=f"row {i}",
             metrics={"throughput": 1.0 + i},
         )
         for i in range(count)

@@ -16,7 +16,7 @@ def run(place: str = "line 1", **changes: object) -> ForeignRun:
         "source": "timm",
         "original": SHA,
         "file": "a.csv",
-        "place": place,
+        "location": place,
         "metrics": {"throughput": 5.0},
     }
     return ForeignRun(**{**values, **changes})

@@ -35,7 +35,7 @@ def test_all_kinds_are_copied_and_twice_changes_nothing(
     name = sha256(data).hexdigest()
     with Imports(outcomes.path) as imports:
         imports.keep(
-            name, data, [ForeignRun(source="dlbs", original=name, file="a.log", place="line 1")]
+            name, data, [ForeignRun(source="dlbs", original=name, file="a.log", location="line 1")]
         )
     assert merge(target, outcomes).copied == {"journals": 1, "parts": 1, "blobs": 1, "imports": 1}
     assert target.attempts() == outcomes.attempts() and len(list(foreign_runs(target.path))) == 1

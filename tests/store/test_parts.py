@@ -155,8 +155,20 @@ def test_a_part_of_a_newer_version_says_so(
 ) -> None:
     keep(make_job())
     compact(store)
-    monkeypatch.setattr(parts, "SCHEMA", "steptime-part/0")
+    monkeypatch.setattr(parts, "PART_SCHEMA", "steptime-part/1")
     assert store.attempts() == [] and "use a newer steptime" in store.problems[0]
+
+
+def test_part_of_an_older_version_says_how_to_convert_it(
+    store: FolderStore,
+    keep: Callable[[Job], Path],
+    make_job: Callable[..., Job],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keep(make_job())
+    compact(store)
+    monkeypatch.setattr(parts, "PART_SCHEMA", "steptime-part/3")
+    assert store.attempts() == [] and "steptime store convert OLD NEW" in store.problems[0]
 
 
 def test_a_part_is_parquet_with_columns_to_ask(

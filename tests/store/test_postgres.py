@@ -103,7 +103,7 @@ def test_a_row_that_can_not_be_read_is_told_and_the_rest_is_there(
 def test_a_database_of_a_newer_format_is_refused(outcomes: FolderStore, database: str) -> None:
     push(outcomes, database)
     with psycopg.connect(database) as connection:
-        connection.execute("UPDATE steptime_store SET format = 2")
+        connection.execute("UPDATE steptime_store SET format = 3")
     for asked in (PostgresStore(database).attempts, lambda: push(outcomes, database)):
         with pytest.raises(SteptimeError, match="newer steptime"):
             asked()

@@ -35,7 +35,7 @@ def import_rows(store: FolderStore, count: int, **changes: Any) -> None:
     data = f"{count} rows".encode()
     name = sha256(data).hexdigest()
     runs = [
-        ForeignRun(source="s", original=name, file="f", place=f"row {i}", **changes)
+        ForeignRun(source="s", original=name, file="f", location=f"row {i}", **changes)
         for i in range(count)
     ]
     with Imports(store.path) as imports:

@@ -85,7 +85,7 @@ def test_without_an_end_the_attempt_crashed_and_says_what_was_printed(path: Path
 
 
 def test_a_newer_schema_is_a_problem_that_names_the_file(path: Path) -> None:
-    path.write_text(path.read_text().replace("steptime/1", "steptime/2"))
+    path.write_text(path.read_text().replace("steptime/2", "steptime/3"))
     problems: list[str] = []
     assert read(path, problems) is None
     assert str(path) in problems[0] and "newer steptime" in problems[0]

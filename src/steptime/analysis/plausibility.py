@@ -165,7 +165,7 @@ def judge_runs(runs: Iterable[ForeignRun]) -> list[ForeignRun]:
     Runs of one file are also compared with each other."""
     judged = list(runs)
     reasons = super_linear_runs([run for run in judged if not run.failure])
-    return [_judge_run(run, reasons.get(run.place, "")) for run in judged]
+    return [_judge_run(run, reasons.get(run.location, "")) for run in judged]
 
 
 class _Speed(NamedTuple):
@@ -201,7 +201,7 @@ def _super_linear_in_group(group: list[_Speed], limit: float) -> dict[str, str]:
     for devices, per_device, run in group:
         if devices > few and per_device > limit * fastest:
             times = devices * per_device / (few * fastest)
-            reasons[run.place] = (
+            reasons[run.location] = (
                 f"{times:.1f} times as fast on {devices} devices as on {few}, "
                 f"beyond {devices / few:g}"
             )

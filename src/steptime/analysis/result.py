@@ -21,7 +21,7 @@ from steptime.core.format import duration
 from steptime.core.measurement import RankSamples
 from steptime.core.record import Attempt, Record
 
-SCHEMA = "steptime-result/1"
+SCHEMA = "steptime-result/2"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ LONGEST = 300  # letters of a dimension
 class Skipped:
     """A row that is no result, or that cannot be understood."""
 
-    place: str
+    location: str
     reason: str
 
 
@@ -95,7 +95,7 @@ class Original:
             source=self.source,
             original=self.sha256,
             file=_plain(self.name),
-            place=_plain(place),
+            location=_plain(place),
             dimensions={
                 name: _short(value)
                 for name, value in dimensions.items()
@@ -190,7 +190,9 @@ def _apart(runs: Iterable[ForeignRun]) -> Iterator[ForeignRun]:
     """A place names one row of its file; of two with the same name the later gets a number."""
     seen: Counter[str] = Counter()
     for run in runs:
-        seen[run.place] += 1
+        seen[run.location] += 1
         yield (
-            run if seen[run.place] == 1 else replace(run, place=f"{run.place} ({seen[run.place]})")
+            run
+            if seen[run.location] == 1
+            else replace(run, location=f"{run.location} ({seen[run.location]})")
         )

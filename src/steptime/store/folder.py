@@ -25,9 +25,13 @@ from steptime.store.listing import FolderListing
 from steptime.store.machines import read_machines
 from steptime.store.parts import Parts
 from steptime.store.readable import ReadableStore
+from steptime.store.versions import FORMAT, check_format
 
-FORMAT = 1
 MARK = "STORE.json"
+
+
+# What to do about a folder of an older format.
+CONVERT = "Convert it: steptime store convert {} NEW"
 
 
 class StoreGone(SteptimeError):
@@ -164,32 +168,36 @@ class FolderStore(ReadableStore):
 
     def _check_format(self) -> bool:
         """Whether the folder is marked as a store. Raises if its format is another one."""
-        mark = self.path / MARK
-        try:
-            store_format = json.loads(mark.read_text())["format"]
-        except (FileNotFoundError, NotADirectoryError):
+        store_format = read_format(self.path)
+        if store_format is None:
             return False
-        except OSError as problem:
-            raise SteptimeError(f"{mark} cannot be read: {problem.strerror}.") from None
-        except (ValueError, KeyError, TypeError):
-            example = json.dumps({"format": FORMAT})
-            raise SteptimeError(
-                f"{mark} does not name its format, as {example} does. Is this a steptime store?"
-            ) from None
-        if type(store_format) is not int:
-            raise SteptimeError(
-                f"{mark} names the format {store_format!r}, which is not a number. "
-                "Is this a steptime store?"
-            )
-        if store_format > FORMAT:
-            raise SteptimeError(
-                f"The store {self.path} has format {store_format}, this version reads up to "
-                f"{FORMAT}. Use a newer steptime."
-            )
+        check_format(f"The store {self.path}", store_format, CONVERT.format(self.path))
         return True
 
     def _explain_write_errors(self) -> contextlib.AbstractContextManager[None]:
         return explain_write_errors(f"The store {self.path}", "Choose another folder with --store.")
+
+
+def read_format(store: Path) -> int | None:
+    """The number in the folder's mark. None: nothing was written there yet."""
+    mark = store / MARK
+    try:
+        store_format = json.loads(mark.read_text())["format"]
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as problem:
+        raise SteptimeError(f"{mark} cannot be read: {problem.strerror}.") from None
+    except (ValueError, KeyError, TypeError):
+        example = json.dumps({"format": FORMAT})
+        raise SteptimeError(
+            f"{mark} does not name its format, as {example} does. Is this a steptime store?"
+        ) from None
+    if type(store_format) is not int:
+        raise SteptimeError(
+            f"{mark} names the format {store_format!r}, which is not a number. "
+            "Is this a steptime store?"
+        )
+    return store_format
 
 
 def _ids_by_location(places: Mapping[str, str]) -> dict[str, set[str]]:

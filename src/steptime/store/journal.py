@@ -23,8 +23,7 @@ from steptime.core.measurement import Measurement
 from steptime.core.record import Failure
 from steptime.store import monitor_log
 from steptime.store.atomic import explain_write_errors, fsync
-
-SCHEMA = "steptime/1"
+from steptime.store.versions import JOURNAL_SCHEMA
 
 
 def uuid7() -> str:
@@ -102,7 +101,7 @@ class Journal:
 
     def begin(self, job: Job) -> None:
         self._precision = job.case.precision
-        line = {"line": "begin", "schema": SCHEMA, **job.to_dict()}
+        line = {"line": "begin", "schema": JOURNAL_SCHEMA, **job.to_dict()}
         del line["turns"]
         line["started"] = now()
         line["pid"] = os.getpid()

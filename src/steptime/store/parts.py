@@ -18,8 +18,8 @@ from steptime.store.atomic import NotWritten, atomic_write
 from steptime.store.blobs import MISNAMED, sha256_of
 from steptime.store.journal import uuid7
 from steptime.store.journals import ENDED, StoredJournal
+from steptime.store.versions import PART_SCHEMA, schema_problem
 
-SCHEMA = "steptime-part/1"
 COLUMNS: dict[str, Callable[[Attempt], Any]] = {
     "id": lambda attempt: attempt.id,
     "session": lambda attempt: attempt.session,
@@ -38,6 +38,7 @@ COLUMNS: dict[str, Callable[[Attempt], Any]] = {
     "machine": lambda attempt: str(attempt.machine.get("fingerprint", "")),
 }
 LEFT = "the part is left as it is and not used."
+METADATA = "SELECT decode(key), decode(value) FROM parquet_kv_metadata(?)"
 
 
 class DamagedPart(SteptimeError):
@@ -51,7 +52,7 @@ def write(folder: Path, day: str, journals: Sequence[StoredJournal]) -> Path:
     texts = {journal.id: journal.text for journal in journals}
     try:
         _write_parquet(scratch, journals)
-        if dict(_query(scratch, "id, record")) != texts:
+        if dict(_Query("id, record").run(scratch)) != texts:
             raise DamagedPart(
                 "A part did not read back as it was written; the journals are kept. Check the disk."
             )
@@ -71,20 +72,25 @@ def is_intact(path: Path) -> bool:
 
 
 def ids(path: Path) -> set[str]:
-    return {row[0] for row in _query_intact(path, "id")}
+    return {row[0] for row in _Query("id").run_intact(path)}
 
 
-def texts(path: Path, *, task: str = "", only: Iterable[str] | None = None) -> dict[str, str]:
-    """The journals' texts by id: all of them, those of one task, or those of some ids."""
-    conditions = ["TRUE"]
-    values: list[Any] = []
+def texts(
+    path: Path,
+    *,
+    task: str = "",
+    only: Iterable[str] | None = None,
+    schema: str = "",
+) -> dict[str, str]:
+    """The journals' texts by id: all of them, those of one task, or those of some ids.
+
+    `schema` is that of an older part, if one is to be read."""
+    query = _Query("id, record", schema=schema)
     if task:
-        conditions.append("task = ?")
-        values.append(task)
+        query.add_condition("task = ?", task)
     if only is not None:
-        conditions.append("id IN (SELECT unnest(?))")
-        values.append(list(only))
-    return dict(_query_intact(path, "id, record", " AND ".join(conditions), values))
+        query.add_condition("id IN (SELECT unnest(?))", list(only))
+    return dict(query.run_intact(path))
 
 
 class Parts:
@@ -137,7 +143,7 @@ def _write_parquet(path: Path, journals: Sequence[StoredJournal]) -> None:
         columns[name] = [column(attempt) for attempt in attempts]
     columns["record"] = [journal.text for journal in journals]
     values = ", ".join(f"unnest(?) AS {name}" for name in columns)
-    options = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{schema: '{SCHEMA}'}}"
+    options = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{schema: '{PART_SCHEMA}'}}"
     target = str(path).replace("'", "''")
     query = f"COPY (SELECT {values} ORDER BY task, id) TO '{target}' ({options})"
     try:
@@ -146,39 +152,41 @@ def _write_parquet(path: Path, journals: Sequence[StoredJournal]) -> None:
         raise NotWritten(f"{path} cannot be written: {problem}. The journals are kept.") from None
 
 
-def _query_intact(
-    path: Path, columns: str, condition: str = "TRUE", values: Sequence[Any] = ()
-) -> list[tuple[Any, ...]]:
-    """Check the hash of the file first: a flipped bit could make a row vanish unnoticed."""
-    if not is_intact(path):
-        raise DamagedPart(
-            f"{path}: {MISNAMED}; {LEFT} Merge a store with an intact copy to repair it."
-        )
-    return _query(path, columns, condition, values)
+class _Query:
+    """A SELECT of some columns of a part, in the order of the ids."""
 
+    def __init__(self, columns: str, schema: str = "") -> None:
+        self.columns = columns
+        self.schema = schema or PART_SCHEMA
+        self.conditions = ["TRUE"]
+        self.values: list[Any] = []
 
-def _query(
-    path: Path, columns: str, condition: str = "TRUE", values: Sequence[Any] = ()
-) -> list[tuple[Any, ...]]:
-    cursor = _cursor()
-    # DuckDB would take these characters for a pattern.
-    name = re.sub(r"([*?\[])", r"[\1]", str(path))
-    metadata = "SELECT decode(key), decode(value) FROM parquet_kv_metadata(?)"
-    query = f"SELECT {columns} FROM read_parquet(?) WHERE {condition} ORDER BY id"
-    try:
-        schema = dict(cursor.execute(metadata, [name]).fetchall()).get("schema")
-        _check_schema(path, schema)
-        return list(cursor.execute(query, [name, *values]).fetchall())
-    except _duckdb().Error as problem:
-        first_line = str(problem).splitlines()[0]
-        raise DamagedPart(f"{path}: not readable ({first_line}); {LEFT}") from None
+    def add_condition(self, condition: str, value: Any) -> None:
+        self.conditions.append(condition)
+        self.values.append(value)
 
+    def run_intact(self, path: Path) -> list[tuple[Any, ...]]:
+        """Check the hash of the file first: a flipped bit could make a row vanish unnoticed."""
+        if not is_intact(path):
+            raise DamagedPart(
+                f"{path}: {MISNAMED}; {LEFT} Merge a store with an intact copy to repair it."
+            )
+        return self.run(path)
 
-def _check_schema(path: Path, schema: str | None) -> None:
-    if schema != SCHEMA:
-        raise DamagedPart(
-            f"{path}: written as {schema!r}, this version reads {SCHEMA!r}: use a newer steptime."
-        )
+    def run(self, path: Path) -> list[tuple[Any, ...]]:
+        # DuckDB would take these characters for a pattern.
+        name = re.sub(r"([*?\[])", r"[\1]", str(path))
+        condition = " AND ".join(self.conditions)
+        query = f"SELECT {self.columns} FROM read_parquet(?) WHERE {condition} ORDER BY id"
+        try:
+            cursor = _cursor()
+            metadata = dict(cursor.execute(METADATA, [name]).fetchall())
+            if problem := schema_problem(metadata.get("schema"), self.schema):
+                raise DamagedPart(f"{path}: {problem}.")
+            return list(cursor.execute(query, [name, *self.values]).fetchall())
+        except _duckdb().Error as problem:
+            first_line = str(problem).splitlines()[0]
+            raise DamagedPart(f"{path}: not readable ({first_line}); {LEFT}") from None
 
 
 def _cursor() -> Any:

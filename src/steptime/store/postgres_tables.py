@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from steptime.core.errors import SteptimeError
+from steptime.store import versions
+from steptime.store.versions import FORMAT
 
 if TYPE_CHECKING:
     import psycopg
 
-FORMAT = 1
 # `journal` and `row` are the truth, to the last digit. `record` serves queries: jsonb keeps
 # neither NaN nor the order of keys.
 # `batch` is the transaction that sent a row: a follower asks for rows newer than those it saw.
@@ -45,6 +45,8 @@ HAS_COLUMN = """
 SELECT FROM pg_attribute
 WHERE attrelid = to_regclass(%s) AND attname = %s AND NOT attisdropped
 """
+# What to do about a database of an older format.
+RENEW = "Convert the folder and push it to a new database: steptime store convert OLD NEW"
 # Any number: two processes that make the tables at once would collide.
 LOCK = 0x57E971E
 
@@ -74,8 +76,5 @@ def has_column(connection: psycopg.Connection[Any], table: str, column: str) -> 
 def check_format(connection: psycopg.Connection[Any], name: object) -> None:
     row = connection.execute("SELECT max(format) FROM steptime_store").fetchone()
     store_format = row[0] if row else None
-    if store_format is not None and store_format > FORMAT:
-        raise SteptimeError(
-            f"The store {name} has format {store_format}, this version reads up to {FORMAT}. "
-            "Use a newer steptime."
-        )
+    if store_format is not None:
+        versions.check_format(f"The store {name}", store_format, RENEW)

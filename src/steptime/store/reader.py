@@ -16,7 +16,8 @@ from steptime.core.errors import SteptimeError
 from steptime.core.measurement import Block, Measurement, RankSamples
 from steptime.core.protocol import Protocol
 from steptime.core.record import OUTPUT_LINES, Attempt, Failure
-from steptime.store.journal import SCHEMA, is_running
+from steptime.store.journal import is_running
+from steptime.store.versions import JOURNAL_SCHEMA, schema_problem
 
 NO_END = "No end line: the process was killed or the machine went down."
 OUTPUT_BYTES = 65_536
@@ -98,7 +99,8 @@ def _parse_attempt(path: Path, lines: list[Line], problems: list[str]) -> Attemp
     begin = lines[0]
     if begin.get("line") != "begin":
         raise ValueError("the first line does not begin an attempt")
-    _check_schema(begin["schema"])
+    if problem := schema_problem(begin["schema"], JOURNAL_SCHEMA):
+        raise ValueError(problem)
     context = _first_line(lines, "context") or {}
     end = _first_line(lines, "end")
     if end is None and is_running(path):
@@ -128,13 +130,6 @@ def _parse_attempt(path: Path, lines: list[Line], problems: list[str]) -> Attemp
         findings=findings,
         failure=failure,
     )
-
-
-def _check_schema(schema: object) -> None:
-    if schema != SCHEMA:
-        raise ValueError(
-            f"written as {schema!r}, this version reads {SCHEMA!r}: use a newer steptime"
-        )
 
 
 def _outcome(

@@ -77,3 +77,22 @@ def test_a_store_is_needed(steptime: Callable) -> None:
     for words in (["check"], ["compact"], ["merge", "elsewhere"]):
         done = steptime("store", *words)
         assert done.returncode == 1 and done.stderr.startswith("error: ")
+
+
+def test_store_convert_writes_a_new_store_of_an_old_one(steptime: Callable, tmp_path: Path) -> None:
+    old = Path(__file__).parents[2] / "fixtures" / "store-v1"
+    done = steptime("store", "convert", str(old), "new")
+    assert done.returncode == 0, done.stderr
+    assert "journals 19" in done.stdout
+    again = json.loads(steptime("store", "convert", str(old), "new", "--json").stdout)
+    assert again["converted"] == {}
+    assert json.loads(steptime("--store", "new", "store", "check", "--json").stdout)["wrong"] == []
+
+
+def test_old_store_is_answered_with_one_sentence(steptime: Callable) -> None:
+    old = Path(__file__).parents[2] / "fixtures" / "store-v1"
+    done = steptime("--store", str(old), "list", "results")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: The store {old} has format 1")
+    assert f"steptime store convert {old} NEW" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -92,11 +92,30 @@ def merge_command(
         render.show_merge(store.path, summary)
 
 
+def convert_command(
+    old: Annotated[Path, typer.Argument(help="The folder of an older store; it is only read.")],
+    new: Annotated[Path, typer.Argument(help="The folder of the new store.")],
+    json: Json = False,
+) -> None:
+    """Convert a store of an older version into a new folder."""
+    from steptime.store.convert import convert
+
+    report = convert(old, new)
+    _warn(report.problems)
+    if json:
+        output.document({"old": str(old), "new": str(new), **vars(report)})
+        return
+    output.say(f"Converted into {new}: {_counts(report.converted) or 'nothing'}.")
+    output.say(f"There already: {_counts(report.present) or 'nothing'}.")
+    _say_left(report.left)
+
+
 COMMANDS: dict[str, Callable[..., None]] = {
     "check": check_command,
     "compact": compact_command,
     "push": push_command,
     "merge": merge_command,
+    "convert": convert_command,
 }
 
 
