@@ -97,17 +97,17 @@ def convert_command(
     new: Annotated[Path, typer.Argument(help="The folder of the new store.")],
     json: Json = False,
 ) -> None:
-    """Convert a store of an older version into a new folder."""
+    """Convert a store of an older version.
+
+    Writes a new folder. Converting twice changes nothing."""
     from steptime.store.convert import convert
 
-    report = convert(old, new)
-    _warn(report.problems)
+    summary = convert(old, new)
+    _warn_of_problems(summary.problems)
     if json:
-        output.document({"old": str(old), "new": str(new), **vars(report)})
-        return
-    output.say(f"Converted into {new}: {_counts(report.converted) or 'nothing'}.")
-    output.say(f"There already: {_counts(report.present) or 'nothing'}.")
-    _say_left(report.left)
+        output.print_json({"old": str(old), "new": str(new), **vars(summary)})
+    else:
+        render.show_conversion(new, summary)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {

@@ -128,11 +128,11 @@ def _rows(summary: ImportSummary) -> Iterator[ImportedRow]:
     for original, reading in summary.readings:
         for run in reading.runs:
             if run.failure:
-                yield ImportedRow(original.name, run.place, "failed", run.failure)
+                yield ImportedRow(original.name, run.location, "failed", run.failure)
             elif run.quarantine:
-                yield ImportedRow(original.name, run.place, "quarantined", run.quarantine)
+                yield ImportedRow(original.name, run.location, "quarantined", run.quarantine)
             else:
                 defects = "; ".join(run.defects)
-                yield ImportedRow(original.name, run.place, "imported", defects)
+                yield ImportedRow(original.name, run.location, "imported", defects)
         for skipped in reading.skipped:
-            yield ImportedRow(original.name, skipped.place, "skipped", skipped.reason)
+            yield ImportedRow(original.name, skipped.location, "skipped", skipped.reason)

@@ -12,6 +12,7 @@ from steptime.cli.render.format import plural
 if TYPE_CHECKING:
     from steptime.store.check import CheckReport
     from steptime.store.compaction import CompactionReport
+    from steptime.store.convert import ConversionReport
     from steptime.store.merge import MergeReport
     from steptime.store.push import PushReport
 
@@ -60,6 +61,12 @@ def show_push(database: str, summary: PushReport) -> None:
 
 def show_merge(path: Path, summary: MergeReport) -> None:
     output.echo(f"Copied into {path}: {_counts(summary.copied) or 'nothing'}.")
+    output.echo(f"Already there: {_counts(summary.present) or 'nothing'}.")
+    _show_left(summary.left)
+
+
+def show_conversion(path: Path, summary: ConversionReport) -> None:
+    output.echo(f"Converted into {path}: {_counts(summary.converted) or 'nothing'}.")
     output.echo(f"Already there: {_counts(summary.present) or 'nothing'}.")
     _show_left(summary.left)
 
