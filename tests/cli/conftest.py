@@ -1,46 +1,136 @@
-"""The command as a user meets it: a process with arguments, output and an exit code."""
+"""The command as a user meets it: arguments in; output and an exit code out.
+
+`steptime` calls it inside this process, which saves the start-up of an interpreter per call.
+`steptime_process` starts a real one, for tests of signals and streams."""
 
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import pytest
 
-from steptime import formats
+import factories
+from command_line import Command, Process, Snapshot, call_command
+from steptime import formats, plugins
 from steptime.formats import Original
 from steptime.store.imports import Imports
 
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+PLUGINS = Path(__file__).parents[1] / "plugins"
 SHORT = {
-    "processes_least": 2, "processes_most": 2, "block_seconds": 0.01, "least_steps": 5, "least_seconds": 0.02,
-    "warmup_steps": 10, "warmup_seconds": 0.02, "warmup_most_seconds": 0.1, "pair_block_seconds": 0.005,
-    "pair_looks": 1, "pair_blocks": 2,
-}  # fmt: skip
+    "processes_least": 2,
+    "processes_most": 2,
+    "block_seconds": 0.01,
+    "least_steps": 5,
+    "least_seconds": 0.02,
+    "warmup_steps": 10,
+    "warmup_seconds": 0.02,
+    "warmup_most_seconds": 0.1,
+    "pair_block_seconds": 0.005,
+    "pair_looks": 1,
+    "pair_blocks": 2,
+}
+# What changes from run to run or from machine to machine, and what stands for it in a snapshot.
+VOLATILE = {
+    r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}": "<uuid>",
+    r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?": "<date and time>",
+    r"steptime \d+\.\d+\S*": "steptime <version>",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-snapshots", action="store_true", help="Write tests/cli/snapshots anew."
+    )
 
 
 @pytest.fixture
-def steptime(tmp_path: Path) -> Command:
+def snapshot(request: pytest.FixtureRequest, tmp_path: Path) -> Snapshot:
+    """Compares a text with snapshots/NAME.txt, or writes it there with --update-snapshots."""
+
+    def check(name: str, text: str) -> None:
+        text = text.replace(str(tmp_path), "<folder>")
+        for pattern, placeholder in VOLATILE.items():
+            text = re.sub(pattern, placeholder, text)
+        path = SNAPSHOTS / f"{name}.txt"
+        if request.config.getoption("--update-snapshots", default=False):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        assert path.exists(), "make it: pytest tests/cli --update-snapshots"
+        assert text == path.read_text(), "if this is right: pytest tests/cli --update-snapshots"
+
+    return check
+
+
+@pytest.fixture
+def steptime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
     """Runs in an empty folder, so that `results` is this test's own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("STEPTIME_STORE", raising=False)
+    handler = signal.getsignal(signal.SIGTERM)
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {
-            name: value for name, value in os.environ.items() if name != "STEPTIME_STORE"
-        }
-        return subprocess.run(
-            [sys.executable, "-P", "-m", "steptime", *arguments],
-            capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300, check=False,
-        )  # fmt: skip
+    yield call_command
+    signal.signal(signal.SIGTERM, handler)
 
-    return run
+
+@pytest.fixture
+def steptime_process(tmp_path: Path) -> Process:
+    """Starts a real process in this test's folder."""
+
+    def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
+        variables = {k: v for k, v in os.environ.items() if k != "STEPTIME_STORE"}
+        defaults = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        defaults |= {"cwd": tmp_path, "env": variables}
+        command = [sys.executable, "-u", "-P", "-m", "steptime", *arguments]
+        return subprocess.Popen(command, **(defaults | options))
+
+    return start
+
+
+@pytest.fixture
+def misbehaving(
+    plug_ins: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """The frameworks of tests/plugins, in this process as well as in workers."""
+    plug_ins(tmp_path, monkeypatch)
+    monkeypatch.syspath_prepend(str(PLUGINS))
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    _forget_plugins()
+    yield
+    _forget_plugins()
+
+
+def _forget_plugins() -> None:
+    for function in vars(plugins).values():
+        if hasattr(function, "cache_clear"):
+            function.cache_clear()
+
+
+@pytest.fixture
+def fixed_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids of stored attempts that count from 1, in the order of writing."""
+    numbers = count(1)
+
+    def uuid7() -> str:
+        number = next(numbers)
+        milliseconds = 1_767_225_600_000 + number
+        return str(UUID(int=milliseconds << 80 | 7 << 76 | 2 << 62 | number))
+
+    monkeypatch.setattr(factories, "uuid7", uuid7)
 
 
 @pytest.fixture
 def keep(tmp_path: Path) -> Callable[[str, str], None]:
-    """Takes a foreign file into this test's store, as `steptime import` does, in a tenth of its time."""
+    """Takes a file of another tool into this test's store, as `steptime import` does."""
 
     def take(name: str, text: str) -> None:
         original = Original(name, text.encode(), name)
@@ -53,9 +143,12 @@ def keep(tmp_path: Path) -> Callable[[str, str], None]:
 @pytest.fixture
 def short_flags() -> list[str]:
     """A protocol that goes through everything and is too short to say anything."""
-    return [word for name, value in SHORT.items() for word in ("--set", f"protocol.{name}={value}")]
+    flags = []
+    for name, value in SHORT.items():
+        flags += ["--set", f"protocol.{name}={value}"]
+    return flags
 
 
 @pytest.fixture
-def short_words() -> str:
+def short_settings() -> str:
     return ",".join(f"protocol.{name}={value}" for name, value in SHORT.items())

@@ -13,58 +13,94 @@ from pathlib import Path
 import pytest
 import typer
 
+from command_line import Command, Process, Snapshot
 from steptime import __version__
-from steptime.cli.main import AFTER_INTERRUPT, COMMANDS, empty_words, spoken
+from steptime.cli.exit_codes import ALL_FAILED, SOME_FAILED, exit_if_failed
+from steptime.cli.help import GROUPS
+from steptime.cli.main import AFTER_INTERRUPT, empty_arguments, report_errors
 from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
-from steptime.core.record import Failure
 from steptime.store.folder import FolderStore
 
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
+COMMANDS = [name for names in GROUPS.values() for name in names]
+STORE_COMMANDS = ["check", "compact", "push", "merge"]
+LONGEST_SUMMARY = 60
 
 
 def raising(problem: BaseException) -> Callable[..., None]:
     def command() -> None:
         raise problem
 
-    return spoken(command)
+    return report_errors(command)
 
 
 @pytest.mark.parametrize(
     ("problem", "code"), [(SteptimeError("No such thing."), 1), (KeyboardInterrupt(), 130)]
 )
-def test_what_a_user_causes_ends_with_its_exit_code(problem: BaseException, code: int) -> None:
+def test_report_errors_exits_with_the_code_of_the_problem(
+    problem: BaseException, code: int
+) -> None:
     with pytest.raises(typer.Exit) as ended:
         raising(problem)()
     assert ended.value.exit_code == code
 
 
-def test_a_mistake_is_one_sentence_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_errors_prints_one_sentence_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit):
         raising(SteptimeError("No such thing."))()
     assert capsys.readouterr() == ("", "error: No such thing.\n")
 
 
-def test_a_bug_is_not_hidden() -> None:
+def test_report_errors_does_not_hide_bugs() -> None:
     with pytest.raises(ZeroDivisionError):
         raising(ZeroDivisionError())()
 
 
-def test_help_names_every_command_and_the_exit_codes(steptime: Command) -> None:
-    shown = steptime("--help")
+@pytest.mark.parametrize(("failed", "code"), [(1, SOME_FAILED), (2, ALL_FAILED)])
+def test_exit_if_failed_distinguishes_some_from_all(failed: int, code: int) -> None:
+    with pytest.raises(typer.Exit) as ended:
+        exit_if_failed(failed, 2)
+    assert ended.value.exit_code == code
+
+
+def test_exit_if_failed_returns_without_failures() -> None:
+    exit_if_failed(0, 2)
+
+
+def test_help_of_the_program(steptime: Command, snapshot: Snapshot) -> None:
+    shown = steptime("--help", columns=80)
     assert shown.returncode == 0
-    assert all(f"\n  {name} " in shown.stdout for name in COMMANDS)
-    assert "Exit codes: 0 fine" in shown.stdout
+    snapshot("help", shown.stdout)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself_and_speaks_json(command: str, steptime: Command) -> None:
-    shown = steptime(command, "--help")
-    speaks = command == "guide" or "--json" in shown.stdout  # the guide's pages have an API
-    assert shown.returncode == 0 and speaks
+def test_help_of_each_command(command: str, steptime: Command, snapshot: Snapshot) -> None:
+    shown = steptime(command, "--help", columns=80)
+    snapshot(f"help-{command}", shown.stdout)
+    # Click wraps help at 80 columns on wider terminals too.
+    assert steptime(command, "--help", columns=120).stdout == shown.stdout
 
 
-def test_the_version_is_told(steptime: Command) -> None:
+@pytest.mark.parametrize("command", STORE_COMMANDS)
+def test_help_of_each_store_command(command: str, steptime: Command, snapshot: Snapshot) -> None:
+    snapshot(f"help-store-{command}", steptime("store", command, "--help", columns=80).stdout)
+
+
+def test_help_fits_its_terminal_and_cuts_no_summary(steptime: Command) -> None:
+    pages = [steptime("--help", columns=80).stdout, steptime("store", "--help", columns=80).stdout]
+    pages += [steptime(command, "--help", columns=80).stdout for command in COMMANDS]
+    assert max(len(line) for page in pages for line in page.splitlines()) < 80
+    summaries = [line[11:] for line in pages[0].splitlines() if line[2:9].strip() in COMMANDS]
+    assert len(summaries) == len(COMMANDS)
+    assert all(len(s) <= LONGEST_SUMMARY and not s.endswith("...") for s in summaries)
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("guide", "store")])
+def test_every_command_has_a_json_option(command: str, steptime: Command) -> None:
+    assert "--json" in steptime(command, "--help").stdout
+
+
+def test_version_option_prints_the_version(steptime: Command) -> None:
     assert steptime("--version").stdout == f"steptime {__version__}\n"
 
 
@@ -72,25 +108,20 @@ def test_wrong_usage_exits_2(steptime: Command) -> None:
     assert steptime("run", "--bach-size", "3").returncode == 2
 
 
-@pytest.mark.parametrize("words", [["--phase", ""], ["--phase="], ["--json", "--phase", " "]])
-def test_a_flag_with_an_empty_value_is_found(words: list[str]) -> None:
-    assert empty_words(["run", *words, "--dry-run"]) == ["--phase"]
+@pytest.mark.parametrize("flags", [["--phase", ""], ["--phase="], ["--json", "--phase", " "]])
+def test_empty_arguments_finds_a_flag_without_value(flags: list[str]) -> None:
+    assert empty_arguments(["run", *flags, "--dry-run"]) == ["--phase"]
 
 
-def test_settings_and_values_are_not_taken_for_empty() -> None:
-    assert empty_words(["run", "--phase=training", "--set", "weights=a=b", "--dry-run"]) == []
+def test_empty_arguments_accepts_settings_and_values() -> None:
+    arguments = ["run", "--phase=training", "--set", "weights=a=b", "--dry-run"]
+    assert empty_arguments(arguments) == []
 
 
-def test_an_empty_value_is_refused_and_not_taken_for_the_tour(steptime: Command) -> None:
+def test_an_empty_value_is_refused_with_exit_code_2(steptime: Command) -> None:
     done = steptime("run", "--workload", "", "--dry-run")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: --workload is empty: give it a value, or leave it out.\n"
-
-
-def test_a_closed_output_is_no_traceback(tmp_path: Path) -> None:
-    command = f"{sys.executable} -m steptime list profiles >&-"
-    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, cwd=tmp_path, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_a_mistake_exits_1_without_a_traceback(steptime: Command) -> None:
@@ -99,66 +130,54 @@ def test_a_mistake_exits_1_without_a_traceback(steptime: Command) -> None:
     assert done.stderr == "error: No workload 'lenet6'. Did you mean 'lenet5'?\n"
 
 
-def test_a_reader_that_stops_reading_is_no_error(tmp_path: Path) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    with subprocess.Popen(
-        [sys.executable, "-m", "steptime", "show", "resnet50"],
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        cwd=tmp_path,
-    ) as process:
-        os.close(writing)
-        assert process.communicate()[1] == b""
-    assert process.returncode in (0, -signal.SIGPIPE)
-
-
-def test_the_store_can_be_named_before_the_command(steptime: Command, tmp_path: Path) -> None:
+def test_store_option_names_the_store(steptime: Command, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "STORE.json").write_text('{"format": 999}')
     done = steptime("--store", "mine", "run", "--dry-run")
     assert done.returncode == 1 and "The store mine has format 999" in done.stderr
 
 
-def test_an_output_that_is_full_is_an_error_without_a_traceback(tmp_path: Path) -> None:
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "steptime", "list"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            cwd=tmp_path,
-            check=False,
-        )
-    assert done.returncode == 1
-    assert done.stderr == b"error: The output cannot be written: No space left on device.\n"
+def test_a_closed_stdout_is_no_traceback(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m steptime list presets >&-"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_terminal_without_the_letters_gets_plain_ones(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "steptime", "show", "lenet5"],
-        capture_output=True, cwd=tmp_path, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, b"") and b"16 x 10 x 10" in done.stdout
+def test_a_reader_that_stops_reading_is_no_error(steptime_process: Process) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with steptime_process("show", "resnet50", stdout=writing) as process:
+        os.close(writing)
+        assert process.communicate()[1] == ""
+    assert process.returncode in (0, -signal.SIGPIPE)
 
 
-def test_what_measures_promises_to_continue_after_an_interrupt() -> None:
-    assert all("the same command continues" in AFTER_INTERRUPT[name] for name in ("run", "compare"))
+def test_a_full_stdout_is_an_error_without_a_traceback(steptime_process: Process) -> None:
+    with open("/dev/full", "w") as full, steptime_process("list", stdout=full) as process:
+        error = process.communicate()[1]
+    assert process.returncode == 1
+    assert error == "error: The output cannot be written: No space left on device.\n"
+
+
+def test_an_ascii_terminal_gets_plain_characters(
+    steptime_process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    with steptime_process("show", "lenet5") as process:
+        shown, error = process.communicate()
+    assert (process.returncode, error) == (0, "") and "16 x 10 x 10" in shown
+
+
+def test_commands_that_measure_promise_to_continue_after_an_interrupt() -> None:
+    assert all("to continue" in AFTER_INTERRUPT[name] for name in ("run", "compare", "scaling"))
 
 
 @pytest.mark.live
-def test_a_termination_is_an_interrupt(tmp_path: Path) -> None:
-    settings = (
-        "--set",
-        "framework=numpy",
-        "--set",
-        "precision=fp64",
-        "--set",
-        "protocol.least_seconds=60",
-    )
-    words = ("--store", "results", "run", "--workload", "mnist-mlp", *settings)
-    with subprocess.Popen(
-        [sys.executable, "-m", "steptime", *words], stderr=subprocess.PIPE, cwd=tmp_path, text=True
-    ) as process:
+def test_sigterm_is_handled_like_an_interrupt(steptime_process: Process, tmp_path: Path) -> None:
+    settings = ["framework=numpy", "precision=fp64", "protocol.least_seconds=60"]
+    flags = [flag for setting in settings for flag in ("--set", setting)]
+    arguments = ("--store", "results", "run", "--workload", "mnist-mlp", *flags)
+    with steptime_process(*arguments) as process:
         while not list(tmp_path.glob("results/journal/*/*/*/*.jsonl")):
             assert process.poll() is None
             time.sleep(0.05)
@@ -166,6 +185,5 @@ def test_a_termination_is_an_interrupt(tmp_path: Path) -> None:
         assert process.communicate()[1] == AFTER_INTERRUPT["run"] + "\n"
     assert process.returncode == 130
     assert {path.suffix for path in tmp_path.glob("results/journal/*/*/*/*")} == {".jsonl"}
-    assert FolderStore(tmp_path / "results").attempts()[-1].failure == Failure(
-        cause=Cause.CANCELLED, reason="Interrupted."
-    )
+    failure = FolderStore(tmp_path / "results").attempts()[-1].failure
+    assert failure is not None and failure.cause == Cause.CANCELLED

@@ -60,8 +60,9 @@ def common_options(
     store: Annotated[
         str,
         typer.Option(
+            metavar="PATH",
             help="Folder of the results, or postgresql://… to read from. "
-            "Default: $STEPTIME_STORE, else ./results."
+            "Default: $STEPTIME_STORE, else ./results.",
         ),
     ] = "",
     version: Annotated[

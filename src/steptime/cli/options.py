@@ -7,14 +7,18 @@ from typing import Annotated
 import typer
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Preset = Annotated[str, typer.Option(help="quick, standard, gold or single.", show_default=False)]
+Preset = Annotated[
+    str, typer.Option(metavar="NAME", help="quick, standard, gold or single.", show_default=False)
+]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", help="key=value, any setting; repeatable.")
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting; repeatable.")
 ]
 Workload = Annotated[
-    str, typer.Option(help="A network's name, or FILE.py:NAME.", show_default=False)
+    str, typer.Option(metavar="NAME", help="A network's name, or FILE.py:NAME.", show_default=False)
 ]
-Phase = Annotated[str, typer.Option(help="training, inference or forward.", show_default=False)]
+Phase = Annotated[
+    str, typer.Option(metavar="NAME", help="training, inference or forward.", show_default=False)
+]
 Again = Annotated[bool, typer.Option("--again", help="Measure again even if results exist.")]
 PlanName = Annotated[
     str, typer.Argument(help="A plan file, or the name of a shipped plan.", show_default=False)

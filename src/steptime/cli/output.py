@@ -88,7 +88,9 @@ def print_table(
     from rich.text import Text
 
     is_terminal = sys.stdout.isatty()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    # Two spaces between columns: with Rich's three, tables of results need 120 columns.
+    padding = (0, 1, 0, 0)
+    table = Table(box=box.SIMPLE_HEAD, padding=padding, pad_edge=False, show_edge=False)
     for column in columns:
         table.add_column(
             column,

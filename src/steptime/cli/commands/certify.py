@@ -31,13 +31,17 @@ def certify_command(
         bool, typer.Option("--all", help="Every network, in every usual precision.")
     ] = False,
     framework: Annotated[
-        list[str] | None, typer.Option(help="Default: all that are installed; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Default: all that are installed; repeatable."),
     ] = None,
-    precision: Annotated[list[str] | None, typer.Option(help="Default: fp32; repeatable.")] = None,
+    precision: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Default: fp32; repeatable.")
+    ] = None,
     mode: Annotated[
-        list[str] | None, typer.Option(help="Default: the framework's first; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Default: the framework's first; repeatable."),
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda:0, …")] = "cpu",
+    device: Annotated[str, typer.Option(metavar="NAME", help="cpu, cuda:0, …")] = "cpu",
     again: Annotated[
         bool, typer.Option("--again", help="Certify again what has a certificate.")
     ] = False,

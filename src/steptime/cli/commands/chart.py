@@ -25,7 +25,9 @@ def chart_command(
     ],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="The chart: .svg, .png, or .json (Vega-Lite)."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The chart: .svg, .png, or .json (Vega-Lite)."
+        ),
     ],
     json: Annotated[
         bool, typer.Option("--json", help="Print the points as one JSON document.")

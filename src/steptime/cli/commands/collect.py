@@ -24,7 +24,11 @@ def collect_command(
     ] = False,
     archive: Annotated[
         Path | None,
-        typer.Option(help="Also write PSC's files, table and charts here.", show_default=False),
+        typer.Option(
+            metavar="FOLDER",
+            help="Also write PSC's files, table and charts here.",
+            show_default=False,
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

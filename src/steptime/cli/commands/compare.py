@@ -30,10 +30,14 @@ def compare_command(
         str, typer.Argument(help="key=value,… to measure now, or the id of a result or a session.")
     ],
     b: Annotated[str, typer.Argument(help="The same. To measure now, only what differs from A.")],
-    preset: Annotated[str, typer.Option(help="quick, standard, gold or single.")] = "standard",
+    preset: Annotated[
+        str, typer.Option(metavar="NAME", help="quick, standard, gold or single.")
+    ] = "standard",
     force: Annotated[
         str,
-        typer.Option(help="Reason to compare although the work differs.", show_default=False),
+        typer.Option(
+            metavar="REASON", help="Compare although the work differs.", show_default=False
+        ),
     ] = "",
     by_node: Annotated[
         bool, typer.Option("--by-node", help="A and B are queries; pair stored results by node.")

@@ -33,7 +33,10 @@ def export_command(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", help="A file, or a folder if the format has one file per result."
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="A file, or a folder if the format has one file per result.",
         ),
     ],
     json: Annotated[

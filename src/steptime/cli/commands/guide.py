@@ -25,13 +25,20 @@ PORT_PROBLEMS = (errno.EADDRINUSE, errno.EACCES)
 
 def guide_command(
     host: Annotated[
-        str, typer.Option(help="Address to listen on. Other than this machine: needs --token.")
+        str,
+        typer.Option(
+            metavar="HOST", help="Address to listen on. Other than this machine: needs --token."
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0: any free port.", min=0, max=65535)] = 8765,
+    port: Annotated[
+        int, typer.Option(metavar="N", help="0: any free port.", min=0, max=65535)
+    ] = 8765,
     token: Annotated[
         str,
         typer.Option(
-            envvar="STEPTIME_TOKEN", help="Every request must show it; allows remote uploads."
+            envvar="STEPTIME_TOKEN",
+            metavar="TEXT",
+            help="Every request must show it; allows remote uploads.",
         ),
     ] = "",
 ) -> None:

@@ -24,7 +24,7 @@ def profile_command(
     workload: Workload = "",
     phase: Phase = "",
     batch_size: Annotated[
-        str, typer.Option(help="How many samples a step takes.", show_default=False)
+        str, typer.Option(metavar="N", help="How many samples a step takes.", show_default=False)
     ] = "",
     set_: Settings = None,
     json: Json = False,

@@ -15,9 +15,9 @@ def report_command(
     query: Annotated[
         str, typer.Argument(help="What to report on, for example 'x=model&by=framework'.")
     ] = "",
-    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file.")] = Path(
-        "report.html"
-    ),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file.")
+    ] = Path("report.html"),
     json: Annotated[
         bool, typer.Option("--json", help="Print the report's content as one JSON document.")
     ] = False,

@@ -34,7 +34,7 @@ def run_command(
     workload: Workload = "",
     phase: Phase = "",
     batch_size: Annotated[
-        str, typer.Option(help="One size, or several: 1,32.", show_default=False)
+        str, typer.Option(metavar="N", help="One size, or several: 1,32.", show_default=False)
     ] = "",
     preset: Preset = "",
     set_: Settings = None,

@@ -43,13 +43,16 @@ def scaling_command(
     plan: PlanName = "",
     workload: Workload = "",
     devices: Annotated[
-        str, typer.Option(help="Numbers of devices: 1,2,4.", show_default=False)
+        str, typer.Option(metavar="N,N,…", help="Numbers of devices: 1,2,4.", show_default=False)
     ] = "",
-    kind: Annotated[str, typer.Option(help="weak, strong or both.")] = "both",
+    kind: Annotated[str, typer.Option(metavar="NAME", help="weak, strong or both.")] = "both",
     preset: Preset = "",
     set_: Settings = None,
     predict: Annotated[
-        str, typer.Option(help="Numbers of devices: 8,64,64@10gbit.", show_default=False)
+        str,
+        typer.Option(
+            metavar="N,N,…", help="Numbers of devices: 8,64,64@10gbit.", show_default=False
+        ),
     ] = "",
     again: Again = False,
     json: Json = False,

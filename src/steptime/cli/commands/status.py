@@ -24,6 +24,7 @@ def status_command(
     watch: Annotated[
         float,
         typer.Option(
+            metavar="SECONDS",
             help="Repeat every so many seconds until the campaign ends.",
             show_default=False,
             min=0,

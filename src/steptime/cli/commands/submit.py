@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 def submit_command(
     plan: PlanName,
     machine: Annotated[
-        str, typer.Option(help="The machine file, with [slurm.NAME].", show_default=False)
+        str,
+        typer.Option(
+            metavar="FILE", help="The machine file, with [slurm.NAME].", show_default=False
+        ),
     ] = "",
     preset: Preset = "",
     set_: Settings = None,

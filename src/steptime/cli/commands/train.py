@@ -26,15 +26,26 @@ def train_command(
         str, typer.Argument(help="A network's name, or FILE.py:NAME.", show_default=False)
     ],
     save: Annotated[
-        Path, typer.Option(help="File for the weights, .safetensors.", show_default=False)
+        Path,
+        typer.Option(
+            metavar="FILE", help="File for the weights, .safetensors.", show_default=False
+        ),
     ],
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder of the data sets. Default: $STEPTIME_DATA, else ./data."),
+        typer.Option(
+            metavar="FOLDER", help="Folder of the data sets. Default: $STEPTIME_DATA, else ./data."
+        ),
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training set.")] = 3,
-    framework: Annotated[str, typer.Option(help="pytorch, jax, …", show_default=False)] = "",
-    mode: Annotated[str, typer.Option(help="eager, compiled, graph, …", show_default=False)] = "",
+    epochs: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Passes over the training set.")
+    ] = 3,
+    framework: Annotated[
+        str, typer.Option(metavar="NAME", help="pytorch, jax, …", show_default=False)
+    ] = "",
+    mode: Annotated[
+        str, typer.Option(metavar="NAME", help="eager, compiled, graph, …", show_default=False)
+    ] = "",
     set_: Settings = None,
     json: Json = False,
 ) -> None:
