@@ -23,7 +23,7 @@ from steptime.core.errors import SteptimeError
 from steptime.store.folder import FolderStore
 
 COMMANDS = [name for names in GROUPS.values() for name in names]
-STORE_COMMANDS = ["check", "compact", "push", "merge"]
+STORE_COMMANDS = ["check", "compact", "push", "merge", "convert"]
 LONGEST_SUMMARY = 60
 
 

@@ -78,7 +78,7 @@ def report_errors(command: Command, interrupted: str = INTERRUPTED) -> Command:
     """Wrap a command so that a user's mistake is one sentence, never a traceback."""
 
     @functools.wraps(command)
-    def wrapped(**arguments: Any) -> None:
+    def run_reporting_errors(**arguments: Any) -> None:
         try:
             try:
                 command(**arguments)
@@ -95,7 +95,7 @@ def report_errors(command: Command, interrupted: str = INTERRUPTED) -> Command:
             _drop_output()
             raise typer.Exit() from None
 
-    return wrapped
+    return run_reporting_errors
 
 
 def _drop_output() -> None:

@@ -70,7 +70,8 @@ def store_folder() -> Path:
     address = _store_address()
     if is_database(address):
         raise SteptimeError(
-            f"This command needs a folder (--store DIR): {public_address(address)} can only be read. "
+            f"This command needs a folder (--store DIR): "
+            f"{public_address(address)} can only be read. "
             "`steptime store push` copies a folder to a database."
         )
     return Path(address)
@@ -126,7 +127,8 @@ def read_plan(name: str, settings: Mapping[str, Any], preset: str = "") -> Plan:
         source = f"{name}, as `steptime show {name}` prints it: "
         if notes:
             output.warn(
-                f"note: not everything in {name} has a counterpart; `steptime show {name}` lists it."
+                f"note: not everything in {name} has a counterpart; "
+                f"`steptime show {name}` lists it."
             )
     elif name:
         text = _read_text(name)

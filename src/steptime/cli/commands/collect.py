@@ -53,17 +53,17 @@ def collect_command(
     campaigns.collect(folder, slurm)
     records = campaigns.records(folder)
     warn_of_problems(store)
-    known = read_certificates(store.attempts(TASK))
+    certificates = read_certificates(store.attempts(TASK))
     paths = []
     if json:
         if archive:
             paths = write_archive(records, archive)
-        document = results.to_document(records, known)
+        document = results.to_document(records, certificates)
         document["progress"] = latest.to_dict()
         document["archive"] = [str(path) for path in paths]
         output.print_json(document)
     else:
-        results.show(records, known)
+        results.show(records, certificates)
         if not latest.is_over:
             pending = latest.count("waiting") + latest.count("running")
             output.echo(f"\nNot over yet: {processes(pending)} to come.")

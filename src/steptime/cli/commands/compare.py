@@ -122,11 +122,11 @@ def _compare_records(
     from steptime.run.compare import Refused
 
     pair = (latest_measured(first), latest_measured(second))
-    known = read_certificates(store.attempts(TASK))
-    reasons = different_work(*pair, known)
+    certificates = read_certificates(store.attempts(TASK))
+    reasons = different_work(*pair, certificates)
     if reasons and not force:
         raise Refused(reasons)
-    comparison = with_certificate_remark(compare_records(first, second), pair, known)
+    comparison = with_certificate_remark(compare_records(first, second), pair, certificates)
     if reasons:
         remark = f"force ({force}): {'; '.join(reasons)}"
         comparison = replace(comparison, remarks=(*comparison.remarks, remark))

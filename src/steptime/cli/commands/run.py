@@ -88,11 +88,11 @@ def _measure(plan: Plan, *, again: bool, json: bool, is_tour: bool) -> None:
     with SessionWatch() as watch:
         records = session.run(plan.cases, plan.protocol, store, again=again, watch=watch)
     warn_of_problems(store)
-    known = read_certificates(store.attempts(TASK))
+    certificates = read_certificates(store.attempts(TASK))
     if json:
-        output.print_json(results.to_document(records, known))
+        output.print_json(results.to_document(records, certificates))
     else:
-        results.show(records, known)
+        results.show(records, certificates)
         results.show_stored(records, store.path, fresh=bool(watch.finished_processes))
         if is_tour:
             output.echo(NEXT_STEPS)

@@ -77,8 +77,8 @@ def _show_results(identifier: str, *, json: bool) -> None:
     finally:
         # Also after an error: the result that was not found may be in a damaged journal.
         warn_of_problems(store)
-    known = read_certificates(store.attempts(TASK))
+    certificates = read_certificates(store.attempts(TASK))
     if json:
-        print_json(results.to_document(records, known))
+        print_json(results.to_document(records, certificates))
     else:
-        results.show(records, known)
+        results.show(records, certificates)

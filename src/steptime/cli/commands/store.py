@@ -15,7 +15,7 @@ from steptime.cli.render import store as render
 if TYPE_CHECKING:
     from steptime.store.folder import FolderStore
 
-SUMMARY = "Check, compact, push or merge a store."
+SUMMARY = "Check, compact, push, merge or convert a store."
 
 
 def check_command(json: Json = False) -> None:

@@ -33,11 +33,11 @@ def lines(record: Record) -> dict[str, str]:
         "KL divergence": _divergence(loss),
         "top-1 agreement": _agreement(loss),
         "task": _task_change(loss),
-        "accuracy note": differing(record),
+        "accuracy note": disagreement_note(record),
     }
 
 
-def differing(record: Record) -> str:
+def disagreement_note(record: Record) -> str:
     if not record.accuracy_differs:
         return ""
     return "processes disagree on it: the value of the first process is shown"

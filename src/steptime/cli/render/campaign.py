@@ -22,8 +22,8 @@ def show_progress(progress: Progress) -> None:
     left = "" if progress.is_over else f", {_time_left(progress)}"
     output.echo(f"{progress.name}: {done}{left}.")
     output.print_table(["nodes", *STATES], _state_rows(progress), right=STATES)
-    waiting = [place for place in progress.places if place.state == WAITING]
-    reasons = sorted({place.reason for place in waiting if place.reason})
+    waiting = [process for process in progress.places if process.state == WAITING]
+    reasons = sorted({process.reason for process in waiting if process.reason})
     if reasons:
         output.echo(f"Slurm's reason for the wait: {', '.join(reasons)}.")
     _show_failures(progress)
@@ -37,7 +37,7 @@ def _state_rows(progress: Progress) -> list[list[str]]:
     """One row per type of node, and one for all if there are several types."""
     from steptime.run.slurm.progress import STATES
 
-    node_types = list(dict.fromkeys(place.case.node_type for place in progress.places))
+    node_types = list(dict.fromkeys(process.case.node_type for process in progress.places))
     rows = []
     if len(node_types) > 1:
         for node_type in node_types:
@@ -53,10 +53,10 @@ def _show_failures(progress: Progress) -> None:
         return
     counts = [f"{cause.replace('_', ' ')} {n}" for cause, n in progress.causes.most_common()]
     output.echo(f"failed: {', '.join(counts)}; `steptime submit` with the same plan tries again.")
-    names = differing_settings([place.case for place in progress.places])
-    failed = [place for place in progress.places if place.cause]
-    for place in failed[:MOST_FAILURES]:
-        output.echo(f"  {describe_case(place.case, names)}: {place.cause}. {place.reason}")
+    names = differing_settings([process.case for process in progress.places])
+    failed = [process for process in progress.places if process.cause]
+    for process in failed[:MOST_FAILURES]:
+        output.echo(f"  {describe_case(process.case, names)}: {process.cause}. {process.reason}")
     if len(failed) > MOST_FAILURES:
         output.echo(f"  … and {len(failed) - MOST_FAILURES} more; --json lists them all.")
 

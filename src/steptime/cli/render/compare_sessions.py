@@ -62,10 +62,10 @@ def _different_work(pairs: Sequence[RecordPair], store: ReadableStore, force: st
     from steptime.analysis.compare import different_work
     from steptime.run.compare import Refused
 
-    known = read_certificates(store.attempts(TASK))
+    certificates = read_certificates(store.attempts(TASK))
     reasons: dict[str, None] = {}
     for a, b in pairs:
-        for reason in different_work(latest_measured(a), latest_measured(b), known):
+        for reason in different_work(latest_measured(a), latest_measured(b), certificates):
             reasons[reason] = None
     if reasons and not force:
         raise Refused(list(reasons))
@@ -96,7 +96,7 @@ def _show(suite: Suite, pairs: Sequence[RecordPair]) -> None:
     names = differing_settings([record.case for pair in pairs for record in pair])
     rows = []
     for row, (a, b) in zip(suite.rows, pairs, strict=True):
-        settings = [_setting(a, b, name) for name in names]
+        settings = [_setting_text(a, b, name) for name in names]
         rows.append([*settings, f"×{ratio_text(row.verdict)}", row.verdict.outcome])
     heads = [name.replace("_", " ") for name in names]
     output.print_table([*heads, "B's time over A's", "B is"], rows)
@@ -106,6 +106,6 @@ def _show(suite: Suite, pairs: Sequence[RecordPair]) -> None:
     )
 
 
-def _setting(a: Record, b: Record, name: str) -> str:
+def _setting_text(a: Record, b: Record, name: str) -> str:
     first, second = getattr(a.case, name), getattr(b.case, name)
     return str(first) if first == second else f"{first} → {second}"

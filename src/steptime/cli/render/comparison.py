@@ -47,7 +47,7 @@ def show(pair: ComparedPair) -> None:
     output.echo(f"A        {pair.a.case.label}")
     output.echo(f"B        {pair.b.case.label}")
     differences = []
-    for name, (first, second) in _differing(pair.a.case, pair.b.case).items():
+    for name, (first, second) in _differences(pair.a.case, pair.b.case).items():
         differences.append(f"{name} {_value(first)} → {_value(second)}")
     output.echo(f"differs  {', '.join(differences) or NO_DIFFERENCE}")
     show_p_value(comparison.verdict)
@@ -62,7 +62,7 @@ def to_document(pair: ComparedPair) -> dict[str, Any]:
         **pair.comparison.to_dict(),
         "a": _side(pair.a),
         "b": _side(pair.b),
-        "differs": _differing(pair.a.case, pair.b.case),
+        "differs": _differences(pair.a.case, pair.b.case),
         "machine": pair.b.machine,
     }
 
@@ -88,7 +88,7 @@ def _side(attempt: Attempt) -> dict[str, Any]:
     return {"case": attempt.case.to_dict(), "session": attempt.session}
 
 
-def _differing(a: Case, b: Case) -> dict[str, tuple[Any, Any]]:
+def _differences(a: Case, b: Case) -> dict[str, tuple[Any, Any]]:
     differences = {}
     for name in SETTINGS:
         first, second = getattr(a, name), getattr(b, name)

@@ -127,7 +127,7 @@ def _show_table(plan: Plan, estimates: Sequence[Estimate]) -> None:
         if name in names or name == "trial":
             continue
         if name in ALWAYS_SHOWN or getattr(cases[0], name) != DEFAULTS.get(name):
-            shared.append(_setting(cases[0], name))
+            shared.append(_setting_text(cases[0], name))
     output.echo(f"all: {' · '.join(shared)}")
     rows = []
     for case, guess in zip(plan.cases, estimates, strict=True):
@@ -143,7 +143,7 @@ def _values(case: Case, names: Sequence[str]) -> list[str]:
     return [str(getattr(case, name)) for name in names]
 
 
-def _setting(case: Case, name: str) -> str:
+def _setting_text(case: Case, name: str) -> str:
     return f"{name.replace('_', ' ')} {getattr(case, name)}"
 
 
@@ -152,7 +152,7 @@ def _source(guess: Estimate) -> str:
         return "guess"
     if not guess.differs:
         return "as before"
-    settings = [_setting(guess.like, name) for name in guess.differs]
+    settings = [_setting_text(guess.like, name) for name in guess.differs]
     return f"like {', '.join(settings)}"
 
 

@@ -25,8 +25,8 @@ def show(profile: Profile, store: Path) -> None:
     _show_operators(profile.operators)
     if profile.memory:
         rows = []
-        for part in profile.memory:
-            rows.append([part.name, byte_count(int(part.amount)), _percent(part.share)])
+        for item in profile.memory:
+            rows.append([item.name, byte_count(int(item.amount)), _percent(item.share)])
         output.print_table(["memory at the peak", "held", "share"], rows, right=["held", "share"])
         output.echo()
     for remark in profile.remarks:
@@ -37,11 +37,11 @@ def show(profile: Profile, store: Path) -> None:
     output.echo(f"Stored in {store}. The guide shows it, with a timeline: {guide}")
 
 
-def _show_times(title: str, parts: list[Share]) -> None:
+def _show_times(title: str, shares: list[Share]) -> None:
     rows = []
-    for part in parts:
-        if part.share >= LEAST_SHARE:
-            rows.append([part.name, duration(part.amount), _percent(part.share)])
+    for item in shares:
+        if item.share >= LEAST_SHARE:
+            rows.append([item.name, duration(item.amount), _percent(item.share)])
     if rows:
         output.print_table([title, "per step", "share"], rows, right=["per step", "share"])
         output.echo()

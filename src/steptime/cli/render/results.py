@@ -21,21 +21,21 @@ from steptime.core.format import digits, duration, percent
 from steptime.core.record import Record
 
 Measured = tuple[Record, Result]
-Known = Sequence[Certificate]
+Certificates = Sequence[Certificate]
 # A table on a narrower terminal would fold every cell.
 NARROW_COLUMNS = 100
 RIGHT_ALIGNED = ("typical step", "throughput", "first step")
 GRADES = "Grades: A reliable, B good, C noisy or limited, X not valid."
 
 
-def to_document(records: Sequence[Record], known: Known = ()) -> dict[str, Any]:
+def to_document(records: Sequence[Record], certificates: Certificates = ()) -> dict[str, Any]:
     return {
         "session": records[0].session if records else None,
-        "records": [_entry(record, known) for record in records],
+        "records": [_entry(record, certificates) for record in records],
     }
 
 
-def _entry(record: Record, known: Known) -> dict[str, Any]:
+def _entry(record: Record, certificates: Certificates) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "case": record.case.to_dict(),
         "key": record.case.key,
@@ -59,11 +59,11 @@ def _entry(record: Record, known: Known) -> dict[str, Any]:
     entry["attempts"] = [attempt.id for attempt in record.attempts]
     entry["machine"] = record.last.machine
     entry["software"] = record.last.software
-    entry["certified"] = certificate_id(record.last, known)
+    entry["certified"] = certificate_id(record.last, certificates)
     return entry
 
 
-def show(records: Sequence[Record], known: Known = ()) -> None:
+def show(records: Sequence[Record], certificates: Certificates = ()) -> None:
     measured = [(record, result(record)) for record in records if record.measurements]
     failed = [record for record in records if not record.measurements]
     names = differing_settings([record.case for record in records])
@@ -73,7 +73,7 @@ def show(records: Sequence[Record], known: Known = ()) -> None:
         if len(records) == 1:
             show_details(*measured[0])
         else:
-            _show_rows(measured, names, known)
+            _show_rows(measured, names, certificates)
         _show_flags(measured)
     for record, _ in measured:
         _show_failed_processes(record, names)
@@ -126,7 +126,7 @@ def _headline(measured: Sequence[Measured], count: int) -> str:
 
 
 def _single_headline(record: Record, outcome: Result) -> str:
-    spread = _spread(outcome)
+    spread = _spread_text(outcome)
     time = duration(step_seconds(outcome))
     if outcome.spread.processes == 1:
         spread = f"({spread})"
@@ -144,13 +144,15 @@ def _show_failed_processes(record: Record, names: Sequence[str]) -> None:
     output.echo(f"{count} of {describe_case(record.case, names)} failed: {' '.join(causes)}")
 
 
-def _show_rows(measured: Sequence[Measured], names: Sequence[str], known: Known) -> None:
+def _show_rows(
+    measured: Sequence[Measured], names: Sequence[str], certificates: Certificates
+) -> None:
     """With several frameworks a row says whether certificates prove that they did the same work."""
     rows = []
     for record, outcome in measured:
         row = _columns(record, outcome)
         if "framework" in names:
-            row["certified"] = "yes" if certificate_id(record.last, known) else "no"
+            row["certified"] = "yes" if certificate_id(record.last, certificates) else "no"
         rows.append(row)
     if output.width() < NARROW_COLUMNS:
         _show_blocks(measured, names, rows)
@@ -191,7 +193,7 @@ def _columns(record: Record, outcome: Result) -> dict[str, str]:
     flags = dict.fromkeys(_title(flag.name) for flag in limiting_flags(outcome.flags))
     return {
         "typical step": duration(step_seconds(outcome)),
-        "spread": _spread(outcome),
+        "spread": _spread_text(outcome),
         "throughput": rates(outcome.times.throughput.aggregate),
         "first step": first_step,
         **accuracy_loss.columns(record),
@@ -219,7 +221,7 @@ def _title(flag_name: str) -> str:
     return flag_name.replace("_", " ")
 
 
-def _spread(outcome: Result) -> str:
+def _spread_text(outcome: Result) -> str:
     """Half the 95 % interval, or, with too few processes for one, half their range."""
     half_width = outcome.times.typical_time_seconds.half_width
     if half_width is not None:
