@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,12 +35,34 @@ class Rename(NamedTuple):
     new: str
 
 
+class NewValue(NamedTuple):
+    """Replace one value of a key of the objects at a path."""
+
+    path: tuple[str, ...]
+    key: str
+    old: str
+    new: str
+
+
 # Every key that changed between the formats, by the document that holds it. Journal lines go by
 # their name. The renames of a document are applied in this order.
 RENAMES: dict[str, tuple[Rename, ...]] = {
     "begin": (Rename(("protocol",), "profile", "preset"),),
+    "end": (
+        Rename(("findings",), "waiting", "pause_cost"),
+        Rename(("findings", "data", "page_cache"), "asked", "requested"),
+        Rename(("findings", "data", "page_cache"), "found", "observed"),
+    ),
     "import": (Rename((), "place", "location"),),
     "machine": (Rename((), "roofs", "peaks"), Rename(("peaks", "*"), "roofs", "peaks")),
+}
+
+# Every word that changed as a value, after the keys.
+NEW_VALUES: dict[str, tuple[NewValue, ...]] = {
+    "end": (
+        NewValue(("findings", "data", "page_cache"), "observed", "partly", "partial"),
+        NewValue(("findings", "data", "page_cache"), "observed", "not told", "unknown"),
+    ),
 }
 
 
@@ -190,7 +213,7 @@ def _convert_line(line: bytes) -> bytes:
     if not isinstance(document, dict):
         return line
     name = str(document.get("line"))
-    converted = rename_keys(document, RENAMES.get(name, ()))
+    converted = convert_document(document, name)
     if name == "begin" and converted.get("schema") == OLD_SCHEMA:
         converted["schema"] = JOURNAL_SCHEMA
     return line if converted == document else _dump(converted)
@@ -200,7 +223,7 @@ def _convert_rows(content: bytes) -> bytes:
     lines = []
     for line in content.split(b"\n"):
         try:
-            lines.append(_dump(rename_keys(json.loads(line), RENAMES["import"])))
+            lines.append(_dump(convert_document(json.loads(line), "import")))
         except ValueError:
             # The end of the file, or a damaged line, which the reader reports.
             lines.append(line)
@@ -208,7 +231,7 @@ def _convert_rows(content: bytes) -> bytes:
 
 
 def _convert_machine(content: bytes) -> bytes:
-    document = rename_keys(json.loads(content), RENAMES["machine"])
+    document = convert_document(json.loads(content), "machine")
     return json.dumps(document, indent=2).encode()
 
 
@@ -218,32 +241,43 @@ def _dump(document: Any) -> bytes:
     return text.encode(errors="replace")
 
 
-def rename_keys(document: Any, renames: Sequence[Rename]) -> Any:
-    """The document with its keys renamed; the order of the keys stays."""
-    for rename in renames:
-        document = _rename_at(document, rename.path, rename)
+def convert_document(document: Any, name: str) -> Any:
+    """A document of this name with its new keys and values; the order of the keys stays."""
+    for rename in RENAMES.get(name, ()):
+        document = apply_rename(document, rename)
+    for value in NEW_VALUES.get(name, ()):
+        document = _change_at(document, value.path, partial(_replace_value, value))
     return document
 
 
-def _rename_at(value: Any, path: tuple[str, ...], rename: Rename) -> Any:
+def apply_rename(document: Any, rename: Rename) -> Any:
+    return _change_at(document, rename.path, partial(_rename_key, rename))
+
+
+def _change_at(value: Any, path: tuple[str, ...], change: Callable[[Any], Any]) -> Any:
+    """Apply the change to every object at the path."""
     if not path:
-        return _rename_key(value, rename)
-    name, *rest = path
+        return change(value) if isinstance(value, dict) else value
+    name, rest = path[0], path[1:]
     if isinstance(value, list) and name == "*":
-        return [_rename_at(item, tuple(rest), rename) for item in value]
+        return [_change_at(item, rest, change) for item in value]
     if not isinstance(value, dict):
         return value
-    renamed = {}
+    changed = {}
     for key, item in value.items():
         is_on_path = name in ("*", key)
-        renamed[key] = _rename_at(item, tuple(rest), rename) if is_on_path else item
-    return renamed
+        changed[key] = _change_at(item, rest, change) if is_on_path else item
+    return changed
 
 
-def _rename_key(value: Any, rename: Rename) -> Any:
-    if not isinstance(value, dict):
-        return value
+def _rename_key(rename: Rename, values: dict[str, Any]) -> dict[str, Any]:
     renamed = {}
-    for key, item in value.items():
+    for key, item in values.items():
         renamed[rename.new if key == rename.old else key] = item
     return renamed
+
+
+def _replace_value(value: NewValue, values: dict[str, Any]) -> dict[str, Any]:
+    if values.get(value.key) != value.old:
+        return values
+    return {**values, value.key: value.new}
