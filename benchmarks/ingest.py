@@ -24,7 +24,8 @@ from overhead import centre, percent
 from steptime import plugins, workloads
 from steptime.core.case import Case
 from steptime.data import tiers
-from steptime.data.feeding import FedProgram, ahead
+from steptime.data.feeding import FedProgram
+from steptime.data.feeding import prefetch as keep_ready
 from steptime.data.ingest import Ingest
 
 WARM_UP = 20
@@ -68,9 +69,9 @@ def steps(
                 replace(case, data="real", page_cache=cache, prefetch=prefetch),
             )
             name = f"{kind} {folder}, {cache}{', prefetched' if prefetch else ''}"
-            batches = closing.enter_context(ahead(ingest.batches(), prefetch))
-            ways[name], told[name] = FedProgram(program, batches).step, ingest.told
-            closing.callback(lambda ingest=ingest: [part.file.close() for part in ingest.parts])
+            batches = closing.enter_context(keep_ready(ingest.batches(), prefetch))
+            ways[name], told[name] = FedProgram(program, batches).step, ingest.facts
+            closing.callback(ingest.close)
     return ways, told
 
 

@@ -94,7 +94,7 @@ def test_a_failure_tells_its_first_line_as_reason_and_the_end_of_its_traceback()
     try:
         raise ValueError("\n".join(f"line {number}" for number in range(100)))
     except ValueError as problem:
-        failure = worker.told(Cause.CRASHED, problem)
+        failure = worker.describe_failure(Cause.CRASHED, problem)
     assert failure.reason == "ValueError: line 0"
     assert failure.output.splitlines() == [f"line {number}" for number in range(60, 100)]
 
@@ -106,8 +106,8 @@ def test_the_worker_s_own_imports_load_no_numpy_before_the_journal_begins() -> N
 
 BY_SOMEBODY_ELSE = """
 import os, subprocess, sys
-from steptime.ranks.launcher import free_port
-port = str(free_port())
+from steptime.ranks.launcher import find_free_port
+port = str(find_free_port())
 names = [f"OMPI_COMM_WORLD_{name}" for name in ("RANK", "SIZE", "LOCAL_RANK")]
 own = [dict(os.environ, MASTER_PORT=port, **dict(zip(names, (rank, "2", rank)))) for rank in "01"]
 ranks = [subprocess.Popen(sys.argv[1:], env=variables) for variables in own]
@@ -226,9 +226,7 @@ def test_ranks_leave_a_journal_alone_that_is_there_already(orders: Path, tmp_pat
     (tmp_path / "a.jsonl").write_text("precious")
     done = start(str(orders), str(tmp_path / "a.jsonl"))
     assert (
-        done.returncode == 1
-        and "is there already" in done.stderr
-        and "Traceback" not in done.stderr
+        done.returncode == 1 and "already exists" in done.stderr and "Traceback" not in done.stderr
     )
     assert (tmp_path / "a.jsonl").read_text() == "precious"
 
@@ -254,7 +252,7 @@ def test_of_ranks_that_somebody_else_started_the_first_that_fails_tells_why(run_
 @pytest.mark.live
 def test_another_number_of_ranks_than_the_case_s_is_refused(run_ranks: Ran) -> None:
     failure = run_ranks("calm", sys.executable, "-c", BY_SOMEBODY_ELSE, devices=3)[0].failure
-    assert failure is not None and "The case has 3 ranks, and 2 were started" in failure.reason
+    assert failure is not None and "The case has 3 ranks, but 2 were started" in failure.reason
 
 
 @pytest.mark.live

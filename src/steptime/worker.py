@@ -1,4 +1,6 @@
-"""`python -m steptime.worker CASE.json JOURNAL.jsonl`: one task, one case. Only this process imports a framework."""
+"""`python -m steptime.worker CASE.json JOURNAL.jsonl`: perform one task on one case.
+
+Only this process imports a framework."""
 
 from __future__ import annotations
 
@@ -11,95 +13,94 @@ import time
 import traceback
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
-from typing import IO, Any, NoReturn
+from typing import IO, NoReturn, cast
 
 from steptime import __version__, plugins, tasks, workloads
 from steptime.core.accuracy import NoAccuracy
 from steptime.core.cause import Cause
 from steptime.core.errors import FULL_DISK, NoSpace, NotInstalled, SteptimeError, Unsupported
 from steptime.core.job import Job
+from steptime.core.program import Framework
 from steptime.core.ranks import Ranks, here
 from steptime.core.record import OUTPUT_LINES, Failure
 from steptime.ranks import launcher
 from steptime.ranks.rendezvous import Rendezvous
 from steptime.store.atomic import NotWritten
-from steptime.store.journal import Journal, close_failed
+from steptime.store.journal import Journal, NullJournal, close_failed
 from steptime.store.reader import has_ended, last_output
 
 
 def main() -> int:
-    orders, path = sys.argv[1], Path(sys.argv[2])
+    job_path = Path(sys.argv[1])
+    journal_path = Path(sys.argv[2])
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    job = Job.from_dict(json.loads(Path(orders).read_text()))
+    job = Job.from_dict(json.loads(job_path.read_text()))
     ranks = here(os.environ) if job.case.ranks > 1 else Ranks()
     try:
-        if job.case.ranks > ranks.size == 1:
-            return lead(job, path)
-        answers = private_output() if job.turns else None
-        with Journal(path) if ranks.rank == 0 else Unwritten() as journal:
-            journal.begin(job)
-            failure = attempt(job, journal, answers, ranks)
-            if failure and ranks.size > 1:
-                leave(job, path, ranks, failure)
-            if failure:
-                journal.write_failure(failure)
+        if job.case.ranks > 1 and ranks.size == 1:
+            launch_ranks(job, journal_path)
+        else:
+            run_rank(job, journal_path, ranks)
     except NotWritten as problem:
         print(problem, file=sys.stderr)
         return 1
     return 0
 
 
-class Unwritten(Journal):
-    """Of the ranks that tell rank 0 instead."""
-
-    def __init__(self) -> None:
-        self._precision = "fp32"
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def begin(self, job: Job) -> None: ...
-
-    def _append(self, lines: list[dict[str, Any]], *, sync: bool = True) -> None: ...
-
-
-def lead(job: Job, path: Path) -> int:
-    """Several ranks are wanted and nobody has started them."""
-    if path.exists():
-        raise NotWritten(f"The journal {path} is there already.")
-    words = [sys.executable, "-P", "-m", "steptime.worker", *sys.argv[1:]]
+def launch_ranks(job: Job, journal_path: Path) -> None:
+    """The case has several ranks and no launcher has started them, so start them here."""
+    if journal_path.exists():
+        raise NotWritten(f"The journal {journal_path} already exists.")
+    command = [sys.executable, "-P", "-m", "steptime.worker", *sys.argv[1:]]
     try:
-        failure = launcher.start(words, job.case, path)
+        failure = launcher.run_ranks(command, job.case, journal_path)
     except SteptimeError as problem:
         failure = Failure(cause=Cause.UNSUPPORTED, reason=str(problem))
     except OSError as problem:
-        failure = Failure(
-            cause=Cause.NOT_INSTALLED, reason=f"The ranks cannot be started: {problem}."
-        )
-    if failure and not has_ended(path):
-        output = failure.output or last_output(path.with_suffix(".log"))
-        close_failed(path, job, replace(failure, output=output))
-    return 0
+        reason = f"The ranks cannot be started: {problem}."
+        failure = Failure(cause=Cause.NOT_INSTALLED, reason=reason)
+    if failure and not has_ended(journal_path):
+        output = failure.output or last_output(journal_path.with_suffix(".log"))
+        close_failed(journal_path, job, replace(failure, output=output))
 
 
-def leave(job: Job, path: Path, ranks: Ranks, failure: Failure) -> NoReturn:
-    """At once: a partner that is gone would be waited for at the framework's orderly end. Where nobody of ours waits
-    for the ranks, the first that fails closes the journal: the others follow, or are ended by whoever started them."""
-    if launcher.LED in os.environ:
-        launcher.note(path, ranks.rank, failure)
-    elif not has_ended(path):
-        close_failed(path, job, launcher.named(launcher.name_of(ranks.rank, ranks.size), failure))
+def run_rank(job: Job, journal_path: Path, ranks: Ranks) -> None:
+    """Perform the task in this process. Only rank 0 writes the journal."""
+    answers = reserve_stdout() if job.turns else None
+    sink = Journal(journal_path) if ranks.rank == 0 else NullJournal()
+    with sink as journal:
+        journal.begin(job)
+        failure = try_task(job, journal, answers, ranks)
+        if failure is None:
+            return
+        if ranks.size > 1:
+            abort_rank(job, journal_path, ranks, failure)
+        journal.write_failure(failure)
+
+
+def abort_rank(job: Job, journal_path: Path, ranks: Ranks, failure: Failure) -> NoReturn:
+    """Record the failure and exit at once.
+
+    An orderly exit of the framework would wait for a partner that may be gone. If another
+    launcher started the ranks, the first rank that fails closes the journal."""
+    if launcher.LAUNCHED in os.environ:
+        launcher.write_note(journal_path, ranks.rank, failure)
+    elif not has_ended(journal_path):
+        name = launcher.rank_name(ranks.rank, ranks.size)
+        close_failed(journal_path, job, launcher.add_rank_name(name, failure))
     sys.stderr.flush()
     os._exit(1)
 
 
-def attempt(job: Job, journal: Journal, answers: IO[str] | None, ranks: Ranks) -> Failure | None:
-    """None: the journal is ended with what was found."""
+def try_task(
+    job: Job, journal: Journal | NullJournal, answers: IO[str] | None, ranks: Ranks
+) -> Failure | None:
+    """None: the task succeeded and its result is in the journal."""
     try:
-        perform(job, journal, answers, ranks)
+        perform_task(job, journal, answers, ranks)
     except NotWritten as problem:
-        return Failure(cause=cause_of_writing(problem), reason=str(problem))
+        return Failure(cause=write_error_cause(problem), reason=str(problem))
     except NoAccuracy as problem:
         return Failure(cause=Cause.CRASHED, reason=str(problem))
     except NoSpace as problem:
@@ -109,14 +110,17 @@ def attempt(job: Job, journal: Journal, answers: IO[str] | None, ranks: Ranks) -
     except SteptimeError as problem:
         return Failure(cause=Cause.UNSUPPORTED, reason=str(problem))
     except MemoryError as problem:
-        return told(Cause.OUT_OF_MEMORY, problem)
+        return describe_failure(Cause.OUT_OF_MEMORY, problem)
     except Exception as problem:
-        return told(Cause.CRASHED, problem)
+        return describe_failure(Cause.CRASHED, problem)
     return None
 
 
-def perform(job: Job, journal: Journal, answers: IO[str] | None, ranks: Ranks) -> None:
-    case, rendezvous = job.case, meeting(job, ranks)
+def perform_task(
+    job: Job, journal: Journal | NullJournal, answers: IO[str] | None, ranks: Ranks
+) -> None:
+    case = job.case
+    rendezvous = join_ranks(job, ranks)
     begin = time.perf_counter()
     framework = load_framework(case.framework)
     from steptime.machine import inventory
@@ -126,20 +130,17 @@ def perform(job: Job, journal: Journal, answers: IO[str] | None, ranks: Ranks) -
         "python": platform.python_version(),
         **framework.versions(),
     }
-    imported = time.perf_counter() - begin
-    own = (
-        case
-        if rendezvous is None or case.device == "cpu"
-        else replace(case, device=f"cuda:{ranks.local}")
-    )
-    reason = framework.unsupported(own)
+    import_seconds = time.perf_counter() - begin
+    rank_case = case
+    if rendezvous is not None and case.device != "cpu":
+        rank_case = replace(case, device=f"cuda:{ranks.local}")
+    reason = framework.unsupported(rank_case)
     if reason is not None:
         raise Unsupported(reason)
     network = workloads.load(case.workload).describe(case)
     journal.write_context(machine=inventory.inventory(), software=software, network=network)
-    context = tasks.TaskContext(
-        replace(job, case=own), journal, framework, imported, answers, rendezvous
-    )
+    rank_job = replace(job, case=rank_case)
+    context = tasks.TaskContext(rank_job, journal, framework, import_seconds, answers, rendezvous)
     try:
         plugins.load("tasks", job.task).perform(context)
     except Exception as problem:
@@ -148,51 +149,53 @@ def perform(job: Job, journal: Journal, answers: IO[str] | None, ranks: Ranks) -
         raise
 
 
-def meeting(job: Job, ranks: Ranks) -> Rendezvous | None:
-    """None: there is one rank."""
+def join_ranks(job: Job, ranks: Ranks) -> Rendezvous | None:
+    """None: there is only one rank."""
     if ranks.size == 1:
         return None
     if ranks.size != job.case.ranks:
         raise SteptimeError(
-            f"The case has {job.case.ranks} ranks, and {ranks.size} were started for it."
+            f"The case has {job.case.ranks} ranks, but {ranks.size} were started for it."
         )
     if job.task != "measure":
-        raise Unsupported(f"{job.task} looks at one process; use exchange=none.")
+        raise Unsupported(f"The task {job.task} runs in one process; use exchange=none.")
     return Rendezvous(ranks, job.id, patience_seconds=job.protocol.limit_seconds)
 
 
-def cause_of_writing(problem: NotWritten) -> Cause:
-    """A journal that cannot be written: the disk is full, or broken."""
+def write_error_cause(problem: NotWritten) -> Cause:
+    """The disk of the journal is full, or broken."""
     error = problem.__cause__
     is_full = isinstance(error, OSError) and error.errno in FULL_DISK
     return Cause.NO_SPACE if is_full else Cause.CRASHED
 
 
-def told(cause: Cause, problem: Exception) -> Failure:
+def describe_failure(cause: Cause, problem: Exception) -> Failure:
     lines = "".join(traceback.format_exception(problem)).splitlines()
     reason = f"{type(problem).__name__}: {problem}".splitlines()[0]
     return Failure(cause=cause, reason=reason, output="\n".join(lines[-OUTPUT_LINES:]))
 
 
-def load_framework(name: str) -> ModuleType:
+def load_framework(name: str) -> Framework:
     try:
-        return plugins.load("frameworks", name)
+        return cast(Framework, plugins.load("frameworks", name))
     except ImportError as problem:
-        line = plugins.constant("frameworks", name, "INSTALL") or f"pip install {name}"
+        command = plugins.constant("frameworks", name, "INSTALL") or f"pip install {name}"
         raise NotInstalled(
-            f"{name} is not installed here ({problem}). Install it with: {line}"
+            f"{name} is not installed here ({problem}). Install it with: {command}"
         ) from None
 
 
 def end_with_parent() -> None:
-    """A parent that is killed takes its worker along; the check is for one killed before this was asked for."""
-    launcher.end_with_parent()
-    if os.environ.get(launcher.PARENT, str(os.getppid())) != str(os.getppid()):
+    """Ask the kernel to kill this worker if its parent dies."""
+    launcher.die_with_parent()
+    # The parent may have died before the request; then this process has another parent by now.
+    parent = str(os.getppid())
+    if os.environ.get(launcher.PARENT, parent) != parent:
         sys.exit("The process that started this worker is gone.")
 
 
-def private_output() -> IO[str]:
-    """Answers to the parent have standard output for themselves; what frameworks print goes to standard error."""
+def reserve_stdout() -> IO[str]:
+    """A file for answers to the parent alone. What frameworks print goes to standard error."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     return answers

@@ -14,7 +14,7 @@ Make = Callable[..., Record]
 def found(
     kind: str = "nvme", cache: str = "warm", asked: str = "warm", **told: Any
 ) -> dict[str, Any]:
-    pages = {"asked": asked, "found": cache}
+    pages = {"requested": asked, "observed": cache}
     on = {"kind": kind, "file_system": "ext4", "device": "nvme0n1"}
     return {"data": {"on": on, "page_cache": pages, "bytes_per_step": 4096, "prefetch": 0, **told}}
 

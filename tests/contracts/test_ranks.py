@@ -47,7 +47,7 @@ def after_steps(case: Case, ranks: int, folder: Path) -> list[dict[str, Any]]:
         str(ranks),
         str(out),
     ]
-    assert launcher.start(command, started, folder / "journal.jsonl") is None
+    assert launcher.run_ranks(command, started, folder / "journal.jsonl") is None
     return [dict(np.load(f"{out}.{rank}.npz")) for rank in range(ranks)]
 
 

@@ -15,7 +15,7 @@ from steptime.core.errors import NotInstalled
 from steptime.data.sets import Samples
 from steptime.frameworks import numpy as reference
 from steptime.graph.weights import save
-from steptime.tasks.train import Course
+from steptime.tasks.train import Training
 from steptime.workloads import supervised
 
 IMAGES, BATCH = 2000, 500
@@ -37,7 +37,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STEPTIME_DATA", str(shared.resolve()))
         train, test = (supervised.samples(CASE, word) for word in ("train", "test"))
-    course = Course(framework.lower(supervised.build(CASE), CASE), CASE, 1, None)
+    course = Training(framework.lower(supervised.build(CASE), CASE), CASE, 1, None)
     assert (
         course.epoch(0, part(train, 12_000), part(test, IMAGES), "accuracy")["test"]["value"] > 0.85
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steptime.data.feeding import FedProgram, ahead
+from steptime.data.feeding import FedProgram, prefetch
 
 
 class Program:
@@ -35,7 +35,7 @@ def test_every_step_has_the_next_batch_and_the_rest_is_the_program_s_own() -> No
 @pytest.mark.parametrize("most", [0, 1, 3])
 def test_batches_keep_their_order_however_many_are_kept_ready(most: int) -> None:
     before = threading.active_count()
-    with ahead(numbered(), most) as batches:
+    with prefetch(numbered(), most) as batches:
         assert [batch["input"] for batch in islice(batches, 7)] == list(range(7))
     assert threading.active_count() == before
 
@@ -48,7 +48,7 @@ def test_a_thread_makes_batches_before_they_are_asked_for() -> None:
         made.set()
         yield {"input": 1}
 
-    with ahead(batches(), 2):
+    with prefetch(batches(), 2):
         assert made.wait(10)
 
 
@@ -57,7 +57,7 @@ def test_what_goes_wrong_in_the_thread_is_told_to_whoever_waits() -> None:
         yield {"input": 0}
         raise OSError("the disk is gone")
 
-    with ahead(broken(), 2) as batches:
+    with prefetch(broken(), 2) as batches:
         next(batches)
         with pytest.raises(OSError, match="the disk is gone"):
             next(batches)

@@ -10,7 +10,8 @@ import pytest
 
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
-from steptime.data.ingest import unpacked
+from steptime.core.ranks import Ranks
+from steptime.data.ingest import unpack
 from steptime.data.sets import Samples
 
 
@@ -34,7 +35,7 @@ def real(size: int = 3, **settings: Any) -> Case:
 
 @pytest.mark.parametrize("cache", ["warm", "cold"])
 def test_batches_are_those_of_the_set_again_and_again(samples: Samples, cache: str) -> None:
-    with unpacked(samples, real(page_cache=cache)) as ingest:
+    with unpack(samples, real(page_cache=cache)) as ingest:
         found = list(islice(ingest.batches(), 5))
     for number, batch in enumerate(found):
         first = number % 3 * 3  # the tenth sample fills no batch
@@ -44,23 +45,23 @@ def test_batches_are_those_of_the_set_again_and_again(samples: Samples, cache: s
 
 
 def test_ranks_read_batches_of_their_own(samples: Samples) -> None:
-    with unpacked(samples, real(1), (1, 3)) as ingest:
+    with unpack(samples, real(1), Ranks(1, 3)) as ingest:
         assert [int(batch["target"][0]) for batch in islice(ingest.batches(), 4)] == [1, 4, 7, 0]
 
 
 def test_what_was_read_from_where_is_told(samples: Samples, folder: Path) -> None:
-    with unpacked(samples, real(prefetch=2)) as ingest:
+    with unpack(samples, real(prefetch=2)) as ingest:
         list(islice(ingest.batches(), 4))
-        told = ingest.told()
+        told = ingest.facts()
     assert (told["samples"], told["bytes"], told["bytes_per_step"], told["batches_read"]) == (
         10,
         80,
         24,
         4,
     )
-    assert told["page_cache"]["asked"] == "warm" and told["page_cache"]["found"] in (
+    assert told["page_cache"]["requested"] == "warm" and told["page_cache"]["observed"] in (
         "warm",
-        "not told",
+        "unknown",
     )
     assert told["on"]["kind"] and told["prefetch"] == 2 and list(folder.iterdir()) == []
 
@@ -69,24 +70,24 @@ def test_a_cold_cache_is_what_was_found_and_not_what_was_asked_for(
     samples: Samples, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("steptime.data.pages.drop", lambda *range: False)  # a system that refuses
-    with unpacked(samples, real(page_cache="cold")) as ingest:
+    with unpack(samples, real(page_cache="cold")) as ingest:
         list(islice(ingest.batches(), 2))
-        assert ingest.told()["page_cache"] == {
-            "asked": "cold", "found": "warm", "resident_before": 1.0, "resident_after": 1.0,
+        assert ingest.facts()["page_cache"] == {
+            "requested": "cold", "observed": "warm", "resident_before": 1.0, "resident_after": 1.0,
         }  # fmt: skip
 
 
 def test_a_batch_that_the_set_can_not_fill_is_refused(samples: Samples) -> None:
     with (
-        pytest.raises(SteptimeError, match="A batch of 11 is more than the 10 samples"),
-        unpacked(samples, real(11)),
+        pytest.raises(SteptimeError, match="The batch size 11 exceeds the 10 samples"),
+        unpack(samples, real(11)),
     ):
         pass
 
 
 def test_a_file_that_is_cut_short_meanwhile_is_told(samples: Samples) -> None:
-    with unpacked(samples, real()) as ingest:
-        os.truncate(ingest.parts[0].number, 5)
+    with unpack(samples, real()) as ingest:
+        os.truncate(ingest.values.descriptor, 5)
         with pytest.raises(SteptimeError, match="ended 16 bytes too early"):
             next(ingest.batches())
 
@@ -97,6 +98,6 @@ def test_a_folder_that_can_not_be_written_asks_for_a_tier(
     monkeypatch.setenv("STEPTIME_DATA", "/proc/self")
     with (
         pytest.raises(SteptimeError, match="Name a tier of the machine file with staging"),
-        unpacked(samples, real()),
+        unpack(samples, real()),
     ):
         pass

@@ -58,10 +58,10 @@ def test_nothing_has_no_share(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "share, word", [(0.0, "cold"), (0.5, "partly"), (1.0, "warm"), (None, "not told")]
+    "share, word", [(0.0, "cold"), (0.5, "partial"), (1.0, "warm"), (None, "unknown")]
 )
 def test_a_share_has_a_word(share: float | None, word: str) -> None:
-    assert pages.word(share) == word
+    assert pages.cache_state(share) == word
 
 
 def test_what_can_not_be_dropped_is_said() -> None:

@@ -13,14 +13,14 @@ import pytest
 
 from steptime.core.errors import NoSpace, SteptimeError
 from steptime.data.sets import NoSet, cifar10, folder, mnist
-from steptime.data.staging import _self, remove_stale, staged
+from steptime.data.staging import _process_tag, remove_stale, stage
 
 
 def test_inside_the_set_is_read_from_the_tier_and_gone_afterwards(
     tiny_mnist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOCAL", str(tmp_path))
-    with staged(mnist.SET, "$LOCAL", "me") as told:
+    with stage(mnist.SET, "$LOCAL", "me") as told:
         inside = folder()
         assert inside.parent == tmp_path and len(list(inside.iterdir())) == told["files"] == 4
         assert (
@@ -38,7 +38,7 @@ def test_a_set_in_another_form_is_staged_as_it_is(
     for name in (*cifar10.MOSAICS, "readme.txt"):
         (tmp_path / "cifar-10" / name).write_bytes(b"1234")
     monkeypatch.setenv("STEPTIME_DATA", str(tmp_path))
-    with staged(cifar10.SET, str(tmp_path / "tier"), "me") as told:
+    with stage(cifar10.SET, str(tmp_path / "tier"), "me") as told:
         assert sorted(path.name for path in folder().iterdir()) == sorted(cifar10.MOSAICS)
         assert told["bytes"] == 28 and told["bytes_per_second"] == told["bytes"] / told["seconds"]
         assert told["on"] == told["from"] and told["on"]["kind"]
@@ -46,15 +46,13 @@ def test_a_set_in_another_form_is_staged_as_it_is(
 
 def test_a_tier_that_is_not_here_is_told(tiny_mnist: Path, tmp_path: Path) -> None:
     with (
-        pytest.raises(SteptimeError, match=r"The tier \$NOWHERE .* variable that is not set here"),
-        staged(mnist.SET, "$NOWHERE", "me"),
+        pytest.raises(SteptimeError, match=r"The tier \$NOWHERE .* variable that is not set"),
+        stage(mnist.SET, "$NOWHERE", "me"),
     ):
         pass
     with (
-        pytest.raises(
-            SteptimeError, match="none of the machine file is no folder here that can be written"
-        ),
-        staged(mnist.SET, str(tmp_path / "none"), "me"),
+        pytest.raises(SteptimeError, match="none of the machine file is not a writable folder"),
+        stage(mnist.SET, str(tmp_path / "none"), "me"),
     ):
         pass
 
@@ -65,7 +63,7 @@ def test_a_tier_without_room_is_told_and_nothing_stays_there(tmp_path: Path) -> 
     resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
     try:
         with pytest.raises(NoSpace, match=r"cannot be staged in .*: File too large"):
-            staged(mnist.SET, str(tmp_path), "me").__enter__()
+            stage(mnist.SET, str(tmp_path), "me").__enter__()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not list(tmp_path.glob("steptime-data-*"))
@@ -75,7 +73,7 @@ def test_a_set_that_is_not_here_can_not_be_staged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STEPTIME_DATA", str(tmp_path / "none"))
-    with pytest.raises(NoSet), staged(mnist.SET, str(tmp_path), "me"):
+    with pytest.raises(NoSet), stage(mnist.SET, str(tmp_path), "me"):
         pass
     assert os.environ["STEPTIME_DATA"] == str(tmp_path / "none")
 
@@ -83,8 +81,8 @@ def test_a_set_that_is_not_here_can_not_be_staged(
 STAGING = """
 import os, sys
 from steptime.data.sets import cifar10
-from steptime.data.staging import _self, remove_stale, staged
-with staged(cifar10.SET, sys.argv[1], "them"):
+from steptime.data.staging import _process_tag, remove_stale, stage
+with stage(cifar10.SET, sys.argv[1], "them"):
     print("ready", flush=True)
     sys.stdin.readline()
 """
@@ -102,7 +100,7 @@ def tier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def somebody(tier: Path) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
-    """Another process that has staged and waits."""
+    """Another process that has stage and waits."""
     with contextlib.ExitStack() as stack:
 
         def start() -> subprocess.Popen[bytes]:
@@ -124,13 +122,13 @@ def test_what_a_killed_process_left_goes_when_the_next_one_stages(
     killed.wait()
     kept = {path for path in tier.iterdir() if f"-{living.pid}-" in path.name}
     assert len(list(tier.iterdir())) == 2 and len(kept) == 1
-    with staged(cifar10.SET, str(tier), "me"):
+    with stage(cifar10.SET, str(tier), "me"):
         assert kept < set(tier.iterdir()) and len(list(tier.iterdir())) == 2
     assert set(tier.iterdir()) == kept
 
 
 def test_a_later_process_with_the_number_of_a_dead_one_does_not_keep_its_copy(tier: Path) -> None:
-    own = f"steptime-data-x-{_self()}-abc"
+    own = f"steptime-data-x-{_process_tag()}-abc"
     place, number, began, _ = own.removeprefix("steptime-data-x-").split("-")
     reused, alive = tier / f"steptime-data-x-{place}-{number}-{int(began) - 1}-abc", tier / own
     for path in (reused, alive):

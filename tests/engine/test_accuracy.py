@@ -7,13 +7,13 @@ import pytest
 
 from steptime.core.accuracy import lacking
 from steptime.core.errors import SteptimeError
-from steptime.engine.accuracy import compared, sample_count
+from steptime.engine.accuracy import compare_outputs, sample_count
 
 EXACT = np.array([[1.0, 2.0, 3.0], [4.0, 0.0, -4.0]], np.float32)
 
 
 def test_equal_outputs_cost_nothing() -> None:
-    found = compared([EXACT], [EXACT])
+    found = compare_outputs([EXACT], [EXACT])
     assert (found["largest_logit_error"], found["kl_divergence"], found["top1_agreement"]) == (
         0,
         0,
@@ -24,7 +24,7 @@ def test_equal_outputs_cost_nothing() -> None:
 
 def test_errors_are_told_as_they_are_and_beside_the_size_of_the_outputs() -> None:
     low = EXACT + np.array([[0.5, 0, 0], [0, 0, -0.1]], np.float32)
-    found = compared([EXACT], [low])
+    found = compare_outputs([EXACT], [low])
     rms = np.sqrt(np.square(EXACT).mean())
     assert found["largest_logit_error"] == pytest.approx(0.5)
     assert found["mean_logit_error"] == pytest.approx(0.6 / 6)
@@ -35,32 +35,32 @@ def test_errors_are_told_as_they_are_and_beside_the_size_of_the_outputs() -> Non
 def test_the_divergence_is_from_the_exact_distribution_to_the_low_one() -> None:
     exact, low = np.log([[0.5, 0.5]]), np.log([[0.9, 0.1]])
     expected = 0.5 * np.log(0.5 / 0.9) + 0.5 * np.log(0.5 / 0.1)
-    assert compared([exact], [low])["kl_divergence"] == pytest.approx(expected)
+    assert compare_outputs([exact], [low])["kl_divergence"] == pytest.approx(expected)
 
 
 def test_a_shift_of_all_logits_is_an_error_but_no_divergence() -> None:
-    found = compared([EXACT], [EXACT + 7])
+    found = compare_outputs([EXACT], [EXACT + 7])
     assert found["largest_logit_error"] == pytest.approx(7)
     assert found["kl_divergence"] == pytest.approx(0, abs=1e-12) and found["top1_agreement"] == 1
 
 
 def test_agreement_counts_positions_and_has_an_interval() -> None:
     exact, low = np.eye(4)[None], np.eye(4)[None, [0, 1, 2, 0]]
-    found = compared([exact], [low])
+    found = compare_outputs([exact], [low])
     assert (found["samples"], found["positions"], found["top1_agreement"]) == (1, 4, 0.75)
     assert found["top1_agreement_interval"] == pytest.approx([0.3006, 0.9544], abs=1e-4)
 
 
 def test_batches_are_one_set_whatever_their_size() -> None:
     low = EXACT + np.array([[0.25], [0.5]], np.float32) * [1, 0, 0]
-    apart = compared([EXACT[:1], EXACT[1:]], [low[:1], low[1:]])
-    assert apart == compared([EXACT], [low])
+    apart = compare_outputs([EXACT[:1], EXACT[1:]], [low[:1], low[1:]])
+    assert apart == compare_outputs([EXACT], [low])
 
 
 def broken(places: Any) -> dict[str, Any]:
     low = EXACT.copy()
     low[places] = np.inf
-    return compared([EXACT], [low])
+    return compare_outputs([EXACT], [low])
 
 
 def test_a_position_that_is_not_finite_disagrees_and_tells_no_error() -> None:
@@ -85,7 +85,7 @@ def test_outputs_that_are_all_broken_are_still_a_price() -> None:
 
 def test_a_reference_that_is_not_finite_is_none() -> None:
     with pytest.raises(SteptimeError, match="not finite"):
-        compared([np.full((1, 2), np.nan)], [EXACT[:1, :2]])
+        compare_outputs([np.full((1, 2), np.nan)], [EXACT[:1, :2]])
 
 
 @pytest.mark.parametrize(

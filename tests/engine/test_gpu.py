@@ -10,7 +10,7 @@ from steptime.engine import gpu
 def test_a_reading_holds_what_the_board_answers(fakes):
     nvml = fakes.Nvml()
     nvml.reasons = 0x40
-    reading = gpu.find("cuda:0", nvml).read()
+    reading = gpu.find_gpu("cuda:0", nvml).read()
     assert reading == {
         "sm_clock_mhz": 1500.0,
         "power_w": 250.0,
@@ -21,7 +21,7 @@ def test_a_reading_holds_what_the_board_answers(fakes):
 
 def test_a_dear_reading_is_done_only_once_in_a_thousand_times_its_cost(fakes):
     clock = fakes.Clock()
-    board = gpu.find("cuda:0", fakes.Nvml(clock, cost_ns=1_000_000), clock)
+    board = gpu.find_gpu("cuda:0", fakes.Nvml(clock, cost_ns=1_000_000), clock)
     assert board.cost_ns == pytest.approx(1_000_000, rel=0.01)
     assert board.read() is not None
     clock.now += 900_000_000
@@ -31,8 +31,8 @@ def test_a_dear_reading_is_done_only_once_in_a_thousand_times_its_cost(fakes):
 
 
 def test_without_nvml_or_on_the_cpu_there_is_no_board(fakes):
-    assert gpu.find("cuda:0", None) is None
-    assert gpu.find("cpu", fakes.Nvml()) is None
+    assert gpu.find_gpu("cuda:0", None) is None
+    assert gpu.find_gpu("cpu", fakes.Nvml()) is None
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_without_nvml_or_on_the_cpu_there_is_no_board(fakes):
 )
 def test_the_process_counts_only_the_boards_that_it_may_see(fakes, monkeypatch, visible, handle):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert gpu.find("cuda:1", fakes.Nvml())._handle == handle
+    assert gpu.find_gpu("cuda:1", fakes.Nvml())._handle == handle
 
 
 def test_the_inventory_names_every_board_with_units(fakes):

@@ -251,9 +251,9 @@ def test_a_measurement_survives_being_stored(fakes, measured, cuda, protocol):
     assert Measurement.from_dict(result.to_dict()) == result
 
 
-def run_as_rank(program, case, protocol, agree):
+def run_as_rank(program, case, protocol, broadcast):
     meter = Meter(program, case, protocol, clock=program.clock, nvml=False)
-    meter.agree = agree
+    meter.broadcast = broadcast
     meter.prepare()
     meter.measure()
     return meter.measurement({})
@@ -282,11 +282,11 @@ def test_every_rank_runs_the_steps_that_the_first_decides_on(
 def test_to_agree_is_no_part_of_a_step(fakes, cpu, protocol):
     program = fakes.Host(MS)
 
-    def agree(value):
+    def broadcast(value):
         program.clock.now += 7 * MS
         return value
 
-    result = run_as_rank(program, cpu, protocol, agree)
+    result = run_as_rank(program, cpu, protocol, broadcast)
     assert (
         max(result.samples_ns) < 1.01 * MS
         and max(block.idle_ns for block in result.blocks) > 7 * MS

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from steptime.engine.gpu import find
-from steptime.engine.recorder import Recorder, as_block
+from steptime.engine.gpu import find_gpu
+from steptime.engine.recorder import Recorder, make_block
 from steptime.engine.timing import host_loop, stream_loop
 
 
@@ -56,7 +56,7 @@ def test_samples_tile_the_clock_over_all_blocks(fakes, on_host):
         recorder.block(count)
     stamps = recorder.stamps()
     assert len(stamps) == 11 and recorder.times_ns().sum() == stamps[-1] - stamps[0]
-    assert sum(as_block(entry).host_ns for entry in recorder.entries) == stamps[-1] - stamps[0]
+    assert sum(make_block(entry).host_ns for entry in recorder.entries) == stamps[-1] - stamps[0]
 
 
 def test_time_between_blocks_is_in_the_next_sample(fakes, on_host):
@@ -74,7 +74,7 @@ def test_a_pause_stops_the_clock_and_is_recorded(fakes, on_host):
     recorder.block(2)
     recorder.pause()
     program.clock.now += 5_000_000
-    block = as_block(recorder.block(2))
+    block = make_block(recorder.block(2))
     assert recorder.times_ns().max() < 2000 and block.idle_ns > 5_000_000
     assert recorder.seconds * 1e9 == pytest.approx(recorder.stamps()[-1] - recorder.stamps()[0])
 
@@ -88,7 +88,7 @@ def test_a_block_goes_on_until_it_is_long_enough(fakes, on_host):
 def test_the_last_stamp_of_a_block_is_after_the_wait(fakes, on_device):
     device = fakes.Device(100_000, dispatch_ns=1000)
     recorder = on_device(device)
-    block = as_block(recorder.block(10))
+    block = make_block(recorder.block(10))
     assert recorder.stamps()[-1] >= device.busy_until
     assert block.dispatch_ns < 0.1 * block.host_ns
 
@@ -115,14 +115,14 @@ def test_compilations_are_those_of_the_block(fakes, on_host):
 def test_collections_are_timed_in_the_block_where_they_happen(fakes, on_host):
     program = fakes.Host(lambda number: gc.collect() if number == 7 else 1000)
     recorder = on_host(program)
-    assert [as_block(recorder.block(5)).gc_ns > 0 for _ in range(3)] == [False, True, False]
+    assert [make_block(recorder.block(5)).gc_ns > 0 for _ in range(3)] == [False, True, False]
 
 
 def test_throttling_is_read_at_block_ends(fakes, on_device):
     device, nvml = fakes.Device(100_000), fakes.Nvml()
-    recorder = on_device(device, find("cuda:0", nvml, device.clock))
+    recorder = on_device(device, find_gpu("cuda:0", nvml, device.clock))
     nvml.reasons = 0x20
-    blocks = [as_block(recorder.block(500)) for _ in range(3)]
+    blocks = [make_block(recorder.block(500)) for _ in range(3)]
     assert [block.gpu["reasons"] for block in blocks] == [32.0] * 3
 
 
@@ -140,7 +140,7 @@ def test_memory_that_is_new_in_every_step_shows_as_faults(recording):
     recorder = recording(
         program, host_loop(touch_new_memory, time.perf_counter_ns, 1), time.perf_counter_ns
     )
-    assert as_block(recorder.block(10)).faults / 10 >= (1 << 22) / mmap.PAGESIZE
+    assert make_block(recorder.block(10)).faults / 10 >= (1 << 22) / mmap.PAGESIZE
 
 
 @pytest.mark.live
@@ -157,7 +157,7 @@ def test_a_busy_neighbour_on_the_same_core_shows_as_run_queue_delay(fakes, recor
     os.sched_setaffinity(0, {min(allowed)})
     try:
         with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as neighbour:
-            blocks = [as_block(recorder.block(50, 50_000_000)) for _ in range(20)]
+            blocks = [make_block(recorder.block(50, 50_000_000)) for _ in range(20)]
             neighbour.kill()
     finally:
         os.sched_setaffinity(0, allowed)

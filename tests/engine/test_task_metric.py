@@ -5,7 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from steptime.engine.task_metric import mcnemar, paired, perplexity, student_95, task_metric, wilson
+from steptime.engine.task_metric import (
+    mcnemar,
+    newcombe,
+    perplexity,
+    student_95,
+    task_metric,
+    wilson,
+)
 
 
 def test_wilsons_interval_is_the_published_one() -> None:
@@ -15,12 +22,12 @@ def test_wilsons_interval_is_the_published_one() -> None:
 
 def test_the_paired_interval_is_the_published_one() -> None:
     # Newcombe 1998, paired data, table III: a = 36, b = 12, c = 2, d = 0.
-    low, high = paired(50, before=38, after=48, lost=2)
+    low, high = newcombe(50, before=38, after=48, lost=2)
     assert (low, high) == pytest.approx((0.0569, 0.3404), abs=1e-4)
 
 
 def test_equal_answers_have_a_difference_of_zero_with_a_narrow_interval() -> None:
-    low, high = paired(1000, before=900, after=900, lost=0)
+    low, high = newcombe(1000, before=900, after=900, lost=0)
     assert low < 0 < high and high - low < 0.01
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steptime.core.protocol import Protocol
-from steptime.engine.warmup import behind_compilations, find_cut
+from steptime.engine.warmup import find_cut, move_past_compilations
 
 STEPS, RUNS = 300, 200
 INDEX = np.arange(STEPS)
@@ -94,12 +94,12 @@ def test_a_million_samples_are_judged_at_once(protocol):
 
 
 def test_the_cut_moves_behind_a_block_that_compiled():
-    assert behind_compilations(5, [(10, 0), (10, 1), (10, 0)]) == (20, True)
+    assert move_past_compilations(5, [(10, 0), (10, 1), (10, 0)]) == (20, True)
 
 
 def test_a_block_that_the_cut_divides_is_left_out_without_blame():
-    assert behind_compilations(5, [(10, 3), (10, 0)]) == (10, False)
+    assert move_past_compilations(5, [(10, 3), (10, 0)]) == (10, False)
 
 
 def test_compilations_before_the_cut_change_nothing():
-    assert behind_compilations(10, [(10, 3), (10, 0)]) == (10, False)
+    assert move_past_compilations(10, [(10, 3), (10, 0)]) == (10, False)

@@ -106,7 +106,7 @@ def test_boards_are_in_the_inventory(root, fakes):
 
 
 def test_lists_of_cpus_are_understood():
-    assert inventory._cpu_list("0-2,5") == {0, 1, 2, 5}
+    assert inventory._parse_cpu_list("0-2,5") == {0, 1, 2, 5}
 
 
 def test_this_machine_can_be_stored():

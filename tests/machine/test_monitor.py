@@ -63,7 +63,7 @@ def test_a_look_that_is_dear_is_taken_less_often() -> None:
     _, rows = watched("import time; time.sleep(1.5)", seconds="0.001")
     assert len(rows) >= 2
     used = rows[-1]["own_cpu_seconds"] - rows[1]["own_cpu_seconds"]
-    assert used <= 4 * monitor.SHARE * (rows[-1]["seconds"] - rows[1]["seconds"]) + 0.005
+    assert used <= 4 * monitor.MOST_CPU_SHARE * (rows[-1]["seconds"] - rows[1]["seconds"]) + 0.005
 
 
 def test_a_worker_that_is_gone_already_is_not_watched() -> None:
@@ -76,36 +76,42 @@ def test_a_worker_that_is_gone_already_is_not_watched() -> None:
 
 def test_every_board_tells_what_it_can(fakes: SimpleNamespace) -> None:
     nvml = fakes.Nvml()
-    found = Watcher(os.getpid(), monitor.boards("cuda", nvml)).read()
+    found = Watcher(os.getpid(), monitor.find_boards("cuda", nvml)).read()
     assert (found["gpu0.utilisation"], found["gpu1.power_w"], found["gpu1.memory_bytes"]) == (
         0.75,
         250.0,
         4096.0,
     )
-    assert "gpu0.energy_mj" not in found and "gpu0.energy_mj" not in monitor.absent(found, "cuda")
+    assert "gpu0.energy_mj" not in found and "gpu0.energy_mj" not in monitor.missing_columns(
+        found, "cuda"
+    )
 
 
 def test_one_device_is_one_board_and_the_cpu_is_none(
     fakes: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    (board,) = monitor.boards("cuda:0", fakes.Nvml()).items()
+    (board,) = monitor.find_boards("cuda:0", fakes.Nvml()).items()
     assert board[0] == "gpu0" and board[1][1] == 1
     assert (
-        len(monitor.boards("cuda", fakes.Nvml())) == 1 and monitor.boards("cpu", fakes.Nvml()) == {}
+        len(monitor.find_boards("cuda", fakes.Nvml())) == 1
+        and monitor.find_boards("cpu", fakes.Nvml()) == {}
     )
 
 
 def test_a_gpu_that_nobody_can_ask_is_told_as_absent() -> None:
-    found = Watcher(os.getpid(), monitor.boards("cuda:0", None)).read()
-    assert "gpu.power_w" in monitor.absent(found, "cuda:0") and monitor.absent(found, "cpu") == []
+    found = Watcher(os.getpid(), monitor.find_boards("cuda:0", None)).read()
+    assert (
+        "gpu.power_w" in monitor.missing_columns(found, "cuda:0")
+        and monitor.missing_columns(found, "cpu") == []
+    )
 
 
 def test_a_system_without_the_files_tells_what_is_absent(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     found = Watcher(7, {}, tmp_path).read()
-    lacking = set(monitor.absent(found, "cpu"))
-    assert set(monitor.MACHINE) <= lacking and {"read_bytes", "disk_read_bytes"} <= lacking
+    lacking = set(monitor.missing_columns(found, "cpu"))
+    assert set(monitor.MACHINE_COLUMNS) <= lacking and {"read_bytes", "disk_read_bytes"} <= lacking
 
 
 def test_bytes_of_network_and_disks_are_added_up(tmp_path: Path) -> None:
@@ -117,12 +123,12 @@ def test_bytes_of_network_and_disks_are_added_up(tmp_path: Path) -> None:
     ]
     (tmp_path / "dev").write_text("\n".join([*lines, "  ib0: 1 0 0 0 0 0 0 0 2 0"]))
     told = {"network_received_bytes": 11, "network_sent_bytes": 5, "loopback_bytes": 5}
-    assert monitor.network(tmp_path / "dev") == told
+    assert monitor.network_bytes(tmp_path / "dev") == told
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc" / "diskstats").write_text(
         "8 0 sda 1 0 10 0 1 0 20 0\n8 1 sda1 1 0 10 0 1 0 20 0\n"
     )
-    assert monitor.disks(tmp_path, {"sda"}) == {
+    assert monitor.disk_bytes(tmp_path, {"sda"}) == {
         "machine_disk_read_bytes": 5120,
         "machine_disk_written_bytes": 10240,
     }

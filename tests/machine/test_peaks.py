@@ -10,5 +10,5 @@ from steptime.machine import peaks
 def test_frameworks_that_are_not_installed_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("jax", "torch"):
         monkeypatch.setitem(sys.modules, package, None)
-    assert peaks._installed().keys().isdisjoint({"jax", "pytorch"})
-    assert "numpy" in peaks._installed()["numpy"]
+    assert peaks._framework_versions().keys().isdisjoint({"jax", "pytorch"})
+    assert "numpy" in peaks._framework_versions()["numpy"]

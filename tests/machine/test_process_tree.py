@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from steptime.machine.process_tree import Tree
+from steptime.machine.process_tree import ProcessTree
 
 Start = Callable[[str], "subprocess.Popen[str]"]
 BURN = "import time\nend = time.process_time() + {seconds}\nwhile time.process_time() < end: pass\n"
@@ -44,7 +44,7 @@ def start() -> Iterator[Start]:
 def test_cpu_time_is_what_the_kernel_tells_the_parent(start: Start) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     process = start(BURN.format(seconds=0.3))
-    told = Tree(process.pid).read()["cpu_seconds"]
+    told = ProcessTree(process.pid).read()["cpu_seconds"]
     process.communicate("\n")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -54,7 +54,7 @@ def test_cpu_time_is_what_the_kernel_tells_the_parent(start: Start) -> None:
 def test_a_child_that_has_ended_still_counts(start: Start) -> None:
     child = f"subprocess.run([sys.executable, '-c', {BURN.format(seconds=0.3)!r}])"
     process = start(f"import subprocess, sys\n{child}\n")
-    found = Tree(process.pid).read()
+    found = ProcessTree(process.pid).read()
     assert found["cpu_seconds"] >= 0.3 and found["processes"] == 1
 
 
@@ -64,7 +64,7 @@ def test_a_child_that_ends_between_two_looks_takes_nothing_away(start: Start) ->
         f"import subprocess, sys\nc = subprocess.Popen({child}, stdin=-1, stdout=-1)\nc.stdout.readline()\n"
         "print('ready', flush=True)\ninput()\nc.communicate(b'x')\n"
     )
-    tree = Tree(process.pid)
+    tree = ProcessTree(process.pid)
     first = tree.read()
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write("\n")
@@ -88,7 +88,7 @@ def test_what_an_orphan_used_is_remembered(tmp_path: Path) -> None:
 
     life(7, 1, 100)
     life(8, 1, 50)  # of the session, but init's child by now
-    tree = Tree(7, tmp_path)
+    tree = ProcessTree(7, tmp_path)
     first = tree.read()
     (tmp_path / "8" / "stat").unlink()
     (tmp_path / "8").rmdir()
@@ -101,22 +101,22 @@ def test_what_an_orphan_used_is_remembered(tmp_path: Path) -> None:
 
 def test_a_child_in_a_session_of_its_own_belongs_to_the_tree(start: Start) -> None:
     child = "subprocess.Popen([sys.executable, '-c', 'input()'], stdin=-1, start_new_session=True)"
-    assert Tree(start(f"import subprocess, sys\nc = {child}\n").pid).read()["processes"] == 2
+    assert ProcessTree(start(f"import subprocess, sys\nc = {child}\n").pid).read()["processes"] == 2
 
 
 def test_memory_and_bytes_show(start: Start, tmp_path: Path) -> None:
-    plain = Tree(start("").pid).read()
+    plain = ProcessTree(start("").pid).read()
     busy = (
         f"held = b'x' * (64 << 20)\nopen({str(tmp_path / 'out')!r}, 'wb').write(held[:8 << 20])\n"
     )
-    found = Tree(start(busy).pid).read()
+    found = ProcessTree(start(busy).pid).read()
     assert found["memory_bytes"] - plain["memory_bytes"] == pytest.approx(64 << 20, rel=0.2)
     assert found["written_bytes"] - plain["written_bytes"] == pytest.approx(8 << 20, rel=0.1)
 
 
 def test_a_stranger_is_not_counted(start: Start) -> None:
     start(BURN.format(seconds=0.1))
-    tree = Tree(start("").pid)
+    tree = ProcessTree(start("").pid)
     tree.read()
     start("")
     assert tree.read()["processes"] == 1
@@ -125,12 +125,17 @@ def test_a_stranger_is_not_counted(start: Start) -> None:
 def test_counters_that_may_not_be_read_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "stat").write_text("7 (a) S 1 7 7 0 0 0 0 0 0 0 1 1 0 0 0 0 1 0 5 0 3")
-    assert set(Tree(7, tmp_path).read()) == {"cpu_seconds", "memory_bytes", "processes", "threads"}
+    assert set(ProcessTree(7, tmp_path).read()) == {
+        "cpu_seconds",
+        "memory_bytes",
+        "processes",
+        "threads",
+    }
 
 
 def test_nobody_is_left_of_a_tree_that_is_gone(start: Start) -> None:
     process = start("")
-    tree = Tree(process.pid)
+    tree = ProcessTree(process.pid)
     tree.read()
     process.communicate("\n")
     time.sleep(0.01)
@@ -147,7 +152,7 @@ def named(journal: str, work: str = "") -> subprocess.Popen[str]:
 
 
 def test_workers_of_the_same_journal_belong_to_the_tree_whoever_started_them(start: Start) -> None:
-    tree, plain = Tree(root := start("").pid, journal="/a/b.jsonl"), Tree(root)
+    tree, plain = ProcessTree(root := start("").pid, journal="/a/b.jsonl"), ProcessTree(root)
     first = tree.read()
     child = "import subprocess, sys\nc = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=-1)\n"
     rank, other = named("/a/b.jsonl", child), named("/a/c.jsonl")
@@ -170,7 +175,7 @@ def test_a_worker_is_found_that_was_somebody_else_at_the_first_look(tmp_path: Pa
 
     live(7, b"srun")
     live(8, b"slurmstepd")
-    tree = Tree(7, tmp_path, journal="j")
+    tree = ProcessTree(7, tmp_path, journal="j")
     assert "apart" not in tree.read()
     live(8, b"python\0-m\0steptime.worker\0case\0j\0")
     assert tree.read()["apart"] == 1

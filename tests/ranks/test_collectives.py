@@ -9,8 +9,15 @@ import pytest
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
 from steptime.core.ranks import Ranks
-from steptime.ranks.collectives import REPEATS, _bandwidth, _middle, exchanges, lacking
-from steptime.ranks.launcher import free_port
+from steptime.ranks.collectives import (
+    LEAST_REPEATS,
+    MOST_REPEATS,
+    _bandwidth,
+    _median_interval,
+    explain_missing_exchange,
+    measure_exchange,
+)
+from steptime.ranks.launcher import find_free_port
 from steptime.ranks.rendezvous import Rendezvous
 
 BYTES = 1000
@@ -35,14 +42,14 @@ class Alone:
 
 
 def run(programs: list[Any]) -> list[dict[str, Any]]:
-    port = free_port()
+    port = find_free_port()
 
     def one(rank: int) -> dict[str, Any]:
         rendezvous = Rendezvous(
             Ranks(rank, len(programs), port=port), "secret", patience_seconds=5.0
         )
         try:
-            return exchanges(programs[rank], rendezvous)
+            return measure_exchange(programs[rank], rendezvous)
         finally:
             rendezvous.close()
 
@@ -57,7 +64,7 @@ def test_the_first_rank_tells_what_all_have_exchanged() -> None:
     assert (told["backend"], told["ranks"], told["bytes"]) == ("pigeons", 4, BYTES) and others == [
         {}
     ] * 3
-    assert REPEATS[0] <= len(told["seconds"]) <= REPEATS[1] and min(told["seconds"]) > 0
+    assert LEAST_REPEATS <= len(told["seconds"]) <= MOST_REPEATS and min(told["seconds"]) > 0
     middle = sorted(told["seconds"])[len(told["seconds"]) // 2]
     assert told["bus_bytes_per_second"] == pytest.approx(1.5 * BYTES / middle, rel=0.5)
 
@@ -84,7 +91,7 @@ def test_every_rank_s_own_time_is_told() -> None:
 
 @pytest.mark.parametrize(("count", "ends"), [(5, (None, None)), (6, (1, 6)), (20, (6, 15))])
 def test_a_median_s_interval_is_that_of_the_binomial_law(count: int, ends: Any) -> None:
-    found = _middle(range(count, 0, -1))
+    found = _median_interval(range(count, 0, -1))
     assert (found["low"], found["high"]) == ends and found["value"] == (count + 1) / 2
 
 
@@ -118,4 +125,7 @@ def test_ranks_that_exchange_nothing_tell_nothing(program: Any) -> None:
 def test_only_training_that_exchanges_needs_a_program_that_does(
     program: Any, settings: Any, refused: bool
 ) -> None:
-    assert bool(lacking(program, Case(workload="lenet5", devices=2, **settings))) is refused
+    assert (
+        bool(explain_missing_exchange(program, Case(workload="lenet5", devices=2, **settings)))
+        is refused
+    )

@@ -20,13 +20,13 @@ TWO = Case(workload="lenet5", exchange="independent", devices=2)
 
 
 def test_memory_is_the_cause_whoever_told_first() -> None:
-    found = launcher.chosen({"Rank 0 of 2": LOST, "Rank 1 of 2": OUT}, {})
+    found = launcher.root_failure({"Rank 0 of 2": LOST, "Rank 1 of 2": OUT}, {})
     assert found == Failure(cause=Cause.OUT_OF_MEMORY, reason="Rank 1 of 2: MemoryError: too large")
 
 
 def test_a_killed_rank_can_say_nothing_and_so_comes_before_those_that_miss_it() -> None:
-    killed = launcher.death("Rank 1 of 2", -signal.SIGKILL, by_memory=False)
-    assert launcher.chosen({"Rank 0 of 2": LOST}, {"Rank 1 of 2": killed}) == killed
+    killed = launcher.exit_failure("Rank 1 of 2", -signal.SIGKILL, by_memory=False)
+    assert launcher.root_failure({"Rank 0 of 2": LOST}, {"Rank 1 of 2": killed}) == killed
 
 
 def test_the_earliest_note_is_the_cause(tmp_path: Path) -> None:
@@ -35,9 +35,9 @@ def test_the_earliest_note_is_the_cause(tmp_path: Path) -> None:
         (2, 0, LOST),
         (1, 1, Failure(cause=Cause.CRASHED, reason="ValueError: first")),
     ):
-        launcher.note(journal, rank, failure)
+        launcher.write_note(journal, rank, failure)
         os.utime(tmp_path / f"a.rank{rank}.json", ns=(time_ns, time_ns))
-    found = launcher.chosen(launcher.notes(journal, 2), {})
+    found = launcher.root_failure(launcher.collect_notes(journal, 2), {})
     assert (
         found is not None
         and found.reason == "Rank 1 of 2: ValueError: first"
@@ -47,24 +47,27 @@ def test_the_earliest_note_is_the_cause(tmp_path: Path) -> None:
 
 def test_a_damaged_note_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "a.rank1.json").write_text('{"cause": "cra')
-    assert launcher.notes(tmp_path / "a.jsonl", 2) == {} and not list(tmp_path.iterdir())
+    assert launcher.collect_notes(tmp_path / "a.jsonl", 2) == {} and not list(tmp_path.iterdir())
 
 
 def test_what_holds_for_every_rank_names_none() -> None:
     failure = Failure(cause=Cause.UNSUPPORTED, reason="no fp64")
-    assert launcher.chosen({"Rank 0 of 2": failure, "Rank 1 of 2": failure}, {}) == failure
+    assert launcher.root_failure({"Rank 0 of 2": failure, "Rank 1 of 2": failure}, {}) == failure
 
 
 def test_a_kill_for_want_of_memory_is_told_from_any_other() -> None:
-    assert launcher.death("Rank 1 of 2", -signal.SIGKILL, by_memory=True).cause == "out_of_memory"
     assert (
-        launcher.death("Rank 1 of 2", -signal.SIGSEGV, by_memory=True).reason
+        launcher.exit_failure("Rank 1 of 2", -signal.SIGKILL, by_memory=True).cause
+        == "out_of_memory"
+    )
+    assert (
+        launcher.exit_failure("Rank 1 of 2", -signal.SIGSEGV, by_memory=True).reason
         == "Rank 1 of 2 was killed by SIGSEGV."
     )
 
 
 def start(text: str, folder: Path) -> Failure | None:
-    return launcher.start(
+    return launcher.run_ranks(
         [sys.executable, "-c", f"import os, time\nrank = os.environ['RANK']\n{text}"],
         TWO,
         folder / "a.jsonl",
@@ -86,15 +89,15 @@ def test_a_rank_that_waits_for_a_lost_one_is_ended(
 
 
 def test_two_free_ports_are_found() -> None:
-    port = launcher.free_port()
+    port = launcher.find_free_port()
     with socket.create_server(("", port)), socket.create_server(("", port + 1)):
         pass
 
 
 def test_several_nodes_need_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    with pytest.raises(SteptimeError, match="2 nodes are reached through Slurm"):
-        launcher.start(
+    with pytest.raises(SteptimeError, match="2 nodes need Slurm"):
+        launcher.run_ranks(
             ["true"],
             Case(workload="lenet5", exchange="independent", devices=2, nodes=2),
             tmp_path / "a.jsonl",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from steptime.core.measurement import Block, Measurement, RankSamples
-from steptime.ranks.merge import rank_samples, together
+from steptime.ranks.merge import combine, rank_samples
 
 
 def measured(
@@ -38,7 +38,7 @@ def ranks_of(*parts: Measurement) -> list[RankSamples]:
 
 def test_a_step_ends_with_the_slowest_rank() -> None:
     a, b = measured((1000, 5, [10, 10, 10])), measured((1000, 7, [12, 7, 20]))
-    found = together(a, ranks_of(a, b))
+    found = combine(a, ranks_of(a, b))
     assert list(found.stamps) == [1000, 1012, 1020, 1039] and found.samples_ns == (12, 8, 19)
     assert [(rank.node, rank.cpu_ns, rank.queue_ns) for rank in found.ranks] == [
         ("node0", 5, 1),
@@ -49,7 +49,7 @@ def test_a_step_ends_with_the_slowest_rank() -> None:
 def test_a_block_begins_with_its_last_rank_and_pauses_are_left_out() -> None:
     a = measured((1000, 0, [10, 10]), (1100, 0, [10]))
     b = measured((1003, 0, [10, 10]), (1098, 0, [10]))
-    found = together(a, ranks_of(a, b))
+    found = combine(a, ranks_of(a, b))
     assert list(found.stamps) == [1003, 1013, 1023, 1033]
     assert [(block.host_ns, block.idle_ns) for block in found.blocks] == [(20, 0), (10, 77)]
     assert sum(found.samples_ns) == sum(block.host_ns for block in found.blocks)
@@ -58,19 +58,19 @@ def test_a_block_begins_with_its_last_rank_and_pauses_are_left_out() -> None:
 def test_another_host_s_clock_is_moved_and_its_drift_shared_out() -> None:
     a, b = measured((1000, 0, [10, 10])), measured((5000, 0, [10, 10]))
     second = replace(rank_samples(1, "far", b), offset_ns=(-4000, -3996), offset_error_ns=3)
-    found = together(a, [rank_samples(0, "near", a), second])
+    found = combine(a, [rank_samples(0, "near", a), second])
     assert list(found.stamps) == [1000, 1012, 1024] and found.ranks[1].offset_error_ns == 3
 
 
 def test_devices_are_set_against_each_other_from_the_beginning_of_a_block() -> None:
     a, b = measured((1000, 0, [10, 10]), device=True), measured((1000, 0, [4, 18]), device=True)
-    found = together(a, ranks_of(a, b))
+    found = combine(a, ranks_of(a, b))
     assert found.samples_ns == (10, 12)
 
 
 def test_the_longest_warm_up_counts_and_all_must_be_steady() -> None:
     a, b = measured((0, 0, [1] * 9), cut=2), measured((0, 0, [1] * 9), cut=5, steady=False)
-    found = together(a, ranks_of(a, b))
+    found = combine(a, ranks_of(a, b))
     assert (found.cut, found.steady) == (5, False)
 
 
@@ -85,5 +85,5 @@ def test_a_rank_is_written_as_differences_and_read_back() -> None:
 @pytest.mark.parametrize("count", [1, 3])
 def test_one_rank_by_itself_is_what_it_was(count: int) -> None:
     a = measured((1000, 0, [10, 11]), (1100, 0, [12]))
-    found = together(a, ranks_of(*[a] * count))
+    found = combine(a, ranks_of(*[a] * count))
     assert [b - c for c, b in pairwise(found.stamps)] == [10, 11, 12] and found.blocks == a.blocks

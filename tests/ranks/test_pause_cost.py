@@ -9,7 +9,7 @@ import pytest
 from steptime.core.case import Case
 from steptime.core.ranks import Ranks
 from steptime.ranks import pause_cost
-from steptime.ranks.launcher import free_port
+from steptime.ranks.launcher import find_free_port
 from steptime.ranks.rendezvous import Rendezvous
 
 SIDE_BY_SIDE = Case(workload="mnist-mlp", devices=2, exchange="independent", phase="training")
@@ -33,14 +33,14 @@ class Cold:
 
 
 def run(programs: list[Cold], case: Case = SIDE_BY_SIDE) -> list[dict[str, Any]]:
-    port = free_port()
+    port = find_free_port()
 
     def one(rank: int) -> dict[str, Any]:
         rendezvous = Rendezvous(
             Ranks(rank, len(programs), port=port), "secret", patience_seconds=30.0
         )
         try:
-            return pause_cost.waits(programs[rank], rendezvous, case)
+            return pause_cost.measure_pause_cost(programs[rank], rendezvous, case)
         finally:
             rendezvous.close()
 
@@ -51,7 +51,7 @@ def run(programs: list[Cold], case: Case = SIDE_BY_SIDE) -> list[dict[str, Any]]
 def test_the_first_rank_tells_how_long_a_step_behind_each_pause_takes() -> None:
     programs = [Cold(), Cold()]
     first, other = run(programs)
-    told = first["waiting"]
+    told = first["pause_cost"]
     assert other == {} and told["pauses_seconds"] == pause_cost.PAUSES_SECONDS
     assert 1 <= len(told["turns"]) <= pause_cost.MOST_TURNS
     for turn in told["turns"]:
@@ -62,7 +62,7 @@ def test_the_first_rank_tells_how_long_a_step_behind_each_pause_takes() -> None:
 
 
 def test_a_step_is_the_slowest_rank_s() -> None:
-    told = run([Cold(), Cold(0.01)])[0]["waiting"]
+    told = run([Cold(), Cold(0.01)])[0]["pause_cost"]
     assert min(min(turn) for turn in told["turns"]) >= 0.01
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from steptime.core.ranks import Ranks
 from steptime.ranks import rendezvous as module
-from steptime.ranks.launcher import free_port
-from steptime.ranks.rendezvous import Offset, Parted, Rendezvous
+from steptime.ranks.launcher import find_free_port
+from steptime.ranks.rendezvous import Offset, RankLost, Rendezvous
 
 
 def meet(
@@ -19,7 +19,7 @@ def meet(
     secret: Callable[[int], str] = lambda rank: "secret",
 ) -> list[Any]:
     """What `act` returns on each rank, each in a thread of its own."""
-    port = free_port()
+    port = find_free_port()
 
     def one(rank: int) -> Any:
         rendezvous = Rendezvous(Ranks(rank, size, port=port), secret(rank), patience_seconds=5.0)
@@ -34,7 +34,7 @@ def meet(
 
 def test_everybody_gets_the_first_rank_s_value() -> None:
     assert (
-        meet(3, lambda rendezvous: rendezvous.agree({"steps": 10 + rendezvous.ranks.rank}))
+        meet(3, lambda rendezvous: rendezvous.broadcast({"steps": 10 + rendezvous.ranks.rank}))
         == [{"steps": 10}] * 3
     )
 
@@ -48,7 +48,7 @@ def test_the_first_rank_has_everybody_s_values_in_order() -> None:
 
 
 def test_numbers_arrive_to_the_last_digit() -> None:
-    assert meet(2, lambda rendezvous: rendezvous.agree([0.1 + 0.2, 1 << 62]))[1] == [
+    assert meet(2, lambda rendezvous: rendezvous.broadcast([0.1 + 0.2, 1 << 62]))[1] == [
         0.1 + 0.2,
         1 << 62,
     ]
@@ -60,17 +60,20 @@ def test_long_words_arrive_whole() -> None:
 
 
 def test_ranks_of_one_host_have_one_clock() -> None:
-    assert meet(2, lambda rendezvous: rendezvous.offsets())[0] == [Offset(0, 0), Offset(0, 0)]
+    assert meet(2, lambda rendezvous: rendezvous.measure_offsets())[0] == [
+        Offset(0, 0),
+        Offset(0, 0),
+    ]
 
 
 def test_a_clock_of_another_host_is_found_within_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
     hosts = iter("ab")
-    monkeypatch.setattr(module, "_boot", lambda: next(hosts))
+    monkeypatch.setattr(module, "_boot_id", lambda: next(hosts))
 
     def ahead(rendezvous: Rendezvous) -> list[Offset]:
         own = rendezvous._clock
         rendezvous._clock = lambda: own() + 10**9 * rendezvous.ranks.rank
-        return rendezvous.offsets()
+        return rendezvous.measure_offsets()
 
     _, offset = meet(2, ahead)[0]
     assert 0 < offset.error_ns < 10**8 and abs(offset.ns + 10**9) <= offset.error_ns
@@ -80,17 +83,17 @@ def test_a_rank_that_leaves_is_missed_by_name() -> None:
     def act(rendezvous: Rendezvous) -> str:
         if rendezvous.ranks.rank == 2:
             return "left"
-        with pytest.raises(Parted) as caught:
-            rendezvous.agree(1)
+        with pytest.raises(RankLost) as caught:
+            rendezvous.broadcast(1)
         return str(caught.value)
 
-    assert meet(3, act)[0] == "rank 2 has gone without a word."
+    assert meet(3, act)[0] == "rank 2 closed the connection."
 
 
 def test_silence_ends_with_patience() -> None:
     left, right = socket.socketpair()
     left.settimeout(0.05)
-    with pytest.raises(Parted, match=r"rank 1 has not answered for 0.05 s"):
+    with pytest.raises(RankLost, match=r"rank 1 has not answered for 0.05 s"):
         module._receive(left, "rank 1")
     right.close()
     left.close()
@@ -98,12 +101,12 @@ def test_silence_ends_with_patience() -> None:
 
 def test_somebody_with_another_secret_is_not_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MEET_SECONDS", 0.5)
-    with pytest.raises(Parted, match=r"Ranks \[1\] did not come"):
-        meet(2, lambda rendezvous: rendezvous.agree(1), secret=lambda rank: f"secret {rank}")
+    with pytest.raises(RankLost, match=r"Ranks \[1\] did not connect"):
+        meet(2, lambda rendezvous: rendezvous.broadcast(1), secret=lambda rank: f"secret {rank}")
 
 
 def test_a_port_without_a_first_rank_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MEET_SECONDS", 0.1)
-    port = free_port()
-    with pytest.raises(Parted, match=f"Rank 0 is not at 127.0.0.1, port {port + 1}"):
+    port = find_free_port()
+    with pytest.raises(RankLost, match=f"Rank 0 does not listen at 127.0.0.1, port {port + 1}"):
         Rendezvous(Ranks(1, 2, port=port), "secret", patience_seconds=1.0)

@@ -20,7 +20,7 @@ from steptime.graph.weights import initial_weights, save
 from steptime.store.journal import Journal, uuid7
 from steptime.store.reader import read
 from steptime.tasks import TaskContext
-from steptime.tasks.measure import Compared, perform, with_kernels
+from steptime.tasks.measure import PrecisionComparison, add_kernels, perform
 
 
 @pytest.fixture
@@ -48,17 +48,17 @@ class Broken:
 
 
 def test_kernels_become_a_fact(measurement: Measurement) -> None:
-    assert with_kernels(measurement, Told()).facts == {"threads": 2, "kernels": {"gemm_avx512": 3}}
+    assert add_kernels(measurement, Told()).facts == {"threads": 2, "kernels": {"gemm_avx512": 3}}
 
 
 def test_a_program_that_can_not_tell_its_kernels_says_nothing_of_them(
     measurement: Measurement,
 ) -> None:
-    assert with_kernels(measurement, object()) is measurement
+    assert add_kernels(measurement, object()) is measurement
 
 
 def test_a_profiler_that_fails_does_not_cost_the_measurement(measurement: Measurement) -> None:
-    facts = with_kernels(measurement, Broken()).facts
+    facts = add_kernels(measurement, Broken()).facts
     assert facts == {"threads": 2, "kernels_problem": "RuntimeError: the profiler is taken"}
 
 
@@ -164,7 +164,7 @@ def test_real_data_of_a_tier_are_read_from_there(
     attempt = read(tmp_path / "a.jsonl")
     assert attempt is not None and attempt.findings["staging"]["bytes_per_second"] > 0
     assert attempt.findings["data"]["on"] == attempt.findings["staging"]["on"]
-    assert attempt.findings["data"]["page_cache"]["asked"] == "cold" and not list(
+    assert attempt.findings["data"]["page_cache"]["requested"] == "cold" and not list(
         tmp_path.glob("steptime-*")
     )
 
@@ -201,5 +201,5 @@ def test_everything_is_compared_in_batches_of_the_case_s_size() -> None:
     case = Case(workload="mnist-mlp", batch_size=7, phase="inference", precision="fp16")
     work = workloads.load(case.workload).build(case)
     program = Rounding(work, case)
-    outputs = Compared.chosen(case, work).outputs(program)
+    outputs = PrecisionComparison.choose(case, work).predict(program)
     assert set(program.sizes) == {7} and sum(map(len, outputs)) == 70

@@ -18,7 +18,7 @@ from steptime.graph.weights import load
 from steptime.store import reader
 from steptime.store.journal import Journal
 from steptime.tasks import TaskContext
-from steptime.tasks.train import Course, evaluate, order, perform
+from steptime.tasks.train import Training, evaluate, perform, shuffle
 from steptime.workloads import supervised
 
 CASE = Case(workload="mnist-mlp", framework="numpy", precision="fp64", batch_size=20)
@@ -97,7 +97,7 @@ def test_an_absent_set_leaves_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_batch_larger_than_the_set_is_refused(tiny_mnist: Path, tmp_path: Path) -> None:
-    with pytest.raises(SteptimeError, match="A batch of 61 is more than the 60 samples"):
+    with pytest.raises(SteptimeError, match="The batch size 61 exceeds the 60 training samples"):
         train(
             tmp_path,
             case=Case(workload="mnist-mlp", framework="numpy", precision="fp64", batch_size=61),
@@ -114,9 +114,9 @@ class Diverging:
 
 
 def test_a_loss_that_is_no_number_ends_the_training() -> None:
-    course = Course(Diverging(), CASE, 1, None)
-    with pytest.raises(SteptimeError, match="no number any more in step 2 of epoch 1"):
-        course.epoch(
+    course = Training(Diverging(), CASE, 1, None)
+    with pytest.raises(SteptimeError, match="the loss in step 2 of epoch 1 is not"):
+        course.run_epoch(
             0,
             Samples(np.zeros((40, 1)), np.zeros(40)),
             Samples(np.zeros((1, 1)), np.zeros(1)),
@@ -125,9 +125,9 @@ def test_a_loss_that_is_no_number_ends_the_training() -> None:
 
 
 def test_every_sample_is_drawn_at_most_once_and_in_another_order_each_time() -> None:
-    first, second = order(10, 3, [0, 1]), order(10, 3, [0, 2])
+    first, second = shuffle(10, 3, [0, 1]), shuffle(10, 3, [0, 2])
     assert first.shape == (3, 3) and len(set(first.ravel())) == 9
-    assert not np.array_equal(first, second) and np.array_equal(first, order(10, 3, [0, 1]))
+    assert not np.array_equal(first, second) and np.array_equal(first, shuffle(10, 3, [0, 1]))
 
 
 def test_a_rest_that_fills_no_batch_is_evaluated_too() -> None:

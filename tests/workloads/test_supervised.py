@@ -100,7 +100,7 @@ def test_a_damaged_set_is_not_passed_over(tiny_mnist: Path) -> None:
 
 
 def test_a_network_without_a_set_names_those_that_have_one() -> None:
-    with pytest.raises(SteptimeError, match=r"resnet50 names no data set.*mnist-mlp"):
+    with pytest.raises(SteptimeError, match=r"resnet50 names no dataset.*mnist-mlp"):
         supervised.samples(Case(workload="resnet50"), "train")
 
 

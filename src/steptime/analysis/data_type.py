@@ -25,7 +25,7 @@ def data_type(record: Record) -> str:
     facts = _data_facts(record)
     storage = facts.get("on", {}).get("kind", "")
     text = REAL.get(storage, "real")
-    if facts.get("page_cache", {}).get("found") == "cold":
+    if facts.get("page_cache", {}).get("observed") == "cold":
         text += ", cold"
     return f"{text} ({case.staging})" if case.staging else text
 
@@ -41,9 +41,9 @@ def sentence(record: Record) -> str:
     source = f"{data_type(record)} [{', '.join(names)}]"
     size = byte_count(facts["bytes_per_step"])
     prefetch = f", {facts['prefetch']} kept ready by a thread" if facts["prefetch"] else ""
-    text = f"{source}, {size} a step{prefetch}; page cache {cache['found']}"
-    if cache["found"] != cache["asked"]:
-        text += f", though {cache['asked']} was requested"
+    text = f"{source}, {size} a step{prefetch}; page cache {cache['observed']}"
+    if cache["observed"] != cache["requested"]:
+        text += f", though {cache['requested']} was requested"
     return text
 
 

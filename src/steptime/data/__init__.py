@@ -1,1 +1,1 @@
-"""Where batches come from: synthetic now; real sets, formats and tiers beside it."""
+"""Where batches come from: synthetic batches, real datasets, and the storage they lie on."""

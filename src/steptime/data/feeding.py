@@ -1,4 +1,4 @@
-"""A program whose every step takes the next batch first, made by itself or by a thread that keeps some ready."""
+"""Feed a program a new batch before each step, prepared in advance by a thread if wanted."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from steptime.core.program import Program
+
 Batches = Iterator[dict[str, Any]]
 
 
 class FedProgram:
-    """A program whose every step takes the next batch first. The rest is the program's own."""
+    """A program that takes the next batch before each step. All else is the program's own."""
 
-    def __init__(self, program: Any, batches: Batches) -> None:
-        self._program, self._batches = program, batches
+    def __init__(self, program: Program, batches: Batches) -> None:
+        self._program = program
+        self._batches = batches
 
     def step(self) -> Any:
         self._program.feed(next(self._batches))
@@ -26,35 +29,36 @@ class FedProgram:
 
 
 @contextlib.contextmanager
-def ahead(batches: Batches, most: int) -> Iterator[Batches]:
-    """A thread keeps so many ready; with none, whoever wants a batch makes it himself."""
+def prefetch(batches: Batches, most: int) -> Iterator[Batches]:
+    """A thread keeps up to `most` batches ready. With 0 the consumer makes each one itself."""
     if not most:
         yield batches
         return
     ready: queue.Queue[dict[str, Any] | BaseException] = queue.Queue(most)
-    over = threading.Event()
-    thread = threading.Thread(target=_fill, args=(ready, batches, over), daemon=True)
+    stopped = threading.Event()
+    thread = threading.Thread(target=_fill, args=(ready, batches, stopped), daemon=True)
     thread.start()
     try:
-        yield _taken(ready)
+        yield _take(ready)
     finally:
-        over.set()
+        stopped.set()
+        # The thread may be waiting for room in the queue.
         with contextlib.suppress(queue.Empty):
-            ready.get_nowait()  # it may wait for room
+            ready.get_nowait()
         thread.join()
 
 
-def _fill(ready: queue.Queue[Any], batches: Batches, over: threading.Event) -> None:
+def _fill(ready: queue.Queue[Any], batches: Batches, stopped: threading.Event) -> None:
     try:
-        while not over.is_set():
+        while not stopped.is_set():
             ready.put(next(batches))
-    except BaseException as problem:  # told to whoever waits
-        ready.put(problem)
+    except BaseException as problem:
+        ready.put(problem)  # the consumer raises it
 
 
-def _taken(ready: queue.Queue[Any]) -> Batches:
+def _take(ready: queue.Queue[Any]) -> Batches:
     while True:
-        found = ready.get()
-        if isinstance(found, BaseException):
-            raise found
-        yield found
+        batch = ready.get()
+        if isinstance(batch, BaseException):
+            raise batch
+        yield batch

@@ -1,4 +1,4 @@
-"""Real batches for timed steps: a set written out row by row, where a step finds the next batch by reading a file."""
+"""Real batches for timed steps: a dataset unpacked into plain files that each step reads from."""
 
 from __future__ import annotations
 
@@ -17,84 +17,88 @@ from numpy.typing import NDArray
 
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
+from steptime.core.ranks import Ranks
 from steptime.data import pages, tiers
 from steptime.data.sets import Samples, folder
 
 
 @dataclass(frozen=True)
-class Rows:
-    """An array in a file, its rows one behind the other. The file has no name, so that nothing is left of it, however
-    this process ends."""
+class RowFile:
+    """The rows of an array in a file without a name, so nothing is left when the process ends."""
 
     file: IO[bytes]
-    kind: np.dtype[Any]
+    dtype: np.dtype[Any]
     shape: tuple[int, ...]  # of one row
 
     @classmethod
-    def write(cls, place: Path, values: NDArray[Any]) -> Rows:
-        file = tempfile.TemporaryFile(dir=place, buffering=0)  # noqa: SIM115 (`unpacked` closes it)
+    def write(cls, target: Path, values: NDArray[Any]) -> RowFile:
+        file = tempfile.TemporaryFile(dir=target, buffering=0)  # noqa: SIM115 (`unpack` closes it)
         np.ascontiguousarray(values).tofile(file)
-        os.fsync(file.fileno())  # only what is on the disk can leave the page cache
+        # Only pages that are already on the disk can leave the page cache.
+        os.fsync(file.fileno())
         return cls(file, values.dtype, values.shape[1:])
 
     @property
-    def number(self) -> int:
+    def descriptor(self) -> int:
         return self.file.fileno()
 
     @property
     def row_bytes(self) -> int:
-        return self.kind.itemsize * int(np.prod(self.shape))
+        return self.dtype.itemsize * int(np.prod(self.shape))
 
-    def read(self, first: int, length: int, *, forget: bool) -> NDArray[Any]:
-        place, wanted = first * self.row_bytes, length * self.row_bytes
-        content = os.pread(self.number, wanted, place)
-        if len(content) != wanted:
+    def read(self, first: int, length: int, *, drop_pages: bool) -> NDArray[Any]:
+        offset = first * self.row_bytes
+        size = length * self.row_bytes
+        content = os.pread(self.descriptor, size, offset)
+        if len(content) != size:
             raise SteptimeError(
-                f"The unpacked set ended {wanted - len(content)} bytes too early: is its tier sound?"
+                f"The unpacked dataset ended {size - len(content)} bytes too early. "
+                "Check the tier it lies on."
             )
-        if forget:
-            pages.drop(self.number, place, wanted)
-        return np.frombuffer(content, self.kind).reshape(length, *self.shape)
+        if drop_pages:
+            pages.drop(self.descriptor, offset, size)
+        return np.frombuffer(content, self.dtype).reshape(length, *self.shape)
 
 
 class Ingest:
-    """One part of a set in plain files, and the batches that are read from it, in order and again and again."""
+    """One split of a dataset in plain files, read batch by batch in order, over and over."""
 
     def __init__(
-        self, samples: Samples, place: Path, case: Case, turn: tuple[int, int] = (0, 1)
+        self, samples: Samples, target: Path, case: Case, ranks: Ranks | None = None
     ) -> None:
-        """`turn`: which of how many ranks; each reads batches of its own."""
+        """`ranks`: each rank reads every size-th batch, beginning with its own number."""
         if case.batch_size > len(samples):
             raise SteptimeError(
-                f"A batch of {case.batch_size} is more than the {len(samples)} samples of the set."
+                f"The batch size {case.batch_size} exceeds the {len(samples)} samples of the set."
             )
         begin = time.perf_counter()
-        self.parts = tuple(
-            Rows.write(place, values) for values in (samples.values, samples.targets)
-        )
+        self.values = RowFile.write(target, samples.values)
+        self.targets = RowFile.write(target, samples.targets)
         self.seconds = time.perf_counter() - begin
-        self._prepare, self._case, self._turn, self._place = samples.prepare, case, turn, place
-        self.samples, self.batches_read = len(samples), 0
-        self._before = self._set_cache()
+        self.files = (self.values, self.targets)
+        self.samples = len(samples)
+        self.batches_read = 0
+        self._prepare = samples.prepare
+        self._case = case
+        self._ranks = ranks or Ranks()
+        self._target = target
+        self._resident_before = self._set_cache()
 
     def batches(self) -> Iterator[dict[str, Any]]:
-        whole, size, forget = (
-            self.samples // self._case.batch_size,
-            self._case.batch_size,
-            self._is_cold,
-        )
-        first, step = self._turn
-        for number in count(first, step):
-            values, targets = (
-                part.read(number % whole * size, size, forget=forget) for part in self.parts
-            )
+        size = self._case.batch_size
+        batches_per_epoch = self.samples // size
+        drop_pages = self._is_cold
+        for number in count(self._ranks.rank, self._ranks.size):
+            first = number % batches_per_epoch * size
+            values = self.values.read(first, size, drop_pages=drop_pages)
+            targets = self.targets.read(first, size, drop_pages=drop_pages)
             self.batches_read += 1
             yield {"input": self._prepare(values), "target": targets.astype(np.int64)}
 
-    def told(self) -> dict[str, Any]:
-        row_bytes = sum(part.row_bytes for part in self.parts)
+    def facts(self) -> dict[str, Any]:
+        row_bytes = sum(file.row_bytes for file in self.files)
         return {
-            "on": tiers.describe(self._place),
+            "on": tiers.describe(self._target),
             "samples": self.samples,
             "bytes": self.samples * row_bytes,
             "bytes_per_step": self._case.batch_size * row_bytes,
@@ -103,37 +107,42 @@ class Ingest:
             "order": "as the files have them",
             "prefetch": self._case.prefetch,
             "page_cache": {
-                "asked": self._case.page_cache,
-                "found": pages.word(self._before),
-                "resident_before": self._before,
+                "requested": self._case.page_cache,
+                "observed": pages.cache_state(self._resident_before),
+                "resident_before": self._resident_before,
                 "resident_after": self._resident_share(),
             },
         }
+
+    def close(self) -> None:
+        for file in self.files:
+            file.file.close()
 
     @property
     def _is_cold(self) -> bool:
         return self._case.page_cache == "cold"
 
     def _set_cache(self) -> float | None:
-        for part in self.parts:
-            pages.drop(part.number) if self._is_cold else pages.warm(part.number)
+        for file in self.files:
+            if self._is_cold:
+                pages.drop(file.descriptor)
+            else:
+                pages.warm(file.descriptor)
         return self._resident_share()
 
     def _resident_share(self) -> float | None:
-        return pages.resident_share(part.number for part in self.parts)
+        return pages.resident_share(file.descriptor for file in self.files)
 
 
 @contextlib.contextmanager
-def unpacked(samples: Samples, case: Case, turn: tuple[int, int] = (0, 1)) -> Iterator[Ingest]:
-    """Beside the set's own files, and so on the tier where those lie."""
+def unpack(samples: Samples, case: Case, ranks: Ranks | None = None) -> Iterator[Ingest]:
+    """Beside the dataset's own files, and so on the same tier."""
     try:
-        ingest = Ingest(samples, folder(), case, turn)
+        ingest = Ingest(samples, folder(), case, ranks)
     except OSError as problem:
         raise SteptimeError(
-            f"Real data are unpacked beside the set, but {folder()} cannot be written: {problem}. "
-            "Name a tier of the machine file with staging."
+            f"Real data are unpacked beside the dataset, but {folder()} cannot be written: "
+            f"{problem}. Name a tier of the machine file with staging."
         ) from None
-    with contextlib.ExitStack() as closing:
-        for part in ingest.parts:
-            closing.enter_context(part.file)
+    with contextlib.closing(ingest):
         yield ingest

@@ -1,4 +1,6 @@
-"""The page cache: which of a file's pages lie in memory, and how to let go of them. Asks the kernel itself."""
+"""The page cache: which pages of a file are in memory, and how to drop them.
+
+Calls the kernel directly."""
 
 from __future__ import annotations
 
@@ -10,27 +12,37 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-COLD, WARM = 0.05, 0.95
-"""Shares of pages in memory, up to which a file is cold and from which on it is warm."""
-
+COLD_SHARE, WARM_SHARE = 0.05, 0.95
+"""Shares of resident pages: a file is cold up to the first and warm from the second on."""
 
 FOLIO_BYTES = 1 << 21
-"""The kernel keeps pages in bundles of up to this size and lets go of whole ones only: of a bundle that two ranges
-share nothing goes before the second range is done, so that a range begins with its bundle."""
+"""The kernel caches pages in folios of up to this size and drops only complete ones.
+
+A folio that two ranges share is dropped only if a range includes all of it. So a range is
+extended to the beginning of its first folio."""
 
 
-def word(share: float | None) -> str:
+def cache_state(share: float | None) -> str:
     if share is None:
-        return "not told"
-    return "cold" if share <= COLD else "warm" if share >= WARM else "partly"
+        return "unknown"
+    if share <= COLD_SHARE:
+        return "cold"
+    return "warm" if share >= WARM_SHARE else "partial"
 
 
 def resident_share(files: Iterable[int]) -> float | None:
-    """Of all pages of these open files. None: the kernel does not tell, or there is nothing to tell of."""
-    found = [_resident(file) for file in files if os.fstat(file).st_size]
-    if not found or any(pages is None for pages in found):
+    """Of all pages of these open files. None: the kernel does not tell, or all are empty."""
+    resident = []
+    for file in files:
+        if not os.fstat(file).st_size:
+            continue
+        pages = _resident_pages(file)
+        if pages is None:
+            return None
+        resident.append(pages)
+    if not resident:
         return None
-    return float(np.concatenate([pages for pages in found if pages is not None]).mean())
+    return float(np.concatenate(resident).mean())
 
 
 def warm(file: int) -> None:
@@ -39,30 +51,35 @@ def warm(file: int) -> None:
 
 
 def drop(file: int, first: int = 0, length: int = 0) -> bool:
-    """Asks to let go of the pages from `first` on, all if no length is told; they must be on the disk. Below it, in a
-    hypervisor or a disk, they may well be kept: cold means cold to this system. False: it refused."""
+    """Drop the cached pages from `first` on, all of them if the length is 0. False: refused.
+
+    The pages must be on the disk. A hypervisor or the disk itself may still cache them: cold
+    means cold to this operating system."""
     begin = first - first % FOLIO_BYTES
+    extended_length = length + first - begin if length else 0
     try:
-        os.posix_fadvise(
-            file, begin, length + first - begin if length else 0, os.POSIX_FADV_DONTNEED
-        )
+        os.posix_fadvise(file, begin, extended_length, os.POSIX_FADV_DONTNEED)
     except OSError:
         return False
     return True
 
 
-def _resident(file: int) -> NDArray[np.bool_] | None:
-    """mincore(2) of a mapping that nobody touches. A bit for each page; the others of its byte mean nothing."""
-    system = ctypes.CDLL(None, use_errno=True)
-    system.mmap.restype = ctypes.c_void_p
-    system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    system.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-    system.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+def _resident_pages(file: int) -> NDArray[np.bool_] | None:
+    """Ask mincore(2) about a mapping that is never touched."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
     size = os.fstat(file).st_size
-    place = system.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, file, 0)
-    if place in (None, ctypes.c_void_p(-1).value):
+    address = libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, file, 0)
+    map_failed = ctypes.c_void_p(-1).value
+    if address in (None, map_failed):
         return None
     pages = (ctypes.c_ubyte * -(-size // mmap.PAGESIZE))()
-    answered = system.mincore(place, size, pages) == 0
-    system.munmap(place, size)
-    return (np.frombuffer(bytes(pages), np.uint8) & 1).astype(np.bool_) if answered else None
+    succeeded = libc.mincore(address, size, pages) == 0
+    libc.munmap(address, size)
+    if not succeeded:
+        return None
+    # Only the lowest bit of each byte has a meaning.
+    return (np.frombuffer(bytes(pages), np.uint8) & 1).astype(np.bool_)

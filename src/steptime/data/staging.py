@@ -1,4 +1,4 @@
-"""A data set's files, copied to a tier before anything is measured: a step of its own, with its bytes and seconds."""
+"""Copy a dataset's files to a tier before the measurement, and report bytes and seconds."""
 
 from __future__ import annotations
 
@@ -17,31 +17,40 @@ from steptime.data import tiers
 from steptime.data.sets import VARIABLE, DataSet, folder
 
 PREFIX = "steptime-data-"
-NAME = re.compile(rf"{PREFIX}.*-(?P<place>[0-9a-f]+\.\d+)-(?P<process>\d+)-(?P<began>\d+)-[^-]+")
-BOOT, PROCESSES = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
+COPY_NAME = re.compile(
+    rf"{PREFIX}.*-(?P<namespace>[0-9a-f]+\.\d+)-(?P<process>\d+)-(?P<start>\d+)-[^-]+"
+)
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+PID_NAMESPACE = Path("/proc/self/ns/pid")
+START_TIME = 19  # index in /proc/PID/stat, counted after the process name
 
 
 @contextlib.contextmanager
-def staged(files: DataSet, tier: str, owner: str) -> Iterator[dict[str, Any]]:
-    """Inside, the set is read from the tier. Tells what was copied; the copies go at the end. Where this process is
-    killed before that, whoever started it finds them by the owner's name, or the next one that stages does."""
-    target, source = _folder(tier), folder()
-    found = [
-        path for name in (*files.files, *files.other_forms) if (path := files.find(name, source))
-    ]
-    if not found:
-        raise files.missing(next(iter(files.files)), source)
+def stage(dataset: DataSet, tier: str, owner: str) -> Iterator[dict[str, Any]]:
+    """While the context is open, the dataset is read from the tier. Yields facts of the copy.
+
+    The copies are removed at the end. If this process is killed first, the run that started it
+    removes them by the owner's name, or the next process that stages does."""
+    target = _tier_folder(tier)
+    source = folder()
+    names = (*dataset.files, *dataset.other_forms)
+    candidates = [dataset.find(name, source) for name in names]
+    originals = [path for path in candidates if path is not None]
+    if not originals:
+        raise dataset.missing(next(iter(dataset.files)), source)
     remove_stale(target)
+    prefix = f"{PREFIX}{owner}-{_process_tag()}-"
     with (
-        tempfile.TemporaryDirectory(prefix=f"{PREFIX}{owner}-{_self()}-", dir=target) as copy,
-        _reading_from(copy),
+        tempfile.TemporaryDirectory(prefix=prefix, dir=target) as copy,
+        _read_data_from(copy),
     ):
         begin = time.perf_counter()
-        paths = _copied(found, copy)
-        seconds, size = time.perf_counter() - begin, sum(path.stat().st_size for path in paths)
+        copies = _copy_files(originals, copy)
+        seconds = time.perf_counter() - begin
+        size = sum(path.stat().st_size for path in copies)
         yield {
             "folder": tier,
-            "files": len(paths),
+            "files": len(copies),
             "bytes": size,
             "seconds": seconds,
             "bytes_per_second": size / seconds,
@@ -50,36 +59,36 @@ def staged(files: DataSet, tier: str, owner: str) -> Iterator[dict[str, Any]]:
         }
 
 
-def _folder(tier: str) -> Path:
+def _tier_folder(tier: str) -> Path:
     path = Path(os.path.expanduser(os.path.expandvars(tier)))
     if "$" in str(path):
         raise SteptimeError(
-            f"The tier {tier} of the machine file names a variable that is not set here."
+            f"The tier {tier} of the machine file uses an environment variable that is not set."
         )
     if not (path.is_dir() and os.access(path, os.W_OK)):
-        raise SteptimeError(
-            f"The tier {tier} of the machine file is no folder here that can be written."
-        )
+        raise SteptimeError(f"The tier {tier} of the machine file is not a writable folder here.")
     return path
 
 
-def _copied(found: list[Path], copy: str) -> list[Path]:
+def _copy_files(originals: list[Path], target: str) -> list[Path]:
+    """Copied means on the disk, not only in the page cache."""
     try:
-        paths = [Path(shutil.copy(path, copy)) for path in found]
-        for path in paths:
-            _synchronise(path)
+        copies = [Path(shutil.copy(path, target)) for path in originals]
+        for path in copies:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
     except OSError as problem:
         if problem.errno not in FULL_DISK:
             raise
-        size = sum(path.stat().st_size for path in found) / 1e6
+        megabytes = sum(path.stat().st_size for path in originals) / 1e6
         raise NoSpace(
-            f"{size:.0f} MB cannot be staged in {Path(copy).parent}: {problem.strerror}."
+            f"{megabytes:.0f} MB cannot be staged in {Path(target).parent}: {problem.strerror}."
         ) from problem
-    return paths
+    return copies
 
 
 @contextlib.contextmanager
-def _reading_from(copy: str) -> Iterator[None]:
+def _read_data_from(copy: str) -> Iterator[None]:
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = copy
     try:
@@ -90,48 +99,48 @@ def _reading_from(copy: str) -> Iterator[None]:
             os.environ[VARIABLE] = before
 
 
-def _synchronise(path: Path) -> None:
-    """Copied means on the disk, not on its way there."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-
-
 def remove_stale(target: Path) -> None:
-    """This user's copies whose process is gone. A process of another host, of a container or of an earlier boot can
-    not be judged from here: theirs stay."""
-    with contextlib.suppress(
-        OSError
-    ):  # a folder that may not be listed, or another process that is at it, too
+    """Remove this user's copies whose process is gone.
+
+    Copies made on another host, in a container or before the last boot stay: whether their
+    process lives cannot be seen from here."""
+    # The folder may be unreadable, or another process may remove the same copies.
+    with contextlib.suppress(OSError):
         for path in target.glob(f"{PREFIX}*"):
             if _is_stale(path):
                 shutil.rmtree(path, ignore_errors=True)
 
 
 def _is_stale(path: Path) -> bool:
-    named = NAME.fullmatch(path.name)
-    if not named or named["place"] != _place() or _began(named["process"]) == named["began"]:
+    match = COPY_NAME.fullmatch(path.name)
+    if not match or match["namespace"] != _process_namespace():
+        return False
+    if _start_time(match["process"]) == match["start"]:
         return False
     return path.lstat().st_uid == os.getuid()
 
 
-def _self() -> str:
-    """By the number that /proc has for it, because there it is looked up."""
+def _process_tag() -> str:
+    """Identifies this process; with the number by which /proc knows it."""
     number = os.readlink("/proc/self") if os.path.islink("/proc/self") else os.getpid()
-    return f"{_place()}-{number}-{_began('self')}"
+    return f"{_process_namespace()}-{number}-{_start_time('self')}"
 
 
-def _place() -> str:
-    """Where a process's number means something: this boot of this host, and the processes that see each other."""
+def _process_namespace() -> str:
+    """Where a process number is unique: this boot of this host, and this PID namespace."""
     try:
-        return f"{BOOT.read_text().strip().replace('-', '')[:12]}.{PROCESSES.stat().st_ino}"
+        boot_id = BOOT_ID.read_text().strip().replace("-", "")
+        return f"{boot_id[:12]}.{PID_NAMESPACE.stat().st_ino}"
     except OSError:
         return ""
 
 
-def _began(process: str) -> str:
-    """In ticks since the boot: tells a process from a later one with its number. Empty: it is gone."""
+def _start_time(process: str) -> str:
+    """In ticks since boot; tells a process from a later one with the same number. Empty: gone."""
     try:
-        words = Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        text = Path(f"/proc/{process}/stat").read_text(errors="replace")
     except OSError:
         return ""
-    return words[19]
+    # The process name may contain blanks and brackets.
+    fields = text.rpartition(")")[2].split()
+    return fields[START_TIME]

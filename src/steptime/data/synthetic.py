@@ -1,4 +1,6 @@
-"""A batch from a seed: standard normal images or uniform tokens, uniform targets. The same on every framework."""
+"""Synthetic batches from a seed: the same in every framework.
+
+Images are standard normal; tokens and targets are uniform."""
 
 from __future__ import annotations
 
@@ -9,17 +11,17 @@ import numpy as np
 from steptime.graph import Graph
 from steptime.graph.ops import Input
 
+STREAM = 0x6261_7463  # keeps batches apart from the weights' streams
+
 
 def synthetic_batch(graph: Graph, size: int, seed: int) -> dict[str, Any]:
-    random = np.random.default_rng([seed, 0x6261_7463])  # apart from the weights' streams
-    kind = graph.input.op
-    assert isinstance(kind, Input)
-    shape, classes = (size, *kind.dims), graph[graph.output].shape[-1]
-    if kind.vocabulary:
-        values: Any = random.integers(0, kind.vocabulary, shape)
+    rng = np.random.default_rng([seed, STREAM])
+    op = graph.input.op
+    assert isinstance(op, Input)
+    shape = (size, *op.dims)
+    *positions, classes = graph[graph.output].shape
+    if op.vocabulary:
+        values: Any = rng.integers(0, op.vocabulary, shape)
     else:
-        values = random.standard_normal(shape, dtype=np.float32)
-    return {
-        "input": values,
-        "target": random.integers(0, classes, (size, *graph[graph.output].shape[:-1])),
-    }
+        values = rng.standard_normal(shape, dtype=np.float32)
+    return {"input": values, "target": rng.integers(0, classes, (size, *positions))}

@@ -1,8 +1,11 @@
-"""What a low precision changes in a network's outputs, in float64 and without chance. Knows arrays alone."""
+"""How a low precision changes a network's outputs, in float64 and deterministic.
+
+Knows only arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,12 +18,14 @@ Array = Any
 LEAST_SAMPLES, MOST_SAMPLES = 8, 64
 MOST_FLOPS = {"synthetic": 1e11, "test set": 1e12}
 MOST_CALLS = 1250  # a test set of 10 000 images in batches of 8
-MOST_OUTPUT_BYTES = 1 << 30  # of outputs that are kept until the other precision's are there
+MOST_OUTPUT_BYTES = 1 << 30
+"""Outputs of one precision are kept until those of the other have been computed."""
 
 
 def sample_count(batch_size: int, flops: float, output_bytes: int, data: str) -> int:
-    """How many samples are compared: whole batches, few enough to cost little, and at least 8. `flops` and
-    `output_bytes` are one sample's."""
+    """How many samples to compare: full batches, at least 8 samples, at little cost.
+
+    `flops` and `output_bytes` are those of one sample."""
     most = min(
         MOST_FLOPS[data] // max(flops, 1),
         MOST_OUTPUT_BYTES // output_bytes,
@@ -28,64 +33,89 @@ def sample_count(batch_size: int, flops: float, output_bytes: int, data: str) ->
     )
     if data == "synthetic":
         most = min(most, MOST_SAMPLES)
-    return -(-max(int(most), LEAST_SAMPLES) // batch_size) * batch_size
+    count = max(int(most), LEAST_SAMPLES)
+    batches = -(-count // batch_size)
+    return batches * batch_size
 
 
-def compared(exact: Sequence[Array], low: Sequence[Array]) -> dict[str, Any]:
-    """Outputs of the same batches in fp32 and in the low precision. A position is one row of logits; one with a number
-    that is not finite is broken: it counts as a disagreement, and no error can be told of it."""
-    samples = (
-        (a, b) for one, two in zip(exact, low, strict=True) for a, b in zip(one, two, strict=True)
-    )
-    tallies = [_tally(_rows(a), _rows(b)) for a, b in samples]
-    total = {
-        name: sum(tally[name] for tally in tallies) for name in tallies[0] if name != "largest"
-    }
-    positions, whole = total["positions"], total["positions"] - total["broken"]
-    rms = float(np.sqrt(total["squares"] / total["logits"]))
+@dataclass(frozen=True)
+class Tally:
+    """Counts and sums over the positions of one sample. A position is one row of logits.
+
+    A position with a value that is not finite is broken: it counts as a disagreement, and it
+    is left out of the errors."""
+
+    positions: int
+    logits: int
+    broken: int
+    largest: float  # error
+    error: float
+    squares: float  # of the exact logits
+    divergence: float
+    agreed: int  # positions with the same largest logit
+
+
+def compare_outputs(exact_batches: Sequence[Array], low_batches: Sequence[Array]) -> dict[str, Any]:
+    """Compare outputs of the same batches in fp32 and in the low precision."""
+    tallies: list[Tally] = []
+    for exact_batch, low_batch in zip(exact_batches, low_batches, strict=True):
+        for exact, low in zip(exact_batch, low_batch, strict=True):
+            tallies.append(_tally_sample(_rows(exact), _rows(low)))
+    positions = sum(tally.positions for tally in tallies)
+    logits = sum(tally.logits for tally in tallies)
+    broken = sum(tally.broken for tally in tallies)
+    agreed = sum(tally.agreed for tally in tallies)
+    rms = float(np.sqrt(sum(tally.squares for tally in tallies) / logits))
     if not np.isfinite(rms):
         raise SteptimeError(
-            "The outputs in fp32 are not finite, so no precision can be compared to them."
+            "The outputs in fp32 are not finite, so no precision can be compared with them."
         )
-    largest = max(tally["largest"] for tally in tallies) if whole else None
-    mean = total["error"] / (total["logits"] / positions * whole) if whole else None
+    finite = positions - broken
+    largest = mean = divergence = None
+    if finite:
+        largest = max(tally.largest for tally in tallies)
+        mean = sum(tally.error for tally in tallies) / (logits / positions * finite)
+        divergence = sum(tally.divergence for tally in tallies) / finite
     return {
         "samples": len(tallies),
         "positions": positions,
-        "broken_positions": total["broken"],
+        "broken_positions": broken,
         "largest_logit_error": largest,
         "mean_logit_error": mean,
         "reference_rms": rms,
-        "largest_relative_error": _share(largest, rms),
-        "mean_relative_error": _share(mean, rms),
-        "kl_divergence": total["divergence"] / whole if whole else None,
-        "top1_agreement": total["agreed"] / positions,
-        "top1_agreement_interval": list(wilson(total["agreed"], positions)),
+        "largest_relative_error": _relative(largest, rms),
+        "mean_relative_error": _relative(mean, rms),
+        "kl_divergence": divergence,
+        "top1_agreement": agreed / positions,
+        "top1_agreement_interval": list(wilson(agreed, positions)),
     }
 
 
-def _tally(exact: Array, low: Array) -> dict[str, Any]:
-    """Of one sample, so that float64 copies stay small."""
-    whole = np.isfinite(low).all(-1)
-    exact_kept, low_kept = exact[whole], low[whole]
-    error = np.abs(low_kept - exact_kept)
-    p, q = log_softmax(exact_kept), log_softmax(low_kept)
-    return {
-        "positions": len(exact),
-        "logits": exact.size,
-        "broken": int((~whole).sum()),
-        "largest": float(error.max(initial=0.0)),
-        "error": float(error.sum()),
-        "squares": float(np.square(exact).sum()),
-        "divergence": float((np.exp(p) * (p - q)).sum()),
-        "agreed": int((exact_kept.argmax(-1) == low_kept.argmax(-1)).sum()),
-    }
+def _tally_sample(exact: Array, low: Array) -> Tally:
+    """One sample at a time, so that the float64 copies stay small."""
+    is_finite = np.isfinite(low).all(-1)
+    exact_finite = exact[is_finite]
+    low_finite = low[is_finite]
+    error = np.abs(low_finite - exact_finite)
+    p = log_softmax(exact_finite)
+    q = log_softmax(low_finite)
+    same_class = exact_finite.argmax(-1) == low_finite.argmax(-1)
+    return Tally(
+        positions=len(exact),
+        logits=exact.size,
+        broken=int((~is_finite).sum()),
+        largest=float(error.max(initial=0.0)),
+        error=float(error.sum()),
+        squares=float(np.square(exact).sum()),
+        divergence=float((np.exp(p) * (p - q)).sum()),
+        agreed=int(same_class.sum()),
+    )
 
 
 def _rows(outputs: Array) -> Array:
     return np.asarray(outputs, np.float64).reshape(-1, outputs.shape[-1])
 
 
-def _share(value: float | None, rms: float) -> float | None:
-    """A network whose outputs are all zero has no scale: the error is then told as it is."""
+def _relative(value: float | None, rms: float) -> float | None:
+    """Outputs that are all zero have no scale: their error stays absolute."""
     return None if value is None else value / (rms or 1.0)

@@ -1,8 +1,10 @@
-"""What else happened while steps ran: CPU time, faults, switches, run queue, pressure, swapping, garbage collection.
+"""Side channels: what else happened while steps ran.
 
-Read at block ends only. Files stay open and are read in place, so that all of it costs a few microseconds.
-The run-queue delay is the main thread's: it dispatches every step and takes part in most, and one file is read instead
-of one per thread. What a system lacks is None, and its name is in `absent`."""
+CPU time, page faults, context switches, run queue, CPU pressure, swapping, garbage collection.
+They are read at block ends only. Files stay open and are read in place, so a reading costs a
+few microseconds. The run-queue delay is that of the main thread, which dispatches every step;
+so one file is read and not one for each thread. A value that the system does not report is
+None, and `absent` names it."""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from steptime.engine.clock import Clock
 
 
 class Reading(NamedTuple):
-    """Counters since the process began, or since the machine did."""
+    """Counters since the process started, or since boot."""
 
     cpu_ns: int
     faults: int
@@ -32,7 +34,7 @@ class Reading(NamedTuple):
 
 
 class Channels:
-    """Use as a context: it watches the garbage collector and holds files open."""
+    """Use as a context manager: it hooks into the garbage collector and holds files open."""
 
     def __init__(self, clock: Clock = time.perf_counter_ns, root: Path = Path("/")) -> None:
         self._clock = clock
@@ -41,58 +43,64 @@ class Channels:
         self._pressure = _open(root / "proc/pressure/cpu")
         self._major_faults = -1
         self._swap_ins: int | None = None
-        self._gc_ns = self._gc_start_ns = 0
+        self._gc_ns = 0
+        self._gc_start_ns = 0
 
     def __enter__(self) -> Channels:
-        gc.callbacks.append(self._collecting)
+        gc.callbacks.append(self._on_collection)
         return self
 
     def __exit__(self, *error: object) -> None:
         with suppress(ValueError):
-            gc.callbacks.remove(self._collecting)
+            gc.callbacks.remove(self._on_collection)
         for file in (self._queue, self._pressure):
             if file is not None:
                 os.close(file)
-        self._queue = self._pressure = None
+        self._queue = None
+        self._pressure = None
 
     @property
     def absent(self) -> list[str]:
-        files = {
+        sources = {
             "run queue": self._queue,
             "CPU pressure": self._pressure,
             "swap-ins": self._swap_ins,
         }
-        return [name for name, value in files.items() if value is None]
+        return [name for name, source in sources.items() if source is None]
 
     def read(self) -> Reading:
-        use = resource.getrusage(resource.RUSAGE_SELF)
-        if use.ru_majflt != self._major_faults:
-            # What this process gets back from swap is a major fault: without one there is nothing to look for,
-            # and the file that tells is the only dear one.
-            self._major_faults, self._swap_ins = use.ru_majflt, swap_ins(self._root)
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        # A page that this process gets back from swap is a major fault. Without a new one the
+        # counter is not read again: its file is the only expensive one.
+        if usage.ru_majflt != self._major_faults:
+            self._major_faults = usage.ru_majflt
+            self._swap_ins = swap_ins(self._root)
         return Reading(
-            time.process_time_ns(),
-            use.ru_minflt,
-            use.ru_majflt,
-            use.ru_nvcsw,
-            use.ru_nivcsw,
-            self._queue_ns(),
-            self._pressure_ns(),
-            self._swap_ins,
-            self._gc_ns,
+            cpu_ns=time.process_time_ns(),
+            faults=usage.ru_minflt,
+            major_faults=usage.ru_majflt,
+            switches=usage.ru_nvcsw,
+            involuntary_switches=usage.ru_nivcsw,
+            queue_ns=self._queue_ns(),
+            pressure_ns=self._pressure_ns(),
+            swap_ins=self._swap_ins,
+            gc_ns=self._gc_ns,
         )
 
     def _queue_ns(self) -> int | None:
-        return None if self._queue is None else int(os.pread(self._queue, 80, 0).split()[1])
+        if self._queue is None:
+            return None
+        fields = os.pread(self._queue, 80, 0).split()
+        return int(fields[1])
 
     def _pressure_ns(self) -> int | None:
-        """The first line's running total, in microseconds: `some avg10=… avg60=… avg300=… total=N`."""
+        """Microseconds from the first line: `some avg10=… avg60=… avg300=… total=N`."""
         if self._pressure is None:
             return None
         line = os.pread(self._pressure, 120, 0).partition(b"\n")[0]
         return 1000 * int(line.rpartition(b"=")[2])
 
-    def _collecting(self, phase: str, info: dict[str, int]) -> None:
+    def _on_collection(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
             self._gc_start_ns = self._clock()
         else:
@@ -104,7 +112,7 @@ def difference(first: int | None, last: int | None) -> int | None:
 
 
 def swap_ins(root: Path = Path("/")) -> int | None:
-    """Pages that the machine has read back from swap since it started."""
+    """Pages that the machine has read back from swap since boot."""
     with suppress(OSError):
         for line in (root / "proc/vmstat").read_bytes().splitlines():
             if line.startswith(b"pswpin "):
@@ -113,11 +121,12 @@ def swap_ins(root: Path = Path("/")) -> int | None:
 
 
 def cpu_ticks(root: Path = Path("/")) -> tuple[int, int] | None:
-    """Stolen by the hypervisor, and all, over every CPU since the machine started; `guest` is already in `user`."""
+    """Ticks stolen by the hypervisor, and all ticks, of all CPUs since boot.
+
+    The fields after the eighth, `guest` and `guest_nice`, are already part of `user`."""
     with suppress(OSError, IndexError, ValueError):
-        ticks = [
-            int(word) for word in (root / "proc/stat").read_text().splitlines()[0].split()[1:9]
-        ]
+        first_line = (root / "proc/stat").read_text().splitlines()[0]
+        ticks = [int(field) for field in first_line.split()[1:9]]
         return ticks[7], sum(ticks)
     return None
 
@@ -125,12 +134,13 @@ def cpu_ticks(root: Path = Path("/")) -> tuple[int, int] | None:
 def steal_share(first: tuple[int, int] | None, last: tuple[int, int] | None) -> float | None:
     if first is None or last is None:
         return None
-    stolen, total = last[0] - first[0], last[1] - first[1]
+    stolen = last[0] - first[0]
+    total = last[1] - first[1]
     return stolen / total if total > 0 else 0.0
 
 
 def _open(path: Path) -> int | None:
-    """None where the kernel has no such file, or has it and refuses to fill it (pressure can be switched off)."""
+    """None if the kernel lacks the file or refuses to fill it: pressure can be switched off."""
     try:
         file = os.open(path, os.O_RDONLY)
     except OSError:

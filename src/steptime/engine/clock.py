@@ -1,4 +1,4 @@
-"""Whether the clock can be trusted: its cost, its resolution, its source and its drift over the run."""
+"""Whether the clock can be trusted: its cost, resolution, source, and drift over the run."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ CALLS = 10_000
 
 
 def self_test(clock: Clock = time.perf_counter_ns, calls: int = CALLS) -> dict[str, Any]:
-    """Back-to-back calls. Cost is what one stamp adds; resolution is the smallest step the clock was seen to make."""
+    """From consecutive calls. Cost is what one stamp adds; resolution is the smallest step seen."""
     stamps = [clock() for _ in repeat(None, calls)]
-    steps = [b - a for a, b in pairwise(stamps)]
+    steps = [after - before for before, after in pairwise(stamps)]
+    positive = [step for step in steps if step > 0]
     return {
         "cost_ns": statistics.median(steps),
-        "resolution_ns": min((step for step in steps if step > 0), default=0),
+        "resolution_ns": min(positive, default=0),
         "monotone": min(steps) >= 0,
     }
 
 
 def source(root: Path = Path("/")) -> str | None:
-    """`tsc` is read without leaving the process; anything else is slow, and some are coarse."""
+    """`tsc` is read without a system call. All others are slow, and some are coarse."""
     try:
         return (root / SOURCE).read_text().strip()
     except OSError:
@@ -35,13 +36,17 @@ def source(root: Path = Path("/")) -> str | None:
 
 
 class Drift:
-    """The measuring clock against the system's: a clock that runs wrong, or a machine that slept, shows here."""
+    """Compares the measuring clock with the system's: a wrong clock or a sleep shows here."""
 
     def __init__(self, clock: Clock = time.perf_counter_ns, system: Clock = time.time_ns) -> None:
-        self._clock, self._system = clock, system
-        self._start_ns, self._system_start_ns = clock(), system()
+        self._clock = clock
+        self._system = system
+        self._start_ns = clock()
+        self._system_start_ns = system()
 
     def share(self) -> float:
-        """By how much the clock has run ahead of the system's since the start, relative."""
+        """How far the clock has run ahead of the system's since the start, as a share."""
         system_ns = self._system() - self._system_start_ns
-        return (self._clock() - self._start_ns) / system_ns - 1.0 if system_ns > 0 else 0.0
+        if system_ns <= 0:
+            return 0.0
+        return (self._clock() - self._start_ns) / system_ns - 1.0

@@ -1,4 +1,4 @@
-"""How many steps make one sample: so many that neither the clock nor the device's events blur it."""
+"""How many steps make one sample: enough that clock and device events do not blur it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def least_host_ns(protocol: Protocol, clock_cost_ns: float) -> float:
 
 
 def least_device_ns(protocol: Protocol, event_cost_ns: float) -> float:
-    """Long enough for the events' resolution, and so long that recording one takes its allowed share at most."""
+    """Long enough for the events' resolution, and for the cost of recording one to stay small."""
     return max(1e9 * protocol.group_device_seconds, event_cost_ns / protocol.event_share)
 
 
 def group_size(step_ns: float, least_ns: float) -> int:
-    """The smallest power of two whose sample is long enough."""
+    """The smallest power of two steps that lasts long enough."""
     group = 1
     while group * step_ns < least_ns and group < 1 << 20:
         group *= 2
@@ -28,8 +28,9 @@ def group_size(step_ns: float, least_ns: float) -> int:
 
 
 def event_cost_ns(record: Callable[[], Any], clock: Clock, count: int = 64) -> float:
-    """Host time of putting one event on the device's queue. The first few are left out: they make the pool."""
-    costs, events = [], []
+    """Host time to record one event. The first few are left out: they fill the event pool."""
+    costs = []
+    events = []  # kept alive, so that no event is reused
     for _ in range(count):
         start = clock()
         events.append(record())

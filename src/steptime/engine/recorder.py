@@ -1,4 +1,4 @@
-"""Runs blocks and writes down what the clocks and side channels say. Decides nothing."""
+"""Run blocks and record what clocks and side channels report. Makes no decisions."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ from steptime.engine.timing import Loop
 
 
 class Stretch(NamedTuple):
-    """One run of a loop and the wait behind it. A block is one, or a few when the first turns out too short."""
+    """One run of a loop and the wait after it. A block has several if the first is too short."""
 
     total_ns: int
     drain_ns: int  # the wait
-    lead_ns: int  # the first sample's dispatch: the queue was empty, so nothing held the host back
+    # The dispatch of the first sample: the queue was empty, so nothing delayed the host.
+    lead_ns: int
 
 
 class Entry(NamedTuple):
-    """A block as it is written between two blocks: what takes time to work out is left for later."""
+    """A block as it is recorded between two blocks. Everything that takes time to compute waits."""
 
     samples: int
-    first_ns: int  # the end of the block before: its bookkeeping is in this block's first sample
+    # The end of the previous block: its bookkeeping is in this block's first sample.
+    first_ns: int
     last_ns: int
     stretch_ns: int  # its stretches, without the bookkeeping before them
     drain_ns: int
@@ -46,7 +48,9 @@ class Entry(NamedTuple):
 
 
 class Recorder:
-    """Stamps tile the clock from `start` on. From `pause` to the next block it stands still, and that is recorded."""
+    """Stamps are contiguous from `start` on.
+
+    From `pause` to the next block the clock stands still; the gap is recorded as idle time."""
 
     def __init__(
         self,
@@ -55,15 +59,18 @@ class Recorder:
         clock: Clock = time.perf_counter_ns,
         gpu: Gpu | None = None,
     ) -> None:
-        self._program, self._loop, self._clock, self._gpu = program, loop, clock, gpu
-        self.agree: Callable[[Any], Any] | None = (
-            None  # several ranks run the same number of samples
-        )
+        self._program = program
+        self._loop = loop
+        self._clock = clock
+        self._gpu = gpu
+        # Rank 0 decides for all ranks, so that they run the same number of samples.
+        self.broadcast: Callable[[Any], Any] | None = None
         self.channels = Channels(clock)
         self.entries: list[Entry] = []
         self._stamps = Stamps()
         self._device_ns: list[int] = []
-        self.samples = self._idle_ns = 0
+        self.samples = 0
+        self._idle_ns = 0
         self._paused = False
 
     def start(self) -> None:
@@ -79,20 +86,23 @@ class Recorder:
         """At least `count` samples, and more until the block has lasted `least_ns`."""
         idle_ns = self._resume() if self._paused else 0
         view = self._stamps.room(2 * count)
-        first, first_ns, first_device = self._stamps.used, self._last_ns, len(self._device_ns)
+        first = self._stamps.used
+        first_ns = self._last_ns
+        first_device = len(self._device_ns)
         stretches = []
         while count:
-            stretches.append(self._stretch(view, count))
-            done, left = self._stamps.used - first, len(view) - self._stamps.used
+            stretches.append(self._run_stretch(view, count))
+            samples = self._stamps.used - first
+            room = len(view) - self._stamps.used
             elapsed_ns = self._last_ns - first_ns
-            count = (
-                min(left, math.ceil((least_ns / max(1, elapsed_ns) - 1) * done))
-                if elapsed_ns < least_ns
-                else 0
-            )
-            count = count if self.agree is None else self.agree(count)
-        return self._write(
-            samples=done,
+            count = 0
+            if elapsed_ns < least_ns:
+                missing_share = least_ns / max(1, elapsed_ns) - 1
+                count = min(room, math.ceil(missing_share * samples))
+            if self.broadcast is not None:
+                count = self.broadcast(count)
+        return self._add_entry(
+            samples=samples,
             first_ns=first_ns,
             last_ns=self._last_ns,
             stretch_ns=sum(stretch.total_ns for stretch in stretches),
@@ -104,25 +114,28 @@ class Recorder:
 
     @property
     def seconds(self) -> float:
-        """From the first stamp to the last, by the clock that stands still in pauses."""
+        """From the first stamp to the last, without the pauses."""
         return (self._last_ns - self.start_ns - self._idle_ns) / 1e9
 
     def stamps(self) -> list[int]:
-        stamps, position, idle_ns = [self.start_ns], 0, 0
+        stamps = [self.start_ns]
+        first = 0
+        idle_ns = 0
         values = self._stamps.values()
         for entry in self.entries:
+            last = first + entry.samples
             idle_ns += entry.idle_ns
-            stamps += [value - idle_ns for value in values[position : position + entry.samples]]
-            position += entry.samples
+            stamps += [value - idle_ns for value in values[first:last]]
+            first = last
         return stamps
 
     def device_ns(self) -> list[int] | None:
         return list(self._device_ns) or None
 
     def times_ns(self) -> NDArray[np.int64]:
-        return (
-            np.array(self._device_ns, dtype=np.int64) if self._device_ns else np.diff(self.stamps())
-        )
+        if self._device_ns:
+            return np.array(self._device_ns, dtype=np.int64)
+        return np.diff(self.stamps())
 
     def close(self) -> None:
         self.channels.__exit__()
@@ -132,40 +145,51 @@ class Recorder:
         self._reading = self.channels.read()
         self._compilations = self._program.compilations()
         now = self._clock()
-        idle_ns, self._last_ns = now - self._last_ns, now
+        idle_ns = now - self._last_ns
+        self._last_ns = now
         self._idle_ns += idle_ns
         return idle_ns
 
-    def _stretch(self, view: memoryview, count: int) -> Stretch:
-        first, last = self._stamps.used, self._stamps.used + count
+    def _run_stretch(self, view: memoryview, count: int) -> Stretch:
+        first = self._stamps.used
+        last = first + count
         start_ns = self._clock()
         events = self._loop(view, range(first, last))
-        lead_ns, dispatched_ns = view[first] - start_ns, view[last - 1]
+        lead_ns = view[first] - start_ns
+        dispatched_ns = view[last - 1]
         self._program.wait()
         view[last - 1] = self._last_ns = self._clock()
         self._stamps.used = last
         if events:
             self._device_ns += self._intervals(events)
-        return Stretch(self._last_ns - start_ns, self._last_ns - dispatched_ns, lead_ns)
+        total_ns = self._last_ns - start_ns
+        return Stretch(total_ns, drain_ns=self._last_ns - dispatched_ns, lead_ns=lead_ns)
 
     def _intervals(self, events: list[Any]) -> list[int]:
         timer = self._program.timer
         assert timer is not None
-        return [timer.elapsed_ns(a, b) for a, b in pairwise(events)]
+        return [timer.elapsed_ns(before, after) for before, after in pairwise(events)]
 
-    def _write(self, **times: int) -> Entry:
-        before, self._reading = self._reading, self.channels.read()
-        compiled, self._compilations = self._compilations, self._program.compilations()
-        moved = self._compilations - compiled
-        gpu = None if self._gpu is None else self._gpu.read()
-        entry = Entry(before=before, after=self._reading, compilations=moved, gpu=gpu, **times)
+    def _add_entry(self, **times: int) -> Entry:
+        before = self._reading
+        self._reading = self.channels.read()
+        compilations_before = self._compilations
+        self._compilations = self._program.compilations()
+        entry = Entry(
+            before=before,
+            after=self._reading,
+            compilations=self._compilations - compilations_before,
+            gpu=None if self._gpu is None else self._gpu.read(),
+            **times,
+        )
         self.samples += entry.samples
         self.entries.append(entry)
         return entry
 
 
-def as_block(entry: Entry) -> Block:
-    before, after = entry.before, entry.after
+def make_block(entry: Entry) -> Block:
+    before = entry.before
+    after = entry.after
     host_ns = entry.last_ns - entry.first_ns
     pressure_ns = difference(before.pressure_ns, after.pressure_ns)
     return Block(

@@ -1,4 +1,6 @@
-"""What a network is for, before and after: accuracy or perplexity on real data, each with its interval."""
+"""The metric of a network's task on real data: accuracy or perplexity, each with its interval.
+
+`before` is the result in fp32, `after` the result in the low precision."""
 
 from __future__ import annotations
 
@@ -12,22 +14,26 @@ Array = Any
 Interval = tuple[float, float]
 Z_95 = 1.959963984540054
 CONFIDENCE = 0.95
-MOST_NATS = 700.0  # beyond it a float has no exponential
+MOST_NATS = 700.0  # the exponential of more overflows a float
 
 
 def task_metric(
     targets: Sequence[Array], before: Sequence[Array], after: Sequence[Array]
 ) -> dict[str, Any]:
-    """Of batches of logits: classes have accuracy, sequences have perplexity."""
+    """From batches of logits: accuracy of classes, perplexity of sequences."""
     if before[0].ndim == 2:
-        return accuracy(_right(targets, before), _right(targets, after))
+        return accuracy(_correct(targets, before), _correct(targets, after))
     return perplexity(_losses(targets, before), _losses(targets, after))
 
 
-def accuracy(right_before: Array, right_after: Array) -> dict[str, Any]:
-    """One truth value per sample: whether its class came first, in fp32 and in the low precision."""
-    count, before, after = len(right_before), int(right_before.sum()), int(right_after.sum())
-    lost, won = int((right_before & ~right_after).sum()), int((right_after & ~right_before).sum())
+def accuracy(correct_before: Array, correct_after: Array) -> dict[str, Any]:
+    """From one truth value per sample: whether its class had the largest logit."""
+    count = len(correct_before)
+    before = int(correct_before.sum())
+    after = int(correct_after.sum())
+    lost = int((correct_before & ~correct_after).sum())
+    won = int((correct_after & ~correct_before).sum())
+    change_interval = newcombe(count, before=before, after=after, lost=lost)
     return {
         "metric": "top-1 accuracy",
         "samples": count,
@@ -36,7 +42,7 @@ def accuracy(right_before: Array, right_after: Array) -> dict[str, Any]:
         "after": after / count,
         "after_interval": list(wilson(after, count)),
         "change": (won - lost) / count,
-        "change_interval": list(paired(count, before=before, after=after, lost=lost)),
+        "change_interval": list(change_interval),
         "lost": lost,
         "won": won,
         "mcnemar_p": mcnemar(lost, won),
@@ -45,20 +51,25 @@ def accuracy(right_before: Array, right_after: Array) -> dict[str, Any]:
 
 
 def perplexity(losses_before: Array, losses_after: Array) -> dict[str, Any]:
-    """The mean loss of each sequence, in nats per token. The change is a ratio, from differences of the same sequence:
-    sequences differ much more than precisions do."""
-    found = {"before": losses_before, "after": losses_after, "change": losses_after - losses_before}
-    grown = {name: _grown(losses) for name, losses in found.items()}
-    change, interval = grown["change"]
+    """From the mean loss of each sequence, in nats per token.
+
+    The change is a ratio from the differences within each sequence, because sequences differ
+    much more than precisions do."""
+    before, before_interval = _exponentiate(losses_before)
+    after, after_interval = _exponentiate(losses_after)
+    ratio, ratio_interval = _exponentiate(losses_after - losses_before)
+    change_interval = None
+    if ratio_interval is not None:
+        change_interval = [end - 1 for end in ratio_interval]
     return {
         "metric": "perplexity",
         "samples": len(losses_before),
-        "before": grown["before"][0],
-        "before_interval": grown["before"][1],
-        "after": grown["after"][0],
-        "after_interval": grown["after"][1],
-        "change": None if change is None else change - 1,
-        "change_interval": interval and [end - 1 for end in interval],
+        "before": before,
+        "before_interval": before_interval,
+        "after": after,
+        "after_interval": after_interval,
+        "change": None if ratio is None else ratio - 1,
+        "change_interval": change_interval,
         "confidence": CONFIDENCE,
     }
 
@@ -69,52 +80,62 @@ def log_softmax(logits: Array) -> Array:
 
 
 def wilson(hits: int, count: int) -> Interval:
-    """Wilson (1927): the score interval of a share; never leaves 0…1, and has a width at both ends."""
-    share, square = hits / count, Z_95**2
-    centre = (share + square / (2 * count)) / (1 + square / count)
-    width = (
-        Z_95
-        / (1 + square / count)
-        * math.sqrt(share * (1 - share) / count + square / (4 * count**2))
-    )
+    """Wilson (1927): the score interval of a share. It stays within 0 … 1."""
+    share = hits / count
+    square = Z_95**2
+    scale = 1 + square / count
+    centre = (share + square / (2 * count)) / scale
+    variance = share * (1 - share) / count + square / (4 * count**2)
+    width = Z_95 / scale * math.sqrt(variance)
     return max(0.0, centre - width), min(1.0, centre + width)
 
 
-def paired(count: int, *, before: int, after: int, lost: int) -> Interval:
-    """The difference of two shares of the same samples, after − before: Newcombe (1998), method 10, which joins the two
-    Wilson intervals by the correlation of the answers."""
-    both = before - lost
-    won = after - both
-    neither = count - both - lost - won
-    shares = after / count, before / count
-    (low_a, high_a), (low_b, high_b) = wilson(after, count), wilson(before, count)
-    product = math.prod((before, count - before, after, count - after))
-    excess = both * neither - lost * won
-    correlation = (
-        (max(excess - count / 2, 0) if excess > 0 else excess) / math.sqrt(product)
-        if product
-        else 0.0
-    )
+def newcombe(count: int, *, before: int, after: int, lost: int) -> Interval:
+    """Interval of after − before, two shares of the same samples: Newcombe (1998), method 10.
 
-    def reach(one: float, two: float) -> float:
-        return math.sqrt(max(one**2 - 2 * correlation * one * two + two**2, 0.0))
+    It combines the two Wilson intervals by the correlation of the answers."""
+    share_before = before / count
+    share_after = after / count
+    low_before, high_before = wilson(before, count)
+    low_after, high_after = wilson(after, count)
+    correlation = _answer_correlation(count, before=before, after=after, lost=lost)
 
-    difference = shares[0] - shares[1]
-    below = reach(shares[0] - low_a, high_b - shares[1])
-    above = reach(high_a - shares[0], shares[1] - low_b)
+    def combine(width_after: float, width_before: float) -> float:
+        product = 2 * correlation * width_after * width_before
+        return math.sqrt(max(width_after**2 - product + width_before**2, 0.0))
+
+    difference = share_after - share_before
+    below = combine(share_after - low_after, high_before - share_before)
+    above = combine(high_after - share_after, share_before - low_before)
     return difference - below, difference + above
 
 
+def _answer_correlation(count: int, *, before: int, after: int, lost: int) -> float:
+    """The phi coefficient of the answers before and after, with Newcombe's correction."""
+    both = before - lost
+    won = after - both
+    neither = count - both - lost - won
+    product = math.prod((before, count - before, after, count - after))
+    if not product:
+        return 0.0
+    excess: float = both * neither - lost * won
+    if excess > 0:
+        excess = max(excess - count / 2, 0)
+    return excess / math.sqrt(product)
+
+
 def mcnemar(lost: int, won: int) -> float:
-    """Exact, two-sided: how probable so one-sided a split of the changed answers is by chance."""
+    """Exact, two-sided p-value of the split of the changed answers into lost and won."""
     changed = lost + won
     tail = sum(math.comb(changed, k) for k in range(min(lost, won) + 1))
     return min(1.0, float(2 * tail / 2**changed))
 
 
 def student_95(freedom: int) -> float:
-    """The 97.5 % quantile of Student's distribution: Cornish and Fisher's expansion (Abramowitz and Stegun 26.7.5),
-    within 0.1 % from 5 degrees of freedom on. SciPy is not on the worker's side."""
+    """The 97.5 % quantile of Student's distribution, within 0.1 % from 5 degrees of freedom on.
+
+    Cornish and Fisher's expansion (Abramowitz and Stegun 26.7.5): a worker cannot use SciPy,
+    which only the analysis depends on."""
     z: float = Z_95
     terms = (
         (z**3 + z) / 4,
@@ -125,10 +146,12 @@ def student_95(freedom: int) -> float:
     return z + sum(term / float(freedom) ** power for power, term in enumerate(terms, 1))
 
 
-def _grown(losses: Array) -> tuple[float | None, list[float] | None]:
-    """e to the mean loss, with its interval across sequences. One sequence has none to tell; a broken one leaves
-    nothing to tell."""
-    count, mean = len(losses), float(losses.mean())
+def _exponentiate(losses: Array) -> tuple[float | None, list[float] | None]:
+    """e to the mean loss, with its interval across sequences.
+
+    A single sequence has no interval. A loss that is not finite leaves no value either."""
+    count = len(losses)
+    mean = float(losses.mean())
     if not math.isfinite(mean):
         return None, None
     value = _exp(mean)
@@ -142,21 +165,26 @@ def _exp(value: float) -> float:
     return math.exp(min(value, MOST_NATS))
 
 
-def _right(targets: Sequence[Array], outputs: Sequence[Array]) -> Array:
-    """A row with a number that is not finite has no first class."""
-    parts = [
-        np.isfinite(o).all(-1) & (o.argmax(-1) == t) for o, t in zip(outputs, targets, strict=True)
-    ]
-    return np.concatenate(parts)
+def _correct(targets: Sequence[Array], outputs: Sequence[Array]) -> Array:
+    """A row with a value that is not finite is never correct."""
+    batches = []
+    for logits, target in zip(outputs, targets, strict=True):
+        is_finite = np.isfinite(logits).all(-1)
+        batches.append(is_finite & (logits.argmax(-1) == target))
+    return np.concatenate(batches)
 
 
 def _losses(targets: Sequence[Array], outputs: Sequence[Array]) -> Array:
-    """One sequence at a time, so that float64 copies stay small."""
-    pairs = (pair for o, t in zip(outputs, targets, strict=True) for pair in zip(o, t, strict=True))
-    return np.array([_loss(np.asarray(logits, np.float64), target) for logits, target in pairs])
+    """One sequence at a time, so that the float64 copies stay small."""
+    losses = []
+    for batch_outputs, batch_targets in zip(outputs, targets, strict=True):
+        for logits, target in zip(batch_outputs, batch_targets, strict=True):
+            losses.append(_loss(np.asarray(logits, np.float64), target))
+    return np.array(losses)
 
 
 def _loss(logits: Array, target: Array) -> float:
     if not np.isfinite(logits).all():
         return math.nan
-    return -float(np.take_along_axis(log_softmax(logits), target[:, None], axis=-1).mean())
+    log_probabilities = np.take_along_axis(log_softmax(logits), target[:, None], axis=-1)
+    return -float(log_probabilities.mean())

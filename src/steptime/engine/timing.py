@@ -1,7 +1,8 @@
-"""The loops that are timed. One stamp per sample, at its end: the next sample starts where this one ended.
+"""The timed loops. One stamp at the end of each sample: the next sample starts there.
 
-Each loop is written out, because a branch or a call inside it would be paid by every step. What a step returns lives
-until its sample is stamped (in a group: until the next step of the group is done) and is freed in the next sample."""
+Each loop is written out, because every step would pay for a branch or a call inside it. What a
+step returns lives until its sample is stamped, or in a group until the next step is done. It is
+freed in the next sample."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from steptime.engine.clock import Clock
 
 Step = Callable[[], Any]
 Loop = Callable[[memoryview, range], list[Any]]
-"""Stamps the samples `range` of a view; returns the device's events, one more than there are samples, or none."""
+"""Stamps the samples `range` of a view. Returns device events, one more than samples, or none."""
 
 
 def host_loop(step: Step, clock: Clock, group: int) -> Loop:
@@ -36,7 +37,7 @@ def host_loop(step: Step, clock: Clock, group: int) -> Loop:
 
 
 def stream_loop(step: Step, clock: Clock, group: int, record: Step) -> Loop:
-    """The device has its own queue: an event goes on it behind every sample, and nothing waits."""
+    """The device has its own queue: an event is recorded after every sample, and nothing waits."""
 
     def samples(view: memoryview, span: range) -> list[Any]:
         events = [record()]
@@ -68,19 +69,19 @@ def latency_loop(step: Step, clock: Clock, group: int, wait: Callable[[], None])
 
 
 def stamp_cost_ns(clock: Clock, count: int = 1000) -> float:
-    """What stamping adds to a step: the loop above against a bare one, around nothing. The least of five."""
+    """What stamping adds to a step: a stamped loop of empty steps minus a bare one; least of 5."""
     view = memoryview(bytearray(8 * count)).cast("q")
-    loop = host_loop(_nothing, clock, 1)
+    loop = host_loop(_noop, clock, 1)
     costs = []
     for _ in range(5):
         start = clock()
         for _ in repeat(None, count):
-            _nothing()
+            _noop()
         middle = clock()
         loop(view, range(count))
         costs.append((clock() - middle) - (middle - start))
     return max(0.0, min(costs) / count)
 
 
-def _nothing() -> None:
+def _noop() -> None:
     pass

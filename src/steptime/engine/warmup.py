@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from steptime.core.protocol import ROBUST, Protocol
 
 LEAST_SPREAD = 1e-4
-"""A clock may tell the same time for every step; clipping to a spread of zero would then hide the transient."""
+"""A coarse clock may give every step the same time. Clipping to a spread of 0 would hide the
+transient."""
 LEAST_BATCHES = 4
-"""With fewer, half of the batches is one or two, whose variance says nothing: only spikes are cut."""
+"""With fewer batches the variance of half of them means nothing, so only spikes are cut."""
 
 
 @dataclass(frozen=True)
@@ -24,52 +25,70 @@ class Cut:
 
 
 def find_cut(times: ArrayLike, protocol: Protocol) -> Cut:
-    """Needs positive times, at least one. A later process starts from the largest cut that was seen before it."""
+    """Needs at least one time, all positive.
+
+    A later process starts from the largest cut of the earlier ones."""
     series = np.asarray(times, dtype=np.float64)
-    ratio, batches = 0.0, len(series) // protocol.batch
+    ratio = 0.0
+    batches = len(series) // protocol.batch
     if batches >= LEAST_BATCHES:
-        ratio = _truncation(_clipped_batches(series, protocol), batches) / batches
+        medians = _clipped_batch_medians(series, protocol)
+        ratio = _truncation(medians, batches) / batches
     after_transient = round(ratio * batches) * protocol.batch
-    known = min(protocol.warmup_start, len(series) // 2)
-    cut = max(after_transient, 1, _after_last_spike(series, protocol), known)
+    seen_before = min(protocol.warmup_start, len(series) // 2)
+    cut = max(after_transient, 1, _after_last_spike(series, protocol), seen_before)
     return Cut(min(cut, len(series) - 1), ratio, ratio < protocol.boundary)
 
 
-def _clipped_batches(series: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
+def _clipped_batch_medians(series: NDArray[np.float64], protocol: Protocol) -> NDArray[np.float64]:
     count = len(series) // protocol.batch
-    logs = np.log(np.maximum(series[: count * protocol.batch], 1.0))  # a coarse clock may say 0 ns
+    # At least 1 ns, because a coarse clock may report 0.
+    logs = np.log(np.maximum(series[: count * protocol.batch], 1.0))
     medians = np.median(logs.reshape(count, protocol.batch), axis=1)
     tail = medians[count // 2 :]
     centre = np.median(tail)
     spread = max(ROBUST * float(np.median(np.abs(tail - centre))), LEAST_SPREAD)
-    clipped: NDArray[np.float64] = np.clip(
-        medians, centre - protocol.clip * spread, centre + protocol.clip * spread
-    )
+    width = protocol.clip * spread
+    clipped: NDArray[np.float64] = np.clip(medians, centre - width, centre + width)
     return clipped
 
 
 def _truncation(batches: NDArray[np.float64], count: int) -> int:
-    """MSER (White 1997): the truncation d ≤ m/2 with the smallest Σ_{i≥d}(yᵢ − ȳ_d)² / (m − d)²."""
-    centred = batches - np.median(batches)  # sums of squares then cancel no digits
-    left = count - np.arange(count // 2 + 1)
-    sums, squares = (np.cumsum(y[::-1])[::-1][: count // 2 + 1] for y in (centred, centred**2))
-    return int(np.argmin(np.maximum(squares - sums**2 / left, 0.0) / left**2))
+    """MSER (White 1997): the d ≤ m/2 with the smallest Σ_{i≥d}(yᵢ − ȳ_d)² / (m − d)²."""
+    # Centred values keep the digits that sums of squares would cancel.
+    centred = batches - np.median(batches)
+    remaining = count - np.arange(count // 2 + 1)
+    sums = _tail_sums(centred)[: count // 2 + 1]
+    squares = _tail_sums(centred**2)[: count // 2 + 1]
+    deviations = np.maximum(squares - sums**2 / remaining, 0.0)
+    return int(np.argmin(deviations / remaining**2))
+
+
+def _tail_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum from each value to the last."""
+    return np.cumsum(values[::-1])[::-1]
 
 
 def _after_last_spike(series: NDArray[np.float64], protocol: Protocol) -> int:
-    """Single slow steps near the start (compilation, autotuning) that a batch's median does not see."""
+    """After single slow early steps (compilation, autotuning), which batch medians hide."""
     early = series[: max(20, len(series) // 10)]
-    (spikes,) = np.nonzero(early > protocol.spike * np.median(series[len(series) // 2 :]))
+    typical = np.median(series[len(series) // 2 :])
+    (spikes,) = np.nonzero(early > protocol.spike * typical)
     return 1 + int(spikes[-1]) if len(spikes) else 0
 
 
-def behind_compilations(cut: int, blocks: Iterable[tuple[int, int]]) -> tuple[int, bool]:
-    """The cut moved behind the last block that compiled, and whether such a block lay wholly in the kept part.
+def move_past_compilations(cut: int, blocks: Iterable[tuple[int, int]]) -> tuple[int, bool]:
+    """The cut moved after the last block that compiled, and whether one lay entirely after the cut.
 
-    Blocks are (samples, compilations). A block that the cut divides probably compiled in its warm-up part."""
-    moved, inside, end = cut, False, 0
+    Blocks are (samples, compilations). A block that the cut divides probably compiled in its
+    warm-up part."""
+    moved_cut = cut
+    recompiled = False
+    end = 0
     for samples, compilations in blocks:
-        first, end = end, end + samples
+        first = end
+        end += samples
         if compilations and end > cut:
-            moved, inside = end, inside or first >= cut
-    return moved, inside
+            moved_cut = end
+            recompiled = recompiled or first >= cut
+    return moved_cut, recompiled

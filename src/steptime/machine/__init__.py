@@ -1,1 +1,1 @@
-"""The machine itself: what it is, how it is at the moment, what it can reach, and a watch beside a worker."""
+"""The machine: its hardware, its present state, its measured peaks, and a monitor of workers."""

@@ -1,4 +1,6 @@
-"""What this machine is and how it fares: read from /proc, /sys and NVML. Needs no framework. None: it does not say."""
+"""This machine's hardware, system and health, read from /proc, /sys and NVML.
+
+Needs no framework. None: the system does not report the value."""
 
 from __future__ import annotations
 
@@ -27,46 +29,7 @@ HARDWARE = (
     "numa_nodes",
     "gpus",
 )
-
-
-def inventory(root: Path = ROOT, nvml: Any = None) -> dict[str, Any]:
-    """Hardware, system and health in one dictionary; `fingerprint` is equal wherever the hardware is."""
-    nvml = nvml or gpu.open_nvml()
-    found = {**hardware(root), "gpus": gpu.inventory(nvml), **system(root)}
-    return {"fingerprint": fingerprint(found), **found, "health": health(root, nvml)}
-
-
-def fingerprint(found: dict[str, Any]) -> str:
-    """Of what can be bought, not of what is installed or allowed: drivers, power limits and affinity may change."""
-    same = {name: found.get(name) for name in HARDWARE}
-    same["gpus"] = [(board["name"], board["memory_bytes"]) for board in found.get("gpus") or ()]
-    return hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def hardware(root: Path = ROOT) -> dict[str, Any]:
-    cpus = _cpuinfo(root)
-    first = cpus[0] if cpus else {}
-    sockets = {cpu.get("physical id") for cpu in cpus}
-    cores = {(cpu.get("physical id"), cpu.get("core id", cpu.get("processor"))) for cpu in cpus}
-    memory = _memory_bytes(root, "MemTotal")
-    return {
-        "cpu": first.get("model name") or platform.machine(),
-        "architecture": platform.machine(),
-        "sockets": len(sockets) or None,
-        "cores": len(cores) or None,
-        "threads": len(cpus) or os.cpu_count(),
-        "threads_usable": len(usable_cpus()),
-        "caches_bytes": caches(root),
-        "vector_flags": sorted(
-            _VECTORS & set(first.get("flags", first.get("Features", "")).split())
-        ),
-        "memory_bytes": memory,
-        "memory_gib": None if memory is None else round(memory / 2**30),
-        "numa_nodes": len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) or None,
-    }
-
-
-_VECTORS = {
+VECTOR_FLAGS = {
     "avx",
     "avx2",
     "fma",
@@ -78,6 +41,47 @@ _VECTORS = {
     "asimd",
     "sve",
 }
+CACHE_SUFFIXES = {"Data": "d", "Instruction": "i"}
+SIZE_UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3}
+
+
+def inventory(root: Path = ROOT, nvml: Any = None) -> dict[str, Any]:
+    """Hardware, system and health. Equal hardware has an equal `fingerprint`."""
+    nvml = nvml or gpu.open_nvml()
+    facts = {**hardware(root), "gpus": gpu.inventory(nvml), **system(root)}
+    return {"fingerprint": fingerprint(facts), **facts, "health": health(root, nvml)}
+
+
+def fingerprint(facts: dict[str, Any]) -> str:
+    """Of the hardware only: drivers, power limits and affinity may change."""
+    fixed = {name: facts.get(name) for name in HARDWARE}
+    boards = facts.get("gpus") or ()
+    fixed["gpus"] = [(board["name"], board["memory_bytes"]) for board in boards]
+    text = json.dumps(fixed, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def hardware(root: Path = ROOT) -> dict[str, Any]:
+    cpus = _cpuinfo(root)
+    first = cpus[0] if cpus else {}
+    flags = first.get("flags", first.get("Features", "")).split()
+    sockets = {cpu.get("physical id") for cpu in cpus}
+    cores = {(cpu.get("physical id"), cpu.get("core id", cpu.get("processor"))) for cpu in cpus}
+    memory = _memory_bytes(root, "MemTotal")
+    numa_nodes = list((root / "sys/devices/system/node").glob("node[0-9]*"))
+    return {
+        "cpu": first.get("model name") or platform.machine(),
+        "architecture": platform.machine(),
+        "sockets": len(sockets) or None,
+        "cores": len(cores) or None,
+        "threads": len(cpus) or os.cpu_count(),
+        "threads_usable": len(usable_cpus()),
+        "caches_bytes": caches(root),
+        "vector_flags": sorted(VECTOR_FLAGS & set(flags)),
+        "memory_bytes": memory,
+        "memory_gib": None if memory is None else round(memory / 2**30),
+        "numa_nodes": len(numa_nodes) or None,
+    }
 
 
 def system(root: Path = ROOT) -> dict[str, Any]:
@@ -92,15 +96,15 @@ def system(root: Path = ROOT) -> dict[str, Any]:
 
 
 def health(root: Path = ROOT, nvml: Any = None) -> dict[str, Any]:
-    """What may disturb a measurement here and now."""
+    """What may disturb a measurement at the moment."""
     ticks = cpu_ticks(root)
     return {
         "governor": _read(root / CPUS / "cpu0/cpufreq/scaling_governor"),
         "turbo": turbo(root),
         "smt_shared": smt_shared(root, usable_cpus()),
-        "virtualised": virtualised(root),
+        "virtualised": is_virtualised(root),
         "steal_share": ticks[0] / ticks[1] if ticks and ticks[1] else None,
-        "pressure_share": {what: pressure(root, what) for what in ("cpu", "io", "memory")},
+        "pressure_share": {name: pressure(root, name) for name in ("cpu", "io", "memory")},
         "load": load(root),
         "swap_used_bytes": swap_used_bytes(root),
         "memory_available_bytes": _memory_bytes(root, "MemAvailable"),
@@ -116,66 +120,81 @@ def usable_cpus() -> set[int]:
 
 
 def caches(root: Path = ROOT) -> dict[str, int] | None:
-    """Bytes that one core sees: `L1d`, `L1i`, `L2`, `L3`."""
-    found = {}
+    """Bytes that one core sees, by name: `L1d`, `L1i`, `L2`, `L3`."""
+    sizes = {}
     for index in sorted((root / CPUS / "cpu0/cache").glob("index[0-9]*")):
-        level, kind, size = (_read(index / name) for name in ("level", "type", "size"))
-        if level and kind and size:
-            found[f"L{level}" + {"Data": "d", "Instruction": "i"}.get(kind, "")] = _bytes(size)
-    return found or None
+        level = _read(index / "level")
+        cache_type = _read(index / "type")
+        size = _read(index / "size")
+        if level and cache_type and size:
+            suffix = CACHE_SUFFIXES.get(cache_type, "")
+            sizes[f"L{level}{suffix}"] = _parse_size(size)
+    return sizes or None
 
 
 def turbo(root: Path = ROOT) -> bool | None:
-    """Whether the CPU may run faster than its nominal clock, which then depends on heat and neighbours."""
-    held = _read(root / CPUS / "intel_pstate/no_turbo")
-    if held is not None:
-        return held == "0"
+    """Whether the CPU may exceed its nominal clock: then speed depends on heat and other load."""
+    no_turbo = _read(root / CPUS / "intel_pstate/no_turbo")
+    if no_turbo is not None:
+        return no_turbo == "0"
     boost = _read(root / CPUS / "cpufreq/boost")
     return None if boost is None else boost == "1"
 
 
 def smt_shared(root: Path, usable: set[int]) -> bool | None:
-    """Whether two of the CPUs that we may use are one core. None: the system does not say who is whose sibling."""
-    pairs = [_read(root / CPUS / f"cpu{cpu}/topology/thread_siblings_list") for cpu in usable]
-    if all(pair is None for pair in pairs):
+    """Whether two of the usable CPUs share a core. None: the system does not report siblings."""
+    paths = [root / CPUS / f"cpu{cpu}/topology/thread_siblings_list" for cpu in usable]
+    lists = [text for path in paths if (text := _read(path)) is not None]
+    if not lists:
         return None
-    return any(len(_cpu_list(pair) & usable) > 1 for pair in pairs if pair is not None)
+    return any(len(_parse_cpu_list(text) & usable) > 1 for text in lists)
 
 
-def virtualised(root: Path = ROOT) -> bool | None:
+def is_virtualised(root: Path = ROOT) -> bool | None:
     cpus = _cpuinfo(root)
-    return "hypervisor" in cpus[0].get("flags", "").split() if cpus else None
+    if not cpus:
+        return None
+    return "hypervisor" in cpus[0].get("flags", "").split()
 
 
-def pressure(root: Path, what: str) -> float | None:
-    """Share of the last ten seconds in which some task waited for it."""
-    text = _read(root / "proc/pressure" / what)
-    with suppress(AttributeError, IndexError, ValueError):
-        return float(text.split("avg10=")[1].split()[0]) / 100  # type: ignore[union-attr]
+def pressure(root: Path, resource: str) -> float | None:
+    """Share of the last ten seconds in which some task waited for the resource."""
+    text = _read(root / "proc/pressure" / resource) or ""
+    with suppress(IndexError, ValueError):
+        percent = text.split("avg10=")[1].split()[0]
+        return float(percent) / 100
     return None
 
 
 def load(root: Path = ROOT) -> float | None:
-    """Tasks that ran or wanted to, over the last minute."""
+    """Running and runnable tasks, averaged over the last minute."""
     text = _read(root / "proc/loadavg")
     return float(text.split()[0]) if text else None
 
 
 def swap_used_bytes(root: Path = ROOT) -> int | None:
-    total, free = _memory_bytes(root, "SwapTotal"), _memory_bytes(root, "SwapFree")
+    total = _memory_bytes(root, "SwapTotal")
+    free = _memory_bytes(root, "SwapFree")
     return None if total is None or free is None else total - free
 
 
 def _cpuinfo(root: Path) -> list[dict[str, str]]:
-    parts = [
-        part for part in (_read(root / "proc/cpuinfo") or "").split("\n\n") if "processor" in part
-    ]
-    return [dict(_field(line) for line in part.splitlines() if ":" in line) for part in parts]
+    """The fields of each logical CPU."""
+    text = _read(root / "proc/cpuinfo") or ""
+    cpus = []
+    for section in text.split("\n\n"):
+        if "processor" in section:
+            cpus.append(_parse_fields(section))
+    return cpus
 
 
-def _field(line: str) -> tuple[str, str]:
-    name, _, value = line.partition(":")
-    return name.strip(), value.strip()
+def _parse_fields(section: str) -> dict[str, str]:
+    fields = {}
+    for line in section.splitlines():
+        name, colon, value = line.partition(":")
+        if colon:
+            fields[name.strip()] = value.strip()
+    return fields
 
 
 def _memory_bytes(root: Path, name: str) -> int | None:
@@ -198,16 +217,19 @@ def _libc() -> str | None:
     return None
 
 
-def _bytes(size: str) -> int:
-    """`32K`, `1024K`, `16M`."""
-    scale = {"K": 1024, "M": 1024**2, "G": 1024**3}.get(size[-1])
-    return int(size) if scale is None else scale * int(size[:-1])
+def _parse_size(size: str) -> int:
+    """Bytes of `32K`, `1024K`, `16M`."""
+    unit = SIZE_UNITS.get(size[-1])
+    return int(size) if unit is None else unit * int(size[:-1])
 
 
-def _cpu_list(text: str) -> set[int]:
+def _parse_cpu_list(text: str) -> set[int]:
     """`0-2,5` is {0, 1, 2, 5}."""
-    bounds = [part.split("-") for part in text.split(",")]
-    return {cpu for bound in bounds for cpu in range(int(bound[0]), int(bound[-1]) + 1)}
+    cpus: set[int] = set()
+    for interval in text.split(","):
+        first, _, last = interval.partition("-")
+        cpus |= set(range(int(first), int(last or first) + 1))
+    return cpus
 
 
 def _read(path: Path) -> str | None:

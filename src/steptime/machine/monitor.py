@@ -1,7 +1,8 @@
-"""`python -m steptime.machine.monitor PID SECONDS DEVICE [JOURNAL]`: watches a worker from outside, in lines of JSON.
+"""`python -m steptime.machine.monitor PID SECONDS DEVICE [JOURNAL]`: watch a worker from outside.
 
-Counters grow since the process or the machine began, so that a lost line loses no bytes. It ends with the worker. A
-journal is named where somebody else starts those who write it: they are looked for, too."""
+Prints JSON lines and ends with the worker. Counters grow since the process started or since
+boot, so a lost line loses no bytes. A journal is given if another launcher starts the workers:
+then all processes that write this journal are watched."""
 
 from __future__ import annotations
 
@@ -13,15 +14,15 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from steptime.engine import gpu
-from steptime.machine.process_tree import TICK_SECONDS, Tree
+from steptime.machine.process_tree import TICK_SECONDS, ProcessTree
 
-SHARE = 0.01
-"""Watching may take this part of one CPU: where a look is dear, there are fewer of them."""
+MOST_CPU_SHARE = 0.01
+"""The monitor may use this share of one CPU: if a reading is expensive, there are fewer."""
 SECTOR_BYTES = 512
-TREE = (
+TREE_COLUMNS = (
     "cpu_seconds",
     "memory_bytes",
     "read_bytes",
@@ -29,9 +30,15 @@ TREE = (
     "disk_read_bytes",
     "disk_written_bytes",
 )
-MACHINE = ("machine_cpu_seconds", "network_received_bytes", "network_sent_bytes", "loopback_bytes",
-           "machine_disk_read_bytes", "machine_disk_written_bytes")  # fmt: skip
-BOARD = (
+MACHINE_COLUMNS = (
+    "machine_cpu_seconds",
+    "network_received_bytes",
+    "network_sent_bytes",
+    "loopback_bytes",
+    "machine_disk_read_bytes",
+    "machine_disk_written_bytes",
+)
+BOARD_COLUMNS = (
     "utilisation",
     "memory_bytes",
     "sm_clock_mhz",
@@ -42,112 +49,129 @@ BOARD = (
 )
 
 
+class Board(NamedTuple):
+    nvml: Any
+    handle: Any
+
+
 def main() -> int:
-    worker, seconds, device, journal = (
-        int(sys.argv[1]),
-        float(sys.argv[2]),
-        sys.argv[3],
-        "".join(sys.argv[4:]),
-    )
+    worker = int(sys.argv[1])
+    seconds = float(sys.argv[2])
+    device = sys.argv[3]
+    journal = "".join(sys.argv[4:])
     os.nice(19)
     try:
-        ended = os.pidfd_open(worker)
+        worker_file = os.pidfd_open(worker)
     except ProcessLookupError:
         return 0
-    found = boards(device, None if device == "cpu" else gpu.open_nvml())
-    watch(ended, Watcher(worker, found, journal=journal), seconds, device)
+    nvml = None if device == "cpu" else gpu.open_nvml()
+    watcher = Watcher(worker, find_boards(device, nvml), journal=journal)
+    watch(worker_file, watcher, seconds, device)
     return 0
 
 
-def watch(ended: int, watcher: Watcher, seconds: float, device: str) -> None:
+def watch(worker_file: int, watcher: Watcher, seconds: float, device: str) -> None:
+    """`worker_file`: a pidfd, readable when the worker has ended."""
     poll = select.poll()
-    poll.register(ended, select.POLLIN)
-    first, begin = watcher.read(), time.perf_counter_ns()
-    where = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
-    told = {
+    poll.register(worker_file, select.POLLIN)
+    row = watcher.read()
+    begin_ns = time.perf_counter_ns()
+    header = {
         "interval_seconds": seconds,
-        "first_ns": begin,
-        "node": where,
-        "absent": absent(first, device),
+        "first_ns": begin_ns,
+        "node": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
+        "absent": missing_columns(row, device),
     }
-    print(json.dumps(told), flush=True)
-    row, cost = first, 0.0
+    print(json.dumps(header), flush=True)
+    cost = 0.0
     while True:
-        now, used = (time.perf_counter_ns() - begin) / 1e9, time.process_time()
-        print(
-            json.dumps({"seconds": round(now, 6), "own_cpu_seconds": round(used, 6), **row}),
-            flush=True,
-        )
-        if poll.poll(1000 * max(seconds, cost / SHARE)):
+        elapsed = (time.perf_counter_ns() - begin_ns) / 1e9
+        cpu_before = time.process_time()
+        times = {"seconds": round(elapsed, 6), "own_cpu_seconds": round(cpu_before, 6)}
+        print(json.dumps({**times, **row}), flush=True)
+        if poll.poll(1000 * max(seconds, cost / MOST_CPU_SHARE)):
             return
         row = watcher.read()
-        cost = time.process_time() - used
+        cost = time.process_time() - cpu_before
 
 
 class Watcher:
     def __init__(
         self,
         worker: int,
-        boards: dict[str, tuple[Any, Any]],
+        boards: dict[str, Board],
         root: Path = Path("/"),
         *,
         journal: str = "",
     ) -> None:
-        self._tree, self._boards = Tree(worker, root / "proc", journal=journal), boards
-        self._network, self._root = (
-            root / "proc" / str(worker) / "net" / "dev",
-            root,
-        )  # as the worker sees it
+        self._tree = ProcessTree(worker, root / "proc", journal=journal)
+        self._boards = boards
+        self._root = root
+        # As the worker sees it: its network namespace may differ from the monitor's.
+        self._network = root / "proc" / str(worker) / "net" / "dev"
         self._disks = {path.parent.name for path in root.glob("sys/block/*/device")}
 
     def read(self) -> dict[str, float]:
-        found = {**self._tree.read(), **cpu(self._root), **network(self._network)}
-        found |= disks(self._root, self._disks)
-        for name, (nvml, handle) in self._boards.items():
-            found |= {f"{name}.{what}": value for what, value in gpu.state(nvml, handle).items()}
-        return found
+        row = self._tree.read()
+        row |= machine_cpu(self._root)
+        row |= network_bytes(self._network)
+        row |= disk_bytes(self._root, self._disks)
+        for name, board in self._boards.items():
+            reading = gpu.read_board_in_full(board.nvml, board.handle)
+            row |= {f"{name}.{column}": value for column, value in reading.items()}
+        return row
 
 
-def absent(found: dict[str, float], device: str) -> list[str]:
-    """What was asked for and this system does not tell."""
-    names = sorted({name.partition(".")[0] for name in found if "." in name})
-    boards = (
-        [] if device == "cpu" else [f"{name}.{what}" for name in names or ["gpu"] for what in BOARD]
-    )
-    return [name for name in (*TREE, *MACHINE, *boards) if name not in found]
+def missing_columns(row: dict[str, float], device: str) -> list[str]:
+    """Columns that this system does not report."""
+    expected = [*TREE_COLUMNS, *MACHINE_COLUMNS]
+    if device != "cpu":
+        board_names = sorted({name.partition(".")[0] for name in row if "." in name})
+        for board in board_names or ["gpu"]:
+            expected += [f"{board}.{column}" for column in BOARD_COLUMNS]
+    return [name for name in expected if name not in row]
 
 
-def boards(device: str, nvml: Any | None) -> dict[str, tuple[Any, Any]]:
-    """The one behind `cuda:N`, or, for the bare word `cuda`, all that a process may see."""
+def find_boards(device: str, nvml: Any | None) -> dict[str, Board]:
+    """The board of `cuda:N`, or for plain `cuda` all boards that the process may see."""
     if nvml is None or device == "cpu":
         return {}
-    count = gpu.visible_count(nvml) if device == "cuda" else 1
-    first = 0 if device == "cuda" else int(device.removeprefix("cuda:"))
-    found = {f"gpu{index}": gpu.handle(nvml, index) for index in range(first, first + count)}
-    return {name: (nvml, handle) for name, handle in found.items() if handle is not None}
+    if device == "cuda":
+        indices = range(gpu.visible_count(nvml))
+    else:
+        index = int(device.removeprefix("cuda:"))
+        indices = range(index, index + 1)
+    boards = {}
+    for index in indices:
+        handle = gpu.find_handle(nvml, index)
+        if handle is not None:
+            boards[f"gpu{index}"] = Board(nvml, handle)
+    return boards
 
 
-def cpu(root: Path) -> dict[str, float]:
-    """All that computed on this machine: user, nice, system, interrupts; neither idle nor stolen."""
+def machine_cpu(root: Path) -> dict[str, float]:
+    """Busy CPU time of the machine: user, nice, system, interrupts; neither idle nor stolen."""
     with suppress(OSError, ValueError, IndexError):
-        ticks = [
-            int(word) for word in (root / "proc/stat").read_text().splitlines()[0].split()[1:8]
-        ]
-        return {"machine_cpu_seconds": (sum(ticks) - ticks[3] - ticks[4]) * TICK_SECONDS}
+        first_line = (root / "proc/stat").read_text().splitlines()[0]
+        ticks = [int(field) for field in first_line.split()[1:8]]
+        idle, waiting_for_disk = ticks[3], ticks[4]
+        busy = sum(ticks) - idle - waiting_for_disk
+        return {"machine_cpu_seconds": busy * TICK_SECONDS}
     return {}
 
 
-def network(path: Path) -> dict[str, float]:
-    """Of all interfaces that this process sees, whoever sent; what never left the machine is told apart."""
+def network_bytes(path: Path) -> dict[str, float]:
+    """Of all interfaces and all senders. What never left the machine is counted separately."""
     received = sent = loopback = 0
     with suppress(OSError, ValueError, IndexError):
         for line in path.read_text().splitlines()[2:]:
             name, _, rest = line.partition(":")
-            words = rest.split()
+            fields = rest.split()
             if name.strip() == "lo":
-                loopback += int(words[0])
+                loopback += int(fields[0])
             else:
-                received, sent = received + int(words[0]), sent + int(words[8])
+                received += int(fields[0])
+                sent += int(fields[8])
         return {
             "network_received_bytes": received,
             "network_sent_bytes": sent,
@@ -156,17 +180,20 @@ def network(path: Path) -> dict[str, float]:
     return {}
 
 
-def disks(root: Path, names: set[str]) -> dict[str, float]:
-    """Of these together, whoever asked. Partitions and mapped devices are not among them: theirs are a disk's bytes."""
-    read = written = 0
+def disk_bytes(root: Path, disks: set[str]) -> dict[str, float]:
+    """Of these disks together, by all processes.
+
+    Partitions and mapped devices are not among them: their bytes are a disk's bytes."""
+    read_sectors = written_sectors = 0
     with suppress(OSError, ValueError, IndexError):
         for line in (root / "proc/diskstats").read_text().splitlines():
-            words = line.split()
-            if words[2] in names:
-                read, written = read + int(words[5]), written + int(words[9])
+            fields = line.split()
+            if fields[2] in disks:
+                read_sectors += int(fields[5])
+                written_sectors += int(fields[9])
         return {
-            "machine_disk_read_bytes": SECTOR_BYTES * read,
-            "machine_disk_written_bytes": SECTOR_BYTES * written,
+            "machine_disk_read_bytes": SECTOR_BYTES * read_sectors,
+            "machine_disk_written_bytes": SECTOR_BYTES * written_sectors,
         }
     return {}
 

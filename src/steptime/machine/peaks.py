@@ -1,6 +1,6 @@
-"""`python -m steptime.machine.peaks [--no-peaks]`: tells what this machine is and the best it can do, as lines of JSON.
+"""`python -m steptime.machine.peaks [--no-peaks]`: report this machine and its peaks as JSON lines.
 
-A worker of its own: like `steptime.worker` it may import frameworks, and whoever started it may not."""
+A separate process: like `steptime.worker` it imports frameworks, which its parent must not."""
 
 from __future__ import annotations
 
@@ -17,54 +17,60 @@ from typing import IO, Any
 from steptime import __version__, plugins
 from steptime.core.errors import NotInstalled
 
-SECONDS = {
-    "cpu": 6.0,
-    "cuda": 36.0,
-}  # all peaks of one device; both within a minute, imports included
+# For all peaks of one device. Both together, with imports, take less than a minute.
+SECONDS = {"cpu": 6.0, "cuda": 36.0}
 
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what frameworks print is no answer
+    os.dup2(2, 1)  # frameworks may print, and that is not an answer
 
     from steptime.machine import inventory
 
-    found = inventory.inventory()
-    _tell(answers, {"part": "machine", **found})
-    frameworks = _installed()
+    machine = inventory.inventory()
+    _send(answers, {"part": "machine", **machine})
+    framework_versions = _framework_versions()
     versions = {"steptime": __version__, "python": platform.python_version()}
-    for own in frameworks.values():
-        versions |= own
-    _tell(answers, {"part": "software", **versions})
+    for package_versions in framework_versions.values():
+        versions |= package_versions
+    _send(answers, {"part": "software", **versions})
     if "--no-peaks" not in sys.argv[1:]:
-        # Of several GPUs the first: they are alike, and each takes its time.
-        _measure(answers, frameworks, ["cpu", "cuda:0"] if found.get("gpus") else ["cpu"])
+        # Only the first of several GPUs: they are alike, and each one takes time.
+        devices = ["cpu", "cuda:0"] if machine.get("gpus") else ["cpu"]
+        _measure(answers, framework_versions, devices)
 
 
 def _measure(answers: IO[str], frameworks: Iterable[str], devices: list[str]) -> None:
-    """By the first framework that knows how."""
-    able = [
-        name for name in frameworks if importlib.util.find_spec(f"steptime.frameworks.{name}.peaks")
-    ]
-    for device in devices if able else []:
+    """With the first framework that has a `peaks` module."""
+    framework = _find_framework_with_peaks(frameworks)
+    if framework is None:
+        return
+    module = importlib.import_module(f"steptime.frameworks.{framework}.peaks")
+    for device in devices:
         seconds = SECONDS[device.partition(":")[0]]
-        _tell(answers, {"part": "starts", "device": device, "seconds": seconds})
-        found = importlib.import_module(f"steptime.frameworks.{able[0]}.peaks").measure_peaks(
-            device, seconds
-        )
-        _tell(answers, {"part": "peaks", "device": device, "framework": able[0], "peaks": found})
+        _send(answers, {"part": "starts", "device": device, "seconds": seconds})
+        peaks = module.measure_peaks(device, seconds)
+        _send(answers, {"part": "peaks", "device": device, "framework": framework, "peaks": peaks})
 
 
-def _installed() -> dict[str, dict[str, str]]:
-    """Versions by framework. A folder can be imported where its framework cannot, so it is asked."""
-    found = {}
+def _find_framework_with_peaks(frameworks: Iterable[str]) -> str | None:
+    for name in frameworks:
+        if importlib.util.find_spec(f"steptime.frameworks.{name}.peaks"):
+            return name
+    return None
+
+
+def _framework_versions() -> dict[str, dict[str, str]]:
+    """Of every framework that is installed."""
+    versions = {}
     for name in plugins.names("frameworks"):
+        # A plugin's folder can be imported even if its framework cannot, so ask for versions.
         with contextlib.suppress(ImportError, NotInstalled):
-            found[name] = plugins.load("frameworks", name).versions()
-    return found
+            versions[name] = plugins.load("frameworks", name).versions()
+    return versions
 
 
-def _tell(answers: IO[str], line: dict[str, Any]) -> None:
+def _send(answers: IO[str], line: dict[str, Any]) -> None:
     print(json.dumps(line), file=answers, flush=True)
 
 

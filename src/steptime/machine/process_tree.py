@@ -1,4 +1,4 @@
-"""What a process and all its children have used so far, read from /proc by somebody else. Knows no framework."""
+"""What a process and all its children have used so far, read from /proc from outside."""
 
 from __future__ import annotations
 
@@ -11,125 +11,149 @@ from typing import NamedTuple
 TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 WORKER = b"steptime.worker"
-IO = {
+IO_COLUMNS = {
     b"rchar": "read_bytes",
     b"wchar": "written_bytes",
     b"read_bytes": "disk_read_bytes",
     b"write_bytes": "disk_written_bytes",
 }
-"""By calls, whether from memory or not; and what storage had to fetch or take."""
+"""The first two count all read and write calls, the others what reached the storage."""
 
 
-class Life(NamedTuple):
+class ProcessStat(NamedTuple):
     parent: int
     session: int
-    began: int  # tells a process from a later one with its number
-    cpu_ticks: int  # its own, and those of children that it has waited for
+    start_ticks: int  # tells a process from a later one with the same number
+    cpu_ticks: int  # its own, and those of the children that it has waited for
     memory_pages: int
     threads: int
 
 
-class Tree:
-    """The session that `root` leads, and every descendant of it. Counters only grow, also when a child ends: a parent
-    takes over what a child has used that it waited for, and what an orphan had used is remembered here. A stranger is
-    looked at once: nobody joins a family later. With a `journal`, workers that write it and were started by somebody
-    else (srun, podman) belong to it, too, with their children; until one is found, strangers are looked at again."""
+Stats = dict[int, ProcessStat]
+
+
+class ProcessTree:
+    """The session that `root` leads, and all its descendants.
+
+    Counters only grow, even if a child ends: a parent inherits the usage of a child that it
+    waited for, and the usage of orphans is remembered here. Any other process is looked at once,
+    because no process joins the tree later. With a `journal`, the workers that write it belong
+    to the tree with their children, even if another launcher (srun, podman) started them. Until
+    one is found, other processes are looked at again."""
 
     def __init__(self, root: int, proc: Path = Path("/proc"), *, journal: str = "") -> None:
-        self._root, self._proc, self._journal = root, proc, journal.encode()
-        self._lives: dict[int, Life] = {}
-        self._used: dict[int, Counter[str]] = {}
-        self._orphans: Counter[str] = Counter()
+        self._root = root
+        self._proc = proc
+        self._journal = journal.encode()
+        self._stats: Stats = {}
+        self._usage: dict[int, Counter[str]] = {}
+        self._orphan_usage: Counter[str] = Counter()
         self._strangers: set[int] = set()
-        self._apart: set[int] = set()
+        self._foreign_workers: set[int] = set()
 
     def read(self) -> dict[str, float]:
-        lives = self._members()
-        used = {process: self._counters(process, life) for process, life in lives.items()}
-        for process in self._lives.keys() - lives.keys():
-            if not self._is_inherited(process, lives):
-                self._orphans += self._used[process]
-        self._lives, self._used = lives, used
-        total = sum(used.values(), Counter(self._orphans))
-        ticks = total.pop("cpu_ticks", 0)
-        asked = [name for name in IO.values() if all(name in found for found in used.values())]
-        return {
-            "cpu_seconds": ticks * TICK_SECONDS,
-            "memory_bytes": PAGE_BYTES * sum(life.memory_pages for life in lives.values()),
-            "processes": len(lives),
-            "threads": sum(life.threads for life in lives.values()),
-            **({"apart": len(self._apart)} if self._apart else {}),
-            **{name: total[name] for name in asked if used},
+        stats = self._read_members()
+        usage = {process: self._read_usage(process, stat) for process, stat in stats.items()}
+        for process in self._stats.keys() - stats.keys():
+            if not self._is_inherited(process, stats):
+                self._orphan_usage += self._usage[process]
+        self._stats = stats
+        self._usage = usage
+        total = sum(usage.values(), Counter(self._orphan_usage))
+        row: dict[str, float] = {
+            "cpu_seconds": total["cpu_ticks"] * TICK_SECONDS,
+            "memory_bytes": PAGE_BYTES * sum(stat.memory_pages for stat in stats.values()),
+            "processes": len(stats),
+            "threads": sum(stat.threads for stat in stats.values()),
         }
+        if self._foreign_workers:
+            row["apart"] = len(self._foreign_workers)
+        # A sum without some of the processes would mislead.
+        for name in IO_COLUMNS.values():
+            if usage and all(name in counters for counters in usage.values()):
+                row[name] = total[name]
+        return row
 
-    def _members(self) -> dict[int, Life]:
+    def _read_members(self) -> Stats:
         present = {int(name) for name in os.listdir(self._proc) if name.isdigit()}
-        lives = {
-            process: life
-            for process in present - self._strangers
-            if (life := self._life(process)) is not None
-        }
-        known = {
-            p for p, life in self._lives.items() if p in lives and lives[p].began == life.began
-        }
-        own = {p for p, life in lives.items() if p == self._root or life.session == self._root}
-        found = _with_children(own | known, lives)
-        new = {p for p in lives.keys() - found if self._is_worker(p)} if self._journal else set()
-        new = {p for p in new if lives[p].parent not in new}
-        found |= _with_children(new, lives)
-        settled = not self._journal or (self._apart and not new)
-        self._apart |= new
-        self._strangers = present - found if settled else set()
-        return {process: lives[process] for process in found}
+        stats: Stats = {}
+        for process in present - self._strangers:
+            stat = self._read_stat(process)
+            if stat is not None:
+                stats[process] = stat
+        members = {process for process in stats if self._is_member(process, stats[process])}
+        members = _add_descendants(members, stats)
+        new_workers: set[int] = set()
+        if self._journal:
+            workers = {process for process in stats.keys() - members if self._is_worker(process)}
+            # A rank's child may have the same command line; it counts as a child only.
+            new_workers = {process for process in workers if stats[process].parent not in workers}
+        members |= _add_descendants(new_workers, stats)
+        is_complete = not self._journal or (self._foreign_workers and not new_workers)
+        self._foreign_workers |= new_workers
+        self._strangers = present - members if is_complete else set()
+        return {process: stats[process] for process in members}
+
+    def _is_member(self, process: int, stat: ProcessStat) -> bool:
+        if process == self._root or stat.session == self._root:
+            return True
+        before = self._stats.get(process)
+        return before is not None and before.start_ticks == stat.start_ticks
 
     def _is_worker(self, process: int) -> bool:
         try:
-            words = self._read(process, "cmdline").split(b"\0")
+            words = self._read_file(process, "cmdline").split(b"\0")
         except OSError:
             return False
         return WORKER in words and self._journal in words
 
-    def _life(self, process: int) -> Life | None:
-        """None: it is gone meanwhile."""
+    def _read_stat(self, process: int) -> ProcessStat | None:
+        """None: the process is gone."""
         with suppress(OSError, IndexError, ValueError):
-            # A name may hold blanks and brackets: the numbers stand behind the last bracket.
-            words = self._read(process, "stat").rpartition(b")")[2].split()
-            ticks = sum(map(int, words[11:15]))
-            return Life(
-                int(words[1]), int(words[3]), int(words[19]), ticks, int(words[21]), int(words[17])
+            # The name may contain blanks and brackets: the numbers follow the last bracket.
+            fields = self._read_file(process, "stat").rpartition(b")")[2].split()
+            return ProcessStat(
+                parent=int(fields[1]),
+                session=int(fields[3]),
+                start_ticks=int(fields[19]),
+                cpu_ticks=sum(map(int, fields[11:15])),
+                memory_pages=int(fields[21]),
+                threads=int(fields[17]),
             )
         return None
 
-    def _counters(self, process: int, life: Life) -> Counter[str]:
-        found = Counter(cpu_ticks=life.cpu_ticks)
+    def _read_usage(self, process: int, stat: ProcessStat) -> Counter[str]:
+        usage = Counter(cpu_ticks=stat.cpu_ticks)
         with suppress(OSError, ValueError):
-            for line in self._read(process, "io").splitlines():
+            for line in self._read_file(process, "io").splitlines():
                 name, _, value = line.partition(b": ")
-                if name in IO:
-                    found[IO[name]] = int(value)
-        return found
+                if name in IO_COLUMNS:
+                    usage[IO_COLUMNS[name]] = int(value)
+        return usage
 
-    def _read(self, process: int, name: str) -> bytes:
+    def _read_file(self, process: int, name: str) -> bytes:
         with open(f"{self._proc}/{process}/{name}", "rb", buffering=0) as file:
             return file.read()
 
-    def _is_inherited(self, process: int, lives: dict[int, Life]) -> bool:
-        """Whether somebody of the tree who still lives stands above it, and so has its use among his own."""
-        above: int | None = process
-        while above in self._lives:
-            above = self._lives[above].parent
-            if above in lives:
+    def _is_inherited(self, process: int, stats: Stats) -> bool:
+        """Whether an ancestor in the tree is alive, and so has inherited its usage."""
+        ancestor: int | None = process
+        while ancestor in self._stats:
+            ancestor = self._stats[ancestor].parent
+            if ancestor in stats:
                 return True
         return False
 
 
-def _with_children(chosen: set[int], lives: dict[int, Life]) -> set[int]:
+def _add_descendants(processes: set[int], stats: Stats) -> set[int]:
     children: dict[int, list[int]] = {}
-    for process, life in lives.items():
-        children.setdefault(life.parent, []).append(process)
-    found, waiting = set(chosen), list(chosen)
-    while waiting:
-        new = [child for child in children.get(waiting.pop(), ()) if child not in found]
-        found.update(new)
-        waiting += new
-    return found
+    for process, stat in stats.items():
+        children.setdefault(stat.parent, []).append(process)
+    members = set(processes)
+    pending = list(processes)
+    while pending:
+        for child in children.get(pending.pop(), ()):
+            if child not in members:
+                members.add(child)
+                pending.append(child)
+    return members

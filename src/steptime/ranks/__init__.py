@@ -1,1 +1,1 @@
-"""Several processes that do every step of a case together: start them, let them agree, merge what they measured."""
+"""The ranks of a case: start them, synchronise them, and merge their measurements."""

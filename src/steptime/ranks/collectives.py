@@ -1,6 +1,7 @@
-"""What the exchange of a step costs by itself: the same bytes among the same ranks, with nothing computed beside it.
+"""What the exchange of a step costs alone: the same bytes among the same ranks, without compute.
 
-One number beside them tells latency from bandwidth: seconds = latency + bytes / bandwidth."""
+A second exchange of one number separates latency from bandwidth:
+seconds = latency + bytes / bandwidth."""
 
 from __future__ import annotations
 
@@ -8,99 +9,123 @@ import math
 import statistics
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
+from steptime.core.inspection import Inspectable
+from steptime.core.program import Program
 from steptime.ranks.rendezvous import Rendezvous
 
-REPEATS = (3, 20)
-SECONDS = 2.0  # for all of them together, where that allows the least
-TAIL = 0.025  # an interval leaves at most so much out on each side
+LEAST_REPEATS, MOST_REPEATS = 3, 20
+SECONDS = 2.0
+"""All repeats together take about this long, unless the least number takes longer."""
+TAIL = 0.025  # probability that an interval leaves out on each side, at most
+LEAST_SECONDS = 1e-9  # a coarse clock may report 0 s
+
 Interval = dict[str, float | None]
-"""`value`, `low` and `high`. No end: too few repeats for it, or nothing limits it on that side."""
+"""`value`, `low` and `high`. A missing end: too few repeats, or nothing limits that side."""
 
 
-def lacking(program: Any, case: Case) -> str:
-    """Why its ranks do not do what the case says; empty: they do. Only training has something to exchange."""
+def explain_missing_exchange(program: Program, case: Case) -> str:
+    """Why the ranks cannot exchange gradients as the case says; empty if they can.
+
+    Only training has something to exchange."""
     if case.phase != "training" or case.exchange == "independent" or hasattr(program, "exchange"):
         return ""
     return f"{case.framework} has no exchange={case.exchange} here; use exchange=independent."
 
 
-def exchanges(program: Any, rendezvous: Rendezvous) -> dict[str, Any]:
-    """As findings of the first rank. An exchange takes as long as its slowest rank."""
+def measure_exchange(program: Program, rendezvous: Rendezvous) -> dict[str, Any]:
+    """Findings of rank 0. An exchange takes as long as its slowest rank."""
     try:
-        moved, each = _several(program, rendezvous)
-        tiny, each_tiny = _several(program, rendezvous, tiny=True)
+        moved, rank_seconds = _time_repeats(program, rendezvous)
+        tiny_moved, rank_tiny_seconds = _time_repeats(program, rendezvous, tiny=True)
     except Unsupported:
         return {}
-    if not each:
+    if not rank_seconds:
         return {}
-    seconds, tiny_seconds = slowest(each), slowest(each_tiny)
+    seconds = slowest_seconds(rank_seconds)
+    tiny_seconds = slowest_seconds(rank_tiny_seconds)
+    total = _median_interval(seconds)
+    latency = _median_interval(tiny_seconds)
     size = rendezvous.ranks.size
-    ring = 2 * (size - 1) / size  # times the bytes goes over each rank's link
-    whole, latency = _middle(seconds), _middle(tiny_seconds)
-    found = {
+    # A ring all-reduce sends this many times the bytes over each rank's link.
+    ring = 2 * (size - 1) / size
+    facts = {
         "backend": program.facts().get("exchange_backend", ""),
         "ranks": size,
         "bytes": moved,
         "seconds": seconds,
-        "rank_seconds": [statistics.median(own) for own in each],
+        "rank_seconds": [statistics.median(values) for values in rank_seconds],
         "bus_bytes_per_second": ring * moved / statistics.median(seconds),
-        "tiny": {"bytes": tiny, "seconds": tiny_seconds},
+        "tiny": {"bytes": tiny_moved, "seconds": tiny_seconds},
         "latency_seconds": latency,
-        "bandwidth_bytes_per_second": _bandwidth(ring * (moved - tiny), whole, latency),
+        "bandwidth_bytes_per_second": _bandwidth(ring * (moved - tiny_moved), total, latency),
     }
-    return {"exchange": found}
+    return {"exchange": facts}
 
 
-def _several(
-    program: Any, rendezvous: Rendezvous, *, tiny: bool = False
+def _time_repeats(
+    program: Program, rendezvous: Rendezvous, *, tiny: bool = False
 ) -> tuple[int, list[list[float]]]:
-    """The bytes, and on the first rank every rank's seconds."""
-    moved, first_seconds = _once(
-        program, rendezvous, tiny
-    )  # connects and allocates: says how many there is time for
-    least, most = REPEATS
-    count = rendezvous.agree(min(most, max(least, math.ceil(SECONDS / first_seconds))))
-    return moved, rendezvous.gather([_once(program, rendezvous, tiny)[1] for _ in range(count)])
+    """The bytes, and on rank 0 the seconds of every rank."""
+    # The first exchange connects and allocates. It only tells how many repeats there is time for.
+    moved, first_seconds = _time_once(program, rendezvous, tiny)
+    affordable = math.ceil(SECONDS / first_seconds)
+    count = rendezvous.broadcast(min(MOST_REPEATS, max(LEAST_REPEATS, affordable)))
+    seconds = [_time_once(program, rendezvous, tiny)[1] for _ in range(count)]
+    return moved, rendezvous.gather(seconds)
 
 
-def _once(program: Any, rendezvous: Rendezvous, tiny: bool) -> tuple[int, float]:
-    exchange = getattr(program, "exchange", None)
-    if exchange is None:
+def _time_once(program: Program, rendezvous: Rendezvous, tiny: bool) -> tuple[int, float]:
+    if not hasattr(program, "exchange"):
         raise Unsupported("This program exchanges nothing.")
-    rendezvous.agree(None)
+    inspectable = cast(Inspectable, program)
+    rendezvous.barrier()
     begin = time.perf_counter()
-    moved: int = exchange(tiny=tiny)
-    return moved, max(time.perf_counter() - begin, 1e-9)
+    moved = inspectable.exchange(tiny=tiny)
+    return moved, max(time.perf_counter() - begin, LEAST_SECONDS)
 
 
-def slowest(each: Sequence[Sequence[float]]) -> list[float]:
-    return [max(ranks) for ranks in zip(*each, strict=True)]
+def slowest_seconds(rank_seconds: Sequence[Sequence[float]]) -> list[float]:
+    """The slowest rank's seconds in each repeat."""
+    return [max(repeat) for repeat in zip(*rank_seconds, strict=True)]
 
 
-def _middle(seconds: Sequence[float]) -> Interval:
-    """The median, and the order statistics that hold it with 95 % (binomial); six repeats are the fewest for that."""
-    ascending, count = sorted(seconds), len(seconds)
-    depth, tail = 0, 0.5**count
+def _median_interval(seconds: Sequence[float]) -> Interval:
+    """The median and its 95 % interval between two order statistics (binomial distribution).
+
+    An interval needs at least six repeats."""
+    ascending = sorted(seconds)
+    count = len(ascending)
+    depth = 0
+    tail = 0.5**count
     while tail <= TAIL:
         depth += 1
         tail += math.comb(count, depth) * 0.5**count
-    low, high = (ascending[depth - 1], ascending[-depth]) if depth else (None, None)
-    return {"value": statistics.median(ascending), "low": low, "high": high}
+    interval: Interval = {"value": statistics.median(ascending), "low": None, "high": None}
+    if depth > 0:
+        interval["low"] = ascending[depth - 1]
+        interval["high"] = ascending[-depth]
+    return interval
 
 
-def _bandwidth(volume: float, whole: Interval, latency: Interval) -> Interval | None:
-    """Of each link. Its ends are those of both medians at their worst, so it holds the truth more often than they do.
-    None: the bytes took no longer than one number."""
+def _bandwidth(volume: float, total: Interval, latency: Interval) -> Interval | None:
+    """Of each link. None if the bytes took no longer than one number.
+
+    The ends combine the worst ends of both medians, so the interval covers more than 95 %."""
 
     def rate(longer: float | None, shorter: float | None) -> float | None:
         if longer is None or shorter is None or longer <= shorter:
             return None
         return volume / (longer - shorter)
 
-    value = rate(whole["value"], latency["value"])
-    ends = {"low": rate(whole["high"], latency["low"]), "high": rate(whole["low"], latency["high"])}
-    return None if value is None else {"value": value, **ends}
+    value = rate(total["value"], latency["value"])
+    if value is None:
+        return None
+    return {
+        "value": value,
+        "low": rate(total["high"], latency["low"]),
+        "high": rate(total["low"], latency["high"]),
+    }

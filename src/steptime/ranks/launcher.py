@@ -1,4 +1,6 @@
-"""Starts the ranks of a case as copies of one command, and says why when one of them is lost. Runs no step itself."""
+"""Start the ranks of a case as copies of one command, and report why one of them failed.
+
+Runs no step itself."""
 
 from __future__ import annotations
 
@@ -22,150 +24,178 @@ from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 from steptime.core.record import Failure
 from steptime.machine.oom import count_oom_kills
-from steptime.ranks.rendezvous import BEHIND
+from steptime.ranks.rendezvous import PORT_OFFSET
 
-LED = "STEPTIME_LED"  # set for ranks that are waited for here, where it is written down why they failed
+LAUNCHED = "STEPTIME_LAUNCHED"
+"""Set for ranks that this module started: they leave a note about their failure."""
 PARENT = "STEPTIME_PARENT"
-GRACE_SECONDS = 3.0  # that the others have to say what they saw, when one rank is lost
+GRACE_SECONDS = 3.0  # for the other ranks to leave their notes after one is lost
 PR_SET_PDEATHSIG = 1
-FIRST_PORT, APART, PLACES = 20000, 16, 768
-BESIDE = 8  # ports for a framework whose ranks listen at one each, and a few more
+FIRST_PORT, PORT_STRIDE, PORT_SLOTS = 20000, 16, 768
+EXTRA_PORTS = 8  # besides one for each rank, which some frameworks listen at
 
 Processes = dict[str, subprocess.Popen[bytes]]
 
 
-def start(command: Sequence[str], case: Case, journal: Path) -> Failure | None:
-    """Returns when every rank is gone, and sleeps until then. None: all of them ended well."""
-    killed = count_oom_kills()
-    processes = _by_srun(command, case) if case.nodes > 1 else _here(command, case.ranks)
+def run_ranks(command: Sequence[str], case: Case, journal: Path) -> Failure | None:
+    """Start all ranks and sleep until every one has exited. None: all of them succeeded."""
+    oom_kills = count_oom_kills()
+    if case.nodes > 1:
+        processes = _start_with_srun(command, case)
+    else:
+        processes = _start_locally(command, case.ranks)
     try:
         _wait(processes)
-        ended = {
-            name: process.returncode for name, process in processes.items() if process.returncode
-        }
+        codes = {name: process.returncode for name, process in processes.items()}
     finally:
         for process in processes.values():
             process.kill()
             process.wait()
-    told = notes(journal, case.ranks)
-    if told and case.nodes > 1:
-        ended = {}  # srun fails because a rank did
-    by_memory = count_oom_kills() > killed
-    return chosen(
-        told,
-        {name: death(name, code, by_memory) for name, code in ended.items() if name not in told},
-    )
+    noted = collect_notes(journal, case.ranks)
+    # srun itself fails if a rank does, so its exit code says nothing more.
+    if noted and case.nodes > 1:
+        codes = {}
+    by_memory = count_oom_kills() > oom_kills
+    silent = {}
+    for name, code in codes.items():
+        if code and name not in noted:
+            silent[name] = exit_failure(name, code, by_memory)
+    return root_failure(noted, silent)
 
 
-def note(journal: Path, rank: int, failure: Failure) -> None:
-    """A rank that is led leaves beside the journal why it failed."""
-    with suppress(OSError):  # then its exit code has to do
-        _note(journal, rank).write_text(json.dumps(failure.to_dict()))
+def write_note(journal: Path, rank: int, failure: Failure) -> None:
+    """Leave the failure of a launched rank in a file beside the journal."""
+    # If the note cannot be written, the exit code is all that the launcher reports.
+    with suppress(OSError):
+        _note_path(journal, rank).write_text(json.dumps(failure.to_dict()))
 
 
-def notes(journal: Path, size: int) -> dict[str, Failure]:
-    """What ranks have noted, the earliest first; the notes are gone behind it."""
-    paths = [(path, rank) for rank in range(size) if (path := _note(journal, rank)).exists()]
-    found = {}
-    for path, rank in sorted(paths, key=lambda pair: pair[0].stat().st_mtime_ns):
+def collect_notes(journal: Path, size: int) -> dict[str, Failure]:
+    """The failures that ranks noted, earliest first. Deletes the notes."""
+    paths = {_note_path(journal, rank): rank for rank in range(size)}
+    existing = [path for path in paths if path.exists()]
+    failures = {}
+    for path in sorted(existing, key=lambda path: path.stat().st_mtime_ns):
         with suppress(ValueError, TypeError, KeyError):
-            found[name_of(rank, size)] = Failure.from_dict(json.loads(path.read_text()))
+            failures[rank_name(paths[path], size)] = Failure.from_dict(json.loads(path.read_text()))
         path.unlink(missing_ok=True)
-    return found
+    return failures
 
 
-def chosen(told: Mapping[str, Failure], silent: Mapping[str, Failure]) -> Failure | None:
-    """The failure that the others follow from. A rank whose partner is gone fails too, but it can say so: one that was
-    killed cannot. Memory comes first, because only then is a smaller batch worth a try."""
-    everyone = [*silent.items(), *told.items()]
-    memory = [pair for pair in everyone if pair[1].cause == Cause.OUT_OF_MEMORY]
-    return next((named(name, failure) for name, failure in [*memory, *everyone]), None)
+def root_failure(noted: Mapping[str, Failure], silent: Mapping[str, Failure]) -> Failure | None:
+    """The failure that caused the others.
+
+    A rank fails too if its partner is gone, but it leaves a note; a killed rank cannot. Lack of
+    memory comes first, because only then is a smaller batch worth trying."""
+    failures = [*silent.items(), *noted.items()]
+    for name, failure in failures:
+        if failure.cause == Cause.OUT_OF_MEMORY:
+            return add_rank_name(name, failure)
+    for name, failure in failures:
+        return add_rank_name(name, failure)
+    return None
 
 
-def named(name: str, failure: Failure) -> Failure:
-    """With the rank that tells it, unless it holds for all of them."""
+def add_rank_name(name: str, failure: Failure) -> Failure:
+    """The failure with its rank in the reason, unless it holds for all ranks."""
     if failure.cause in (Cause.UNSUPPORTED, Cause.NOT_INSTALLED) or name in failure.reason:
         return failure
     return replace(failure, reason=f"{name}: {failure.reason}")
 
 
-def death(name: str, code: int, by_memory: bool) -> Failure:
+def exit_failure(name: str, code: int, by_memory: bool) -> Failure:
+    """The failure of a process that exited with this code and left no note."""
     if code > 0:
-        return Failure(
-            cause=Cause.CRASHED, reason=f"{name} ended with exit code {code} and no result."
-        )
+        return Failure(cause=Cause.CRASHED, reason=f"{name} ended with exit code {code} and no result.")
     if code == -signal.SIGKILL and by_memory:
         return Failure(
-            cause=Cause.OUT_OF_MEMORY, reason=f"The kernel killed {name} for want of memory."
+            cause=Cause.OUT_OF_MEMORY, reason=f"The kernel killed {name} for lack of memory."
         )
-    word = next((one.name for one in signal.Signals if one == -code), f"signal {-code}")
-    return Failure(cause=Cause.CRASHED, reason=f"{name} was killed by {word}.")
+    try:
+        signal_name = signal.Signals(-code).name
+    except ValueError:
+        signal_name = f"signal {-code}"
+    return Failure(cause=Cause.CRASHED, reason=f"{name} was killed by {signal_name}.")
 
 
-def _here(command: Sequence[str], size: int) -> Processes:
-    """The first has this process's input and output; what the others print goes to the log."""
-    place = {
+def _start_locally(command: Sequence[str], size: int) -> Processes:
+    """Rank 0 gets this process's input and output. The output of the others goes to the log."""
+    variables = {
+        **os.environ,
         "WORLD_SIZE": str(size),
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(free_port(BESIDE + size)),
+        "MASTER_PORT": str(find_free_port(EXTRA_PORTS + size)),
+        PARENT: str(os.getpid()),
+        LAUNCHED: "1",
     }
-    own = {**os.environ, **place, PARENT: str(os.getpid()), LED: "1"}
-    return {
-        name_of(rank, size): subprocess.Popen(
+    processes = {}
+    for rank in range(size):
+        processes[rank_name(rank, size)] = subprocess.Popen(
             command,
-            env={**own, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            env={**variables, "RANK": str(rank), "LOCAL_RANK": str(rank)},
             stdin=subprocess.DEVNULL if rank else None,
             stdout=sys.stderr.fileno() if rank else None,
         )
-        for rank in range(size)
-    }
+    return processes
 
 
-def _by_srun(command: Sequence[str], case: Case) -> Processes:
-    """One process for Slurm's own starter, which tells each rank its number. The first rank is on this node."""
+def _start_with_srun(command: Sequence[str], case: Case) -> Processes:
+    """One process, srun, which tells each rank its number. Rank 0 runs on this node."""
     if "SLURM_JOB_ID" not in os.environ:
         raise SteptimeError(
-            f"{case.nodes} nodes are reached through Slurm (steptime submit), or by a launch line of the machine file "
-            "that starts the ranks itself (mpirun, torchrun); neither is so here."
+            f"{case.nodes} nodes need Slurm (steptime submit) or a launch line in the machine file "
+            "that starts the ranks (mpirun, torchrun); there is neither here."
         )
-    own = {name: value for name, value in os.environ.items() if name != PARENT}
-    each, cpus = case.ranks_per_node, os.environ.get("SLURM_CPUS_ON_NODE", "")
-    shares = [f"--cpus-per-task={max(1, int(cpus) // each)}"] if cpus.isdigit() else []
-    spread = [
+    variables = dict(os.environ)
+    variables.pop(PARENT, None)
+    variables["MASTER_PORT"] = str(find_free_port(EXTRA_PORTS + case.ranks))
+    variables[LAUNCHED] = "1"
+    # If srun alone is killed, it ends its tasks on all nodes. If its helper child is killed with
+    # it, it does not. So srun must not be in the process group that our parent kills.
+    srun = subprocess.Popen(
+        [*_srun_words(case), *command],
+        env=variables,
+        start_new_session=True,
+        preexec_fn=die_with_parent,
+    )
+    return {"srun": srun}
+
+
+def _srun_words(case: Case) -> list[str]:
+    words = [
+        "srun",
         f"--nodes={case.nodes}",
         f"--ntasks={case.ranks}",
-        f"--ntasks-per-node={each}",
-        *shares,
-        "--overcommit",
-        "--cpu-bind=none",
+        f"--ntasks-per-node={case.ranks_per_node}",
     ]
-    words = ["srun", *spread, "--input=0", "--kill-on-bad-exit=1"]
-    variables = {**own, "MASTER_PORT": str(free_port(BESIDE + case.ranks)), LED: "1"}
-    # Killed alone, srun ends its tasks on all nodes; killed together with the child that it has for that, it does not.
-    # So it is no part of the group that our parent kills.
-    apart = subprocess.Popen(
-        [*words, *command], env=variables, start_new_session=True, preexec_fn=end_with_parent
-    )
-    return {"srun": apart}
+    cpus = os.environ.get("SLURM_CPUS_ON_NODE", "")
+    if cpus.isdigit():
+        words.append(f"--cpus-per-task={max(1, int(cpus) // case.ranks_per_node)}")
+    return [*words, "--overcommit", "--cpu-bind=none", "--input=0", "--kill-on-bad-exit=1"]
 
 
-def end_with_parent() -> None:
-    """From now on, whoever kills the parent of this process kills this process too."""
+def die_with_parent() -> None:
+    """From now on the kernel kills this process if its parent dies."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _wait(processes: Processes) -> None:
-    """Until all are gone, or a little longer than the first that is lost."""
-    waking, until = select.poll(), None
+    """Until all have exited, or until GRACE_SECONDS after the first failure."""
+    poll = select.poll()
+    until: float | None = None
     files = {os.pidfd_open(process.pid): process for process in processes.values()}
     for file in files:
-        waking.register(file, select.POLLIN)
+        poll.register(file, select.POLLIN)
     while files:
-        ready = waking.poll(None if until is None else max(0.0, until - time.monotonic()) * 1000)
+        milliseconds = None
+        if until is not None:
+            milliseconds = 1000 * max(0.0, until - time.monotonic())
+        ready = poll.poll(milliseconds)
         for file, _ in ready:
-            waking.unregister(file)
+            poll.unregister(file)
             os.close(file)
-            if files.pop(file).wait() and until is None:
+            code = files.pop(file).wait()
+            if code and until is None:
                 until = time.monotonic() + GRACE_SECONDS
         if not ready:
             break
@@ -173,23 +203,25 @@ def _wait(processes: Processes) -> None:
         os.close(file)
 
 
-def name_of(rank: int, size: int) -> str:
+def rank_name(rank: int, size: int) -> str:
     return f"Rank {rank} of {size}"
 
 
-def _note(journal: Path, rank: int) -> Path:
+def _note_path(journal: Path, rank: int) -> Path:
     return journal.with_suffix(f".rank{rank}.json")
 
 
-def free_port(count: int = 1 + BEHIND) -> int:
-    """The first of so many in a row that nobody listens at. Below those that the kernel gives to whoever connects: a
-    framework may come to its port seconds later. Starters of one host begin their search apart."""
-    for place in range(os.getpid(), os.getpid() + PLACES):
-        first = FIRST_PORT + APART * (place % PLACES)
-        with suppress(OSError), contextlib.ExitStack() as held:
+def find_free_port(count: int = 1 + PORT_OFFSET) -> int:
+    """The first of `count` consecutive ports at which no process listens.
+
+    They lie below the kernel's ephemeral ports, because a framework may open its port seconds
+    later. Launchers on one host start their search at different ports."""
+    for slot in range(os.getpid(), os.getpid() + PORT_SLOTS):
+        first = FIRST_PORT + PORT_STRIDE * (slot % PORT_SLOTS)
+        with suppress(OSError), contextlib.ExitStack() as servers:
             for port in range(first, first + count):
-                held.enter_context(socket.create_server(("", port)))
+                servers.enter_context(socket.create_server(("", port)))
             return first
     raise SteptimeError(
-        f"No {count} ports in a row are free from {FIRST_PORT} on, at which ranks could meet."
+        f"The ranks need {count} consecutive free ports from {FIRST_PORT} on; there are none."
     )

@@ -1,4 +1,4 @@
-"""Several ranks' measurements as one: a step ends when the slowest rank's does."""
+"""Merge the measurements of several ranks into one: a step ends when the slowest rank's does."""
 
 from __future__ import annotations
 
@@ -17,28 +17,27 @@ from steptime.ranks.rendezvous import Offset, Rendezvous
 Times = NDArray[np.int64]
 
 
-def gathered(
-    own: Measurement, rendezvous: Rendezvous, before: Sequence[Offset], *, device: str
+def merge_ranks(
+    measurement: Measurement, rendezvous: Rendezvous, before: Sequence[Offset], *, device: str
 ) -> Measurement:
-    """On the first rank all that was seen; on the others their own. `before`: the clocks' offsets at the beginning."""
-    after = rendezvous.offsets()
-    samples = replace(rank_samples(rendezvous.ranks.rank, node(), own), device=device)
-    seen = rendezvous.gather(samples.to_dict())
-    if not seen:
-        return own
-    ranks = [
-        replace(
-            RankSamples.from_dict(values),
-            offset_ns=(first.ns, last.ns),
-            offset_error_ns=max(first.error_ns, last.error_ns),
-        )
-        for values, first, last in zip(seen, before, after, strict=True)
-    ]
-    return together(own, ranks)
+    """On rank 0 the merged measurement; on the others their own.
+
+    `before`: the clock offsets at the beginning."""
+    after = rendezvous.measure_offsets()
+    samples = rank_samples(rendezvous.ranks.rank, node_name(), measurement)
+    rank_values = rendezvous.gather(replace(samples, device=device).to_dict())
+    if not rank_values:
+        return measurement
+    ranks = []
+    for values, first, last in zip(rank_values, before, after, strict=True):
+        rank = RankSamples.from_dict(values)
+        error_ns = max(first.error_ns, last.error_ns)
+        ranks.append(replace(rank, offset_ns=(first.ns, last.ns), offset_error_ns=error_ns))
+    return combine(measurement, ranks)
 
 
-def node() -> str:
-    """A cluster's own name of it, else the host's."""
+def node_name() -> str:
+    """Slurm's name of this node, or the host name."""
     return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 
@@ -59,26 +58,31 @@ def rank_samples(rank: int, node: str, measurement: Measurement) -> RankSamples:
     )
 
 
-def together(first: Measurement, ranks: Sequence[RankSamples]) -> Measurement:
-    """Rank 0's measurement with the times of the slowest. A block begins when its last rank has begun it, so samples
-    tile a clock that stands still between blocks, as those of one rank do."""
+def combine(first: Measurement, ranks: Sequence[RankSamples]) -> Measurement:
+    """Rank 0's measurement with the times of the slowest rank.
+
+    A block begins when its last rank has begun it. So the samples are contiguous on a clock that
+    stops between blocks, like those of a single rank."""
     edges = list(accumulate((block.samples for block in first.blocks), initial=0))
-    stamps, blocks, device = [0], list[Block](), list[Times]()
-    clocks = [_Clock(rank, edges) for rank in ranks]
-    end_ns = origin_ns = max(clock.begins[0] for clock in clocks)
-    for place, (block, span) in enumerate(zip(first.blocks, pairwise(edges), strict=True)):
-        begin_ns = max(clock.begins[place] for clock in clocks)
-        ends = np.max([clock.ends[slice(*span)] for clock in clocks], axis=0)
-        idle_ns, end_ns = max(0, begin_ns - end_ns), int(ends[-1])
-        blocks.append(_block(block, end_ns - begin_ns, idle_ns))
+    clocks = [_RankClock(rank, edges) for rank in ranks]
+    origin_ns = max(clock.begins[0] for clock in clocks)
+    end_ns = origin_ns
+    stamps = [0]
+    blocks: list[Block] = []
+    device_times: list[Times] = []
+    for index, (block, (start, stop)) in enumerate(zip(first.blocks, pairwise(edges), strict=True)):
+        begin_ns = max(clock.begins[index] for clock in clocks)
+        ends = np.max([clock.ends[start:stop] for clock in clocks], axis=0)
+        idle_ns = max(0, begin_ns - end_ns)
+        end_ns = int(ends[-1])
+        blocks.append(_merged_block(block, end_ns - begin_ns, idle_ns))
         stamps += (ends - begin_ns + stamps[-1]).tolist()
-        device += (
-            [_device(clocks, begin_ns, place, slice(*span))] if first.device_ns is not None else []
-        )
+        if first.device_ns is not None:
+            device_times.append(_device_times(clocks, begin_ns, index, slice(start, stop)))
     return replace(
         first,
         stamps=[origin_ns + stamp for stamp in stamps],
-        device_ns=np.concatenate(device).tolist() if device else None,
+        device_ns=np.concatenate(device_times).tolist() if device_times else None,
         blocks=tuple(blocks),
         cut=max(rank.cut for rank in ranks),
         steady=all(rank.steady for rank in ranks),
@@ -86,32 +90,39 @@ def together(first: Measurement, ranks: Sequence[RankSamples]) -> Measurement:
     )
 
 
-class _Clock:
-    """One rank's stamps on rank 0's clock, with the pauses that its own stamps leave out."""
+class _RankClock:
+    """One rank's stamps on rank 0's clock, including the pauses that the stamps leave out."""
 
     def __init__(self, rank: RankSamples, edges: Sequence[int]) -> None:
-        stamps, pauses = np.array(rank.stamps, np.int64), np.cumsum(rank.idle_ns, dtype=np.int64)
-        own = stamps[1:] + np.repeat(pauses, np.diff(edges))
+        stamps = np.array(rank.stamps, np.int64)
+        pauses = np.cumsum(rank.idle_ns, dtype=np.int64)
+        ends = stamps[1:] + np.repeat(pauses, np.diff(edges))
         begins = stamps[list(edges[:-1])] + pauses
-        first, last = rank.offset_ns
+        first_offset, last_offset = rank.offset_ns
 
-        def moved(times: Times) -> Times:
-            """Two clocks run apart evenly."""
-            share = (times - begins[0]) / max(1, own[-1] - begins[0])
-            found: Times = times + first + np.rint(share * (last - first)).astype(np.int64)
-            return found
+        def to_rank0(times: Times) -> Times:
+            """The offset grows linearly from the first to the last measured one."""
+            share = (times - begins[0]) / max(1, ends[-1] - begins[0])
+            drift = np.rint(share * (last_offset - first_offset)).astype(np.int64)
+            moved: Times = times + first_offset + drift
+            return moved
 
-        self.ends, self.begins = moved(own), moved(begins).tolist()
+        self.ends = to_rank0(ends)
+        self.begins = to_rank0(begins).tolist()
         self.device_ns = np.array(rank.device_ns or (), np.int64)
 
 
-def _device(clocks: Sequence[_Clock], begin_ns: int, place: int, span: slice) -> Times:
-    """Devices have no common clock, but each began the block with its host."""
-    ends = [clock.begins[place] - begin_ns + np.cumsum(clock.device_ns[span]) for clock in clocks]
-    found: Times = np.maximum(1, np.diff(np.max(ends, axis=0), prepend=0))
-    return found
+def _device_times(clocks: Sequence[_RankClock], begin_ns: int, block: int, span: slice) -> Times:
+    """Devices have no common clock, but each began the block together with its host."""
+    ends = []
+    for clock in clocks:
+        delay_ns = clock.begins[block] - begin_ns
+        ends.append(delay_ns + np.cumsum(clock.device_ns[span]))
+    intervals = np.diff(np.max(ends, axis=0), prepend=0)
+    times: Times = np.maximum(1, intervals)
+    return times
 
 
-def _block(block: Block, host_ns: int, idle_ns: int) -> Block:
+def _merged_block(block: Block, host_ns: int, idle_ns: int) -> Block:
     drain_ns = block.host_ns - block.dispatch_ns
     return replace(block, host_ns=host_ns, dispatch_ns=max(0, host_ns - drain_ns), idle_ns=idle_ns)

@@ -1,6 +1,7 @@
-"""What a wait costs the step behind it: caches grow cold and a core falls asleep while a rank waits for the others.
+"""What a pause costs the step after it: while a rank waits, caches go cold and its core sleeps.
 
-Measured where ranks exchange nothing, for the law of communication: a slow link costs a step more than the wait."""
+Measured on ranks that exchange nothing, for the communication model of scaling: a slow link
+costs a step more than the wait itself."""
 
 from __future__ import annotations
 
@@ -10,37 +11,45 @@ import time
 from typing import Any
 
 from steptime.core.case import Case
-from steptime.ranks.collectives import slowest
+from steptime.core.program import Program
+from steptime.ranks.collectives import slowest_seconds
 from steptime.ranks.rendezvous import Rendezvous
 
 PAUSES_SECONDS = (0.0, 0.001, 0.004, 0.016, 0.064)
-STEPS = 5  # of a block, each behind a pause of that length
-MOST_TURNS = 5  # of blocks, one of each pause
-SECONDS = 4.0  # for all turns together; where one takes longer, nothing is measured
+STEPS = 5  # of a block, each after a pause of that length
+MOST_TURNS = 5  # of one block for each pause
+SECONDS = 4.0
+"""Limit for all turns together. If a single turn takes longer, nothing is measured."""
 
 
-def waits(program: Any, rendezvous: Rendezvous, case: Case) -> dict[str, Any]:
-    """As findings of the first rank. A GPU waits in its own way, which no pause of the host is."""
+def measure_pause_cost(program: Program, rendezvous: Rendezvous, case: Case) -> dict[str, Any]:
+    """Findings of rank 0.
+
+    Only on a CPU: a pause of the host is not how a GPU waits."""
     if (case.phase, case.exchange, case.device) != ("training", "independent", "cpu"):
         return {}
-    turn_seconds = STEPS * sum(pause + _behind(program, 0) for pause in PAUSES_SECONDS)
-    count = rendezvous.agree(min(MOST_TURNS, math.floor(SECONDS / turn_seconds)))
-    each = rendezvous.gather(
-        [[_block(program, rendezvous, pause) for pause in PAUSES_SECONDS] for _ in range(count)]
-    )
-    if not count or not each:
+    pause_seconds = [pause + _step_seconds_after(program, 0) for pause in PAUSES_SECONDS]
+    turn_seconds = STEPS * sum(pause_seconds)
+    count = rendezvous.broadcast(min(MOST_TURNS, math.floor(SECONDS / turn_seconds)))
+    turns = [_measure_turn(program, rendezvous) for _ in range(count)]
+    rank_turns = rendezvous.gather(turns)
+    if not count or not rank_turns:
         return {}
-    turns = [slowest(ranks) for ranks in zip(*each, strict=True)]
-    return {"waiting": {"pauses_seconds": PAUSES_SECONDS, "turns": turns}}
+    slowest_turns = [slowest_seconds(ranks) for ranks in zip(*rank_turns, strict=True)]
+    return {"pause_cost": {"pauses_seconds": PAUSES_SECONDS, "turns": slowest_turns}}
 
 
-def _block(program: Any, rendezvous: Rendezvous, pause: float) -> float:
-    """Seconds of its typical step. All ranks wait at once, and compute at once."""
-    rendezvous.agree(None)
-    return statistics.median(_behind(program, pause) for _ in range(STEPS))
+def _measure_turn(program: Program, rendezvous: Rendezvous) -> list[float]:
+    """Seconds of a typical step after each pause. All ranks pause and compute at the same time."""
+    medians = []
+    for pause in PAUSES_SECONDS:
+        rendezvous.barrier()
+        seconds = [_step_seconds_after(program, pause) for _ in range(STEPS)]
+        medians.append(statistics.median(seconds))
+    return medians
 
 
-def _behind(program: Any, pause: float) -> float:
+def _step_seconds_after(program: Program, pause: float) -> float:
     if pause:
         time.sleep(pause)
     begin = time.perf_counter()

@@ -1,28 +1,34 @@
-"""SHELF: one file or folder per thing that a worker can be asked to do with a case: measure, certify, train, …"""
+"""PLUGINS: one file or folder for each task of a worker: measure, certify, train, profile.
+
+A task's module has one function, `perform(context: TaskContext) -> None`. It ends the journal
+with `write_measurement` or `write_findings`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import ModuleType
 from typing import IO
 
 from steptime.core.job import Job
+from steptime.core.program import Framework
 from steptime.ranks.rendezvous import Rendezvous
-from steptime.store.journal import Journal
+from steptime.store.journal import Sink
 
 
 @dataclass(frozen=True)
 class TaskContext:
-    """What a task gets: the case's framework is loaded and can do the case; the journal's context is written."""
+    """What a task gets.
+
+    The framework is loaded and supports the case. The journal's context is already written."""
 
     job: Job
-    journal: Journal
-    framework: ModuleType
+    journal: Sink
+    framework: Framework
     import_seconds: float
-    answers: IO[str] | None = None  # standard output, where the parent hands out turns
-    rendezvous: Rendezvous | None = (
-        None  # of several ranks; of these the first alone writes into the journal
-    )
+    # Standard output, if the parent controls the turns of this worker.
+    answers: IO[str] | None = None
+    # None for a single rank. Of several ranks, only rank 0 writes into the journal.
+    rendezvous: Rendezvous | None = None
 
-
-# A task's file has one function, `perform(context: TaskContext) -> None`. It ends the journal: with `measured` or `found`.
+    @property
+    def rank(self) -> int:
+        return self.rendezvous.ranks.rank if self.rendezvous is not None else 0

@@ -1,4 +1,4 @@
-"""Times a case: warm-up, blocks, stamps. Behind them a low precision is set against fp32, which is its price."""
+"""Time a case: warm-up, blocks, stamps. Afterwards compare a low precision with fp32."""
 
 from __future__ import annotations
 
@@ -6,196 +6,222 @@ import contextlib
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from steptime import workloads
 from steptime.core.accuracy import is_low
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
 from steptime.core.measurement import Measurement
-from steptime.data import staging
-from steptime.data.feeding import FedProgram, ahead
-from steptime.data.ingest import unpacked
+from steptime.core.program import Program
+from steptime.core.ranks import Ranks
+from steptime.data.feeding import FedProgram, prefetch
+from steptime.data.ingest import Ingest, unpack
+from steptime.data.staging import stage
+from steptime.data.synthetic import synthetic_batch
 from steptime.engine import accuracy
 from steptime.engine.meter import Meter
 from steptime.engine.task_metric import task_metric
 from steptime.graph import Work
 from steptime.graph.batches import Batch, batches_of_size
-from steptime.ranks import collectives, pause_cost
-from steptime.ranks.merge import gathered
+from steptime.ranks.collectives import explain_missing_exchange, measure_exchange
+from steptime.ranks.merge import merge_ranks
+from steptime.ranks.pause_cost import measure_pause_cost
 from steptime.tasks import TaskContext
 
 TURN_STEPS = 3
-COMPARED_SEED = 1000  # far from the seeds of the step's batch and of calibration
+COMPARISON_SEED = 1000  # far from the seeds of the step's batch and of calibration
 
 
 def perform(context: TaskContext) -> None:
-    """Where the case names a tier, its data set lies there meanwhile."""
-    case, tier = context.job.case, context.job.options.get("tier", "")
+    """If the case names a tier, its dataset is staged there while it is measured."""
+    case = context.job.case
+    tier = context.job.options.get("tier", "")
     if not tier:
         measure(context, {}, {})
         return
-    with staging.staged(
-        workloads.load(case.workload).data_set(case).SET, tier, context.job.id
-    ) as told:
-        measure(context, {"staging": told["seconds"]}, {"staging": {"tier": case.staging, **told}})
+    dataset = workloads.load(case.workload).data_set(case).SET
+    with stage(dataset, tier, context.job.id) as facts:
+        findings = {"staging": {"tier": case.staging, **facts}}
+        measure(context, {"staging": facts["seconds"]}, findings)
 
 
 def measure(
-    context: TaskContext, staged_seconds: dict[str, float], findings: dict[str, Any]
+    context: TaskContext, staging_seconds: dict[str, float], findings: dict[str, Any]
 ) -> None:
-    case, rendezvous = context.job.case, context.rendezvous
+    case = context.job.case
     begin = time.perf_counter()
-    work = workloads.load(case.workload).build(
-        case, rank=rendezvous.ranks.rank if rendezvous else 0
-    )
-    program = context.framework.lower(
-        work, replace(case, data="host") if case.data == "real" else case
-    )
+    work, program = build(context)
     starts = {
         "import": context.import_seconds,
-        **staged_seconds,
+        **staging_seconds,
         "build": time.perf_counter() - begin,
     }
-    if rendezvous is not None and (reason := collectives.lacking(program, case)):
-        raise Unsupported(reason)
-    with fed(context, program) as (timed_program, told):
-        measurement = with_kernels(timed(context, timed_program, starts), program)
-        findings = {**findings, **told()}
-    if rendezvous is not None:
-        told_together = collectives.exchanges(program, rendezvous) | pause_cost.waits(
-            program, rendezvous, case
-        )
-        findings = {**findings, **told_together}
-        if rendezvous.ranks.rank:
+    if context.rendezvous is not None:
+        reason = explain_missing_exchange(program, case)
+        if reason:
+            raise Unsupported(reason)
+    measurement, data_facts = time_program(context, program, starts)
+    findings = findings | data_facts
+    if context.rendezvous is not None:
+        findings |= measure_exchange(program, context.rendezvous)
+        findings |= measure_pause_cost(program, context.rendezvous, case)
+        if context.rank > 0:
             return
     if is_low(case.precision):
-        compared = Compared.chosen(case, work)
-        low = compared.outputs(program, None if case.phase == "inference" else work)
-        del program  # two of them may be more than a device holds
-        findings = {**findings, "accuracy": compared.price(context, work, low)}
+        comparison = PrecisionComparison.choose(case, work)
+        if case.phase != "inference":
+            program.load(work.weights)  # the timed steps have changed them
+        low_outputs = comparison.predict(program)
+        del program  # a device may not have room for two
+        findings["accuracy"] = comparison.accuracy_loss(context, work, low_outputs)
     context.journal.write_measurement(measurement, findings)
 
 
-@contextlib.contextmanager
-def fed(context: TaskContext, program: Any) -> Iterator[tuple[Any, Callable[[], dict[str, Any]]]]:
-    """The program to be timed, and what can be told of its data behind the timed part. Real data come from the host's
-    files, so they take the way of host memory and are another batch in each step."""
-    case, rendezvous = context.job.case, context.rendezvous
-    if case.data != "real":
-        yield program, dict
-        return
-    samples = workloads.load(case.workload).samples(case, "train")
-    turn = (rendezvous.ranks.rank, rendezvous.ranks.size) if rendezvous else (0, 1)
-    with unpacked(samples, case, turn) as ingest, ahead(ingest.batches(), case.prefetch) as batches:
-        yield FedProgram(program, batches), lambda: {"data": ingest.told()}
+def build(context: TaskContext) -> tuple[Work, Program]:
+    case = context.job.case
+    work = workloads.load(case.workload).build(case, rank=context.rank)
+    # Real data come from the host's files, so they take the path of data in host memory.
+    lowered_case = replace(case, data="host") if case.data == "real" else case
+    return work, context.framework.lower(work, lowered_case)
+
+
+def time_program(
+    context: TaskContext, program: Program, starts: dict[str, float]
+) -> tuple[Measurement, dict[str, Any]]:
+    """The measurement, and facts about the data that was read meanwhile."""
+    with open_feed(context, program) as feed:
+        measurement = time_steps(context, feed.program, starts)
+        return add_kernels(measurement, program), feed.facts()
 
 
 @dataclass(frozen=True)
-class Compared:
-    """The samples on which a low precision is set against fp32."""
+class Feed:
+    """The program to time; with real data, each step takes another batch."""
 
-    data: str  # test set, or synthetic
-    batches: list[tuple[Batch, int]]  # each with how many of its samples count
+    program: Program
+    ingest: Ingest | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """Ask after the timed part: counting resident pages takes time."""
+        return {} if self.ingest is None else {"data": self.ingest.facts()}
+
+
+@contextlib.contextmanager
+def open_feed(context: TaskContext, program: Program) -> Iterator[Feed]:
+    case = context.job.case
+    if case.data != "real":
+        yield Feed(program)
+        return
+    samples = workloads.load(case.workload).samples(case, "train")
+    ranks = Ranks() if context.rendezvous is None else context.rendezvous.ranks
+    with (
+        unpack(samples, case, ranks) as ingest,
+        prefetch(ingest.batches(), case.prefetch) as batches,
+    ):
+        yield Feed(cast(Program, FedProgram(program, batches)), ingest)
+
+
+@dataclass(frozen=True)
+class PrecisionComparison:
+    """The samples on which a low precision is compared with fp32."""
+
+    data: str  # "test set" or "synthetic"
+    batches: list[tuple[Batch, int]]  # each with the number of its samples that count
 
     @classmethod
-    def chosen(cls, case: Case, work: Work) -> Compared:
-        """The test set where the weights are trained and the set is here; else what a seed draws."""
-        from steptime.data.synthetic import synthetic_batch
+    def choose(cls, case: Case, work: Work) -> PrecisionComparison:
+        """The test set if the weights are trained and the set is here; else seeded batches."""
+        size = case.batch_size
+        graph = work.graph
+        find_test_set = getattr(workloads.load(case.workload), "test_set", None)
+        test_batches = None
+        if case.weights and find_test_set is not None:
+            test_batches = find_test_set(case)
+        data = "synthetic" if test_batches is None else "test set"
+        output_bytes = 4 * math.prod(graph[graph.output].shape)
+        count = accuracy.sample_count(size, graph.forward_flops, output_bytes, data)
+        if test_batches is None:
+            first_seed = case.seed + COMPARISON_SEED
+            seeds = range(first_seed, first_seed + count // size)
+            test_batches = (synthetic_batch(graph, size, seed) for seed in seeds)
+        return cls(data, list(batches_of_size(test_batches, size, count)))
 
-        size, graph = case.batch_size, work.graph
-        known = getattr(workloads.load(case.workload), "test_set", lambda case: None)
-        real = known(case) if case.weights else None
-        data = "test set" if real is not None else "synthetic"
-        count = accuracy.sample_count(
-            size, graph.forward_flops, 4 * math.prod(graph[graph.output].shape), data
-        )
-        drawn = (
-            synthetic_batch(graph, size, case.seed + COMPARED_SEED + k)
-            for k in range(count // size)
-        )
-        return cls(data, list(batches_of_size(drawn if real is None else real, size, count)))
+    def predict(self, program: Program) -> list[Any]:
+        return [program.predict(batch)[:count] for batch, count in self.batches]
 
-    def outputs(self, program: Any, trained: Work | None = None) -> list[Any]:
-        """`trained`: the steps have moved this work's weights, so they are put back first."""
-        if trained is not None:
-            program.load(trained.weights)
-        return [program.predict(batch)[:own] for batch, own in self.batches]
-
-    def price(self, context: TaskContext, work: Work, low: list[Any]) -> dict[str, Any]:
+    def accuracy_loss(
+        self, context: TaskContext, work: Work, low_outputs: list[Any]
+    ) -> dict[str, Any]:
+        """What the low precision changes in the outputs, and in the task's metric if known."""
         case = replace(context.job.case, precision="fp32", phase="inference")
-        exact = self.outputs(context.framework.lower(work, case))
-        targets = [batch["target"][:own] for batch, own in self.batches]
-        absent = "no test set here" if case.weights else "the weights are initial ones"
-        known = self.data == "test set"
-        return {
-            "reference": f"fp32, {case.framework} {case.mode}",
-            "data": self.data,
-            **accuracy.compared(exact, low),
-            "task": task_metric(targets, exact, low) if known else None,
-            "task_absent": "" if known else absent,
-        }
+        exact_outputs = self.predict(context.framework.lower(work, case))
+        loss = {"reference": f"fp32, {case.framework} {case.mode}", "data": self.data}
+        loss |= accuracy.compare_outputs(exact_outputs, low_outputs)
+        if self.data == "test set":
+            targets = [batch["target"][:count] for batch, count in self.batches]
+            return loss | {
+                "task": task_metric(targets, exact_outputs, low_outputs),
+                "task_absent": "",
+            }
+        reason = "no test set here" if case.weights else "the weights are initial ones"
+        return loss | {"task": None, "task_absent": reason}
 
 
-def timed(context: TaskContext, program: Any, starts: dict[str, float]) -> Measurement:
-    """By this process; of several ranks the first has what all of them saw."""
-    meter, rendezvous = Meter(program, context.job.case, context.job.protocol), context.rendezvous
+def time_steps(context: TaskContext, program: Program, starts: dict[str, float]) -> Measurement:
+    """By this process alone, or merged on rank 0 from all ranks."""
+    case = context.job.case
+    meter = Meter(program, case, context.job.protocol)
+    rendezvous = context.rendezvous
     if rendezvous is None:
-        return in_turns(meter, context, starts) if context.answers else straight(meter, starts)
-    meter.agree = rendezvous.agree
-    before = rendezvous.offsets()
-    own = in_turns(meter, context, starts) if context.answers else straight(meter, starts)
-    return gathered(own, rendezvous, before, device=context.job.case.device)
+        return run_meter(meter, context, starts)
+    meter.broadcast = rendezvous.broadcast
+    before = rendezvous.measure_offsets()
+    measurement = run_meter(meter, context, starts)
+    return merge_ranks(measurement, rendezvous, before, device=case.device)
 
 
-def straight(meter: Any, starts: dict[str, float]) -> Measurement:
+def run_meter(meter: Meter, context: TaskContext, starts: dict[str, float]) -> Measurement:
     meter.prepare()
+    if context.answers is not None:
+        return measure_turns(meter, context, starts)
     meter.measure()
-    measurement: Measurement = meter.measurement(starts)
-    return measurement
+    return meter.measurement(starts)
 
 
-def in_turns(meter: Any, context: TaskContext, starts: dict[str, float]) -> Measurement:
-    """Warm-up alone, then one block for each `turn` on standard input: all that is kept is blocks of turns."""
-    meter.prepare()
-    meter.block(0.0)  # behind it the clock stands still until the first turn
-    warm = meter.samples
-    say(context, "ready")
-    while heard(context) == "turn":
+def measure_turns(meter: Meter, context: TaskContext, starts: dict[str, float]) -> Measurement:
+    """One block for each `turn` on standard input. Only these blocks count, not the warm-up."""
+    meter.block(0.0)  # after it the clock stops until the first turn
+    warmup_samples = meter.samples
+    send(context, "ready")
+    while receive(context) == "turn":
         meter.block(context.job.protocol.pair_block_seconds, least_steps=TURN_STEPS)
-        say(context, "done")
-    measurement: Measurement = meter.measurement(starts)
-    return replace(measurement, cut=warm)
+        send(context, "done")
+    return replace(meter.measurement(starts), cut=warmup_samples)
 
 
-def say(context: TaskContext, word: str) -> None:
-    if context.rendezvous is None or context.rendezvous.ranks.rank == 0:
-        print(word, file=context.answers, flush=True)
+def send(context: TaskContext, message: str) -> None:
+    if context.rank == 0:
+        print(message, file=context.answers, flush=True)
 
 
-def heard(context: TaskContext) -> str:
-    """The parent speaks to the first rank alone."""
-    if context.rendezvous is None:
-        return sys.stdin.readline().strip()
-    word: str = context.rendezvous.agree(
-        "" if context.rendezvous.ranks.rank else sys.stdin.readline().strip()
-    )
-    return word
+def receive(context: TaskContext) -> str:
+    """The parent's message. It reaches rank 0 only, which passes it on."""
+    message = sys.stdin.readline().strip() if context.rank == 0 else ""
+    if context.rendezvous is not None:
+        message = context.rendezvous.broadcast(message)
+    return message
 
 
-def with_kernels(measurement: Measurement, program: Any) -> Measurement:
-    """The routines that a step really runs: asked behind the timed part, and never worth losing a measurement for."""
+def add_kernels(measurement: Measurement, program: Program) -> Measurement:
+    """Add the kernels that a step really runs. Failing to list them costs no measurement."""
+    list_kernels = getattr(program, "kernels", dict)
     try:
-        found: dict[str, int] = getattr(program, "kernels", dict)()
+        facts: dict[str, Any] = {"kernels": list_kernels()}
     except Exception as problem:
-        return replace(
-            measurement,
-            facts={**measurement.facts, "kernels_problem": f"{type(problem).__name__}: {problem}"},
-        )
-    return (
-        replace(measurement, facts={**measurement.facts, "kernels": found})
-        if found
-        else measurement
-    )
+        facts = {"kernels_problem": f"{type(problem).__name__}: {problem}"}
+    if facts == {"kernels": {}}:
+        return measurement
+    return replace(measurement, facts=measurement.facts | facts)

@@ -1,4 +1,6 @@
-"""SHELF: one file per kind of workload. A kind says which names it knows, describes them, and builds the work."""
+"""PLUGINS: one file for each kind of workload.
+
+A kind lists the names it knows, describes a workload, and builds its work."""
 
 from __future__ import annotations
 
@@ -9,15 +11,14 @@ from steptime.core.errors import unknown
 
 
 def names() -> list[str]:
-    return sorted(
-        name
-        for kind in plugins.names("workloads")
-        for name in plugins.load("workloads", kind).names()
-    )
+    workload_names: list[str] = []
+    for kind in plugins.names("workloads"):
+        workload_names += plugins.load("workloads", kind).names()
+    return sorted(workload_names)
 
 
 def load(name: str) -> ModuleType:
-    """The kind that knows this workload."""
+    """The kind of workload that knows this name."""
     for kind in plugins.names("workloads"):
         module = plugins.load("workloads", kind)
         if module.knows(name):

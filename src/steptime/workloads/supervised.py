@@ -16,9 +16,10 @@ from steptime.graph.optimizer import BY_NAME
 if TYPE_CHECKING:
     from steptime.data.sets import Samples
 
-CALIBRATION_SAMPLES = (32, 256)  # of a large network, and of a small one
+LEAST_CALIBRATION_SAMPLES = 32  # of a large network
+MOST_CALIBRATION_SAMPLES = 256  # of a small one
 CALIBRATION_FLOPS = 1e10
-RANK_SEEDS = 1 << 20  # from one rank's to the next: far from those that are counted up
+RANK_SEEDS = 1 << 20  # between the seeds of two ranks: no other seeds are counted up that far
 
 
 def names() -> list[str]:
@@ -30,99 +31,107 @@ def knows(name: str) -> bool:
 
 
 def describe(case: Case) -> dict[str, Any]:
-    """What the work is, for the record: two results are comparable only where these agree. A step is of all ranks."""
+    """What the work is, for the record. A step is the step of all ranks.
+
+    Two results are comparable only if these facts agree."""
     network = networks.load(case.workload)
     graph = network.graph
-    flops = graph.forward_flops + (graph.backward_flops if case.phase == "training" else 0)
+    flops = graph.forward_flops
+    if case.phase == "training":
+        flops += graph.backward_flops
     samples = case.ranks * case.batch_size
-    return {
+    units = {unit: samples * count for unit, count in network.units_per_sample.items()}
+    facts = {
         "name": network.name,
         "fingerprint": graph.fingerprint,
         "trainable_parameters": graph.trainable_parameters,
         "stored_parameters": graph.stored_parameters,
         "unit": network.unit,
-        "units_per_step": {
-            unit: samples * count for unit, count in network.units_per_sample.items()
-        },
+        "units_per_step": units,
         "flops_per_step": samples * flops,
         "optimizer": network.optimizer.algorithm if case.optimizer == "own" else case.optimizer,
-        **(
-            {"weights": digest(case.weights)} if case.weights else {}
-        ),  # matters to predictions, not to speed
     }
+    # Weights change predictions, not speed.
+    if case.weights:
+        facts["weights"] = digest(case.weights)
+    return facts
 
 
 def build(case: Case, *, rank: int = 0) -> Work:
-    """Every rank starts from the same weights and has a batch of its own."""
-    from steptime.data.synthetic import synthetic_batch  # NumPy from here on
+    """Every rank starts from the same weights and has its own batch."""
+    # NumPy is imported from here on, not by listing workloads.
+    from steptime.data.synthetic import synthetic_batch
     from steptime.graph.weights import initial_weights, load
 
     network = networks.load(case.workload)
+    graph = network.graph
     optimizer = network.optimizer if case.optimizer == "own" else BY_NAME[case.optimizer]()
+    if case.weights:
+        weights = load(case.weights, graph)
+    else:
+        weights = initial_weights(graph, case.seed)
     return Work(
-        graph=network.graph,
-        weights=dict(
-            load(case.weights, network.graph)
-            if case.weights
-            else initial_weights(network.graph, case.seed)
-        ),
-        batch=synthetic_batch(network.graph, case.batch_size, case.seed + rank * RANK_SEEDS),
+        graph=graph,
+        weights=dict(weights),
+        batch=synthetic_batch(graph, case.batch_size, case.seed + rank * RANK_SEEDS),
         optimizer=optimizer,
         calibration=calibration(case) if case.precision == "int8" else (),
     )
 
 
 def calibration(case: Case) -> tuple[dict[str, Any], ...]:
-    """Batches of the case's size that show a quantiser the range of values: the first training samples where weights
-    are trained and the set is here, else drawn from other seeds than the step's batch. More of small networks."""
+    """Batches of the case's size that show a quantiser the range of values.
+
+    The first training samples if the weights are trained and the dataset is here; else
+    synthetic ones of other seeds than the step's batch. Small networks get more of them."""
     from steptime.data.synthetic import synthetic_batch
 
-    graph, size = networks.load(case.workload).graph, case.batch_size
-    least, most = CALIBRATION_SAMPLES
-    count = min(max(int(CALIBRATION_FLOPS // max(graph.forward_flops, 1)), least), most)
+    graph = networks.load(case.workload).graph
+    size = case.batch_size
+    affordable = int(CALIBRATION_FLOPS // max(graph.forward_flops, 1))
+    count = min(max(affordable, LEAST_CALIBRATION_SAMPLES), MOST_CALIBRATION_SAMPLES)
     batches = _batches(case, "train") if case.weights else None
     if batches is None:
-        batches = (
-            synthetic_batch(graph, size, seed)
-            for seed in range(case.seed + 1, case.seed + count + 1)
-        )
+        seeds = range(case.seed + 1, case.seed + count + 1)
+        batches = (synthetic_batch(graph, size, seed) for seed in seeds)
     return tuple(islice(batches, max(1, count // size)))
 
 
 def data_set(case: Case) -> Any:
-    """What the shelf says of the set that the case's network learns from."""
+    """The plugin of the dataset that the case's network learns from."""
     name = networks.load(case.workload).data
     if not name:
-        with_sets = ", ".join(
-            network.name for network in networks.catalogue().values() if network.data
-        )
+        all_networks = networks.catalogue().values()
+        with_data = ", ".join(network.name for network in all_networks if network.data)
         raise SteptimeError(
-            f"{case.workload} names no data set to learn from. Networks that do: {with_sets}."
+            f"{case.workload} names no dataset to learn from. Networks that do: {with_data}."
         )
     return plugins.load("data.sets", name)
 
 
-def samples(case: Case, part: str) -> Samples:
-    """The `train` or `test` part of its set; a sentence says what is missing, and where to get it."""
+def samples(case: Case, split: str) -> Samples:
+    """The `train` or `test` split. The error says what is missing, and where to get it."""
     from steptime.data.sets import folder
 
-    found: Samples = data_set(case).read(folder(), part, networks.load(case.workload).graph)
-    return found
+    graph = networks.load(case.workload).graph
+    split_samples: Samples = data_set(case).read(folder(), split, graph)
+    return split_samples
 
 
 def test_set(case: Case) -> Iterator[dict[str, Any]] | None:
-    """All real test samples in order, in batches of the case's size with a smaller one at the end; None where the set
-    is not here."""
+    """All test samples in order, in batches of the case's size; the last may be smaller.
+
+    None: the dataset is not here."""
     return _batches(case, "test", rest=True)
 
 
-def _batches(case: Case, part: str, *, rest: bool = False) -> Iterator[dict[str, Any]] | None:
+def _batches(case: Case, split: str, *, rest: bool = False) -> Iterator[dict[str, Any]] | None:
     from steptime.data.sets import NoSet
 
     if not networks.load(case.workload).data:
         return None
     try:
-        return samples(case, part).batches(case.batch_size, rest=rest)
+        return samples(case, split).batches(case.batch_size, rest=rest)
     except NoSet:
         return None
 

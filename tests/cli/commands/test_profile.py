@@ -49,7 +49,7 @@ def test_a_framework_that_tells_little_says_why(steptime: Command) -> None:
     done = steptime("profile", *words, "--json")
     found = json.loads(done.stdout)
     assert done.returncode == 0 and found["phases"]["how"] == "by difference"
-    assert "do not tell their operators" in found["absent"]["operators"]
+    assert "do not report their operators" in found["absent"]["operators"]
 
 
 def test_what_can_not_run_fails_with_its_reason(steptime: Command) -> None:

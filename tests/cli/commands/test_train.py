@@ -82,7 +82,7 @@ def test_weights_go_into_a_measurement_s_record(
             3,
             "MNIST is missing: no train-images-idx3-ubyte.gz in ",
         ),
-        (["resnet50"], 3, "resnet50 names no data set to learn from"),
+        (["resnet50"], 3, "resnet50 names no dataset to learn from"),
         (["mnist-mpl"], 1, "No workload 'mnist-mpl'. Did you mean 'mnist-mlp'?"),
         (
             ["mnist-mlp", "--set", "batch_size=1,2"],

@@ -88,7 +88,7 @@ def test_a_changed_picture_is_found_out(records: dict[str, bytes], tmp_path: Pat
     labels[20] ^= 1  # the first of the test part
     (tmp_path / "labels.u8").write_bytes(labels)
     with pytest.raises(
-        SteptimeError, match=r"What .*test_batch.webp shows is not CIFAR-10's test_batch.bin"
+        SteptimeError, match=r"The content of .*test_batch.webp is not CIFAR-10's test_batch.bin"
     ):
         cifar10.read(tmp_path, "test", GRAPH)
 
@@ -127,5 +127,5 @@ def test_the_real_set_is_the_official_one(real_data: Path) -> None:
     test = cifar10.read(real_data, "test", GRAPH)
     assert len(test) == 10_000 and np.bincount(test.targets).tolist() == [1000] * 10
     for name, md5 in OFFICIAL_MD5.items():
-        content, _ = cifar10._content(name, real_data)
+        content, _ = cifar10._read_content(name, real_data)
         assert hashlib.md5(content).hexdigest() == md5

@@ -37,7 +37,7 @@ def test_a_file_of_another_set_is_not_taken(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_told_with_place_address_and_sum(tmp_path: Path) -> None:
     with pytest.raises(NoSet, match="MNIST is missing: no t10k-labels") as told:
-        mnist.SET.checked(FILE, tmp_path / "absent")
+        mnist.SET.find_verified(FILE, tmp_path / "absent")
     assert all(
         word in str(told.value)
         for word in (str(tmp_path / "absent"), "https://", mnist.SET.files[FILE][0])
@@ -49,7 +49,7 @@ def test_a_damaged_file_is_told_with_both_sums(tmp_path: Path) -> None:
     with pytest.raises(
         SteptimeError, match=rf"its SHA-256 is [0-9a-f]{{64}}, expected {mnist.SET.files[FILE][0]}"
     ):
-        mnist.SET.checked(FILE, tmp_path)
+        mnist.SET.find_verified(FILE, tmp_path)
 
 
 def test_the_folder_is_the_variable_s_or_data_in_the_working_folder(
@@ -84,7 +84,7 @@ def test_a_network_may_read_the_pixels_in_a_row() -> None:
 )
 def test_a_network_that_does_not_fit_the_set_is_refused(wanted: Graph) -> None:
     with pytest.raises(
-        SteptimeError, match=r"tiny (reads samples of|ends in the) shape .*; the set has"
+        SteptimeError, match=r"tiny (reads samples of|ends in the) shape .*; the dataset has"
     ):
         images(np.zeros((1, 1, 28, 28), np.uint8), np.array([9], np.uint8), wanted)
 
@@ -97,4 +97,4 @@ def test_batches_are_in_order_and_of_one_size() -> None:
 def test_every_edition_s_sum_is_told(tmp_path: Path) -> None:
     two = replace(mnist.SET, files={FILE: ("aa", "bb")})
     with pytest.raises(NoSet, match=re.escape("SHA-256 aa or bb")):
-        two.checked(FILE, tmp_path)
+        two.find_verified(FILE, tmp_path)

@@ -41,7 +41,9 @@ def test_words_are_those_between_blanks_with_an_end_for_each_line(folder: Path) 
 
 
 def test_frequent_words_have_numbers_of_their_own_and_rare_ones_share_one() -> None:
-    known = wikitext2.numbers(("<eos>", "=", "a", "=", "<eos>", "b", "a", "<unk>", "b", "<eos>"), 4)
+    known = wikitext2.build_vocabulary(
+        ("<eos>", "=", "a", "=", "<eos>", "b", "a", "<unk>", "b", "<eos>"), 4
+    )
     assert known == {"<unk>": 0, "<eos>": 1, "=": 2, "a": 3}
     assert wikitext2.encode(("a", "b", "never", "<eos>"), known).tolist() == [3, 0, 0, 1]
 
@@ -67,7 +69,7 @@ def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_real_set_is_complete(real_data: Path) -> None:
-    archive = wikitext2.SET.checked(wikitext2.ARCHIVE, real_data)
+    archive = wikitext2.SET.find_verified(wikitext2.ARCHIVE, real_data)
     counts = [len(wikitext2.read_words(archive, part)) for part in ("train", "valid", "test")]
     assert counts == [2_088_628, 217_646, 245_569]
     samples = wikitext2.read(real_data, "test", networks.load("ptb-lstm-small").graph)

@@ -10,7 +10,7 @@ from steptime.core.case import Case
 from steptime.data.synthetic import synthetic_batch
 from steptime.graph import Net, Work, momentum
 from steptime.graph.weights import initial_weights
-from steptime.ranks.launcher import free_port
+from steptime.ranks.launcher import find_free_port
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def rank(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes the program of one of two ranks. All run in this process."""
     from steptime.frameworks import tensorflow as folder
 
-    monkeypatch.setenv("MASTER_PORT", str(free_port(8)))
+    monkeypatch.setenv("MASTER_PORT", str(find_free_port(8)))
     net = Net("small")
     graph = net.graph(net.dense(net.relu(net.dense(net.input(6), 8)), 3))
     weights = dict(initial_weights(graph, 0))

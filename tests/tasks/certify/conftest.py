@@ -14,9 +14,9 @@ from steptime.data.synthetic import synthetic_batch
 from steptime.frameworks import numpy as reference
 from steptime.graph import Net, Optimizer, Tensor, Work, adam
 from steptime.graph.weights import initial_weights
-from steptime.tasks.certify import examine, write
+from steptime.tasks.certify import examine, write_reference
 from steptime.tasks.certify.evidence import Lowering
-from steptime.tasks.certify.reference import Effort, Shelved
+from steptime.tasks.certify.reference import Effort, ReferenceFiles
 
 EXACT = Case(workload="tiny", framework="numpy", precision="fp64", batch_size=4)
 OPTIONS = {"reference": "numpy", "precision": "fp32"}
@@ -49,12 +49,12 @@ class Bench:
     """One work with its reference on the disk."""
 
     def __init__(self, folder: Path, work: Work) -> None:
-        self.work, self.shelved = work, Shelved(folder, work, "numpy", Effort())
-        write(Lowering(reference, EXACT), work, self.shelved, "fp32")
+        self.work, self.files = work, ReferenceFiles(folder, work, "numpy", Effort())
+        write_reference(Lowering(reference, EXACT), work, self.files, "fp32")
 
     def items(self, candidate: Any = None, **settings: Any) -> Items:
         case = replace(EXACT, precision="fp32", **settings)
-        found = examine(Lowering(candidate or Candidate(), case), self.work, self.shelved, OPTIONS)
+        found = examine(Lowering(candidate or Candidate(), case), self.work, self.files, OPTIONS)
         return {item["item"]: item for item in found}
 
 

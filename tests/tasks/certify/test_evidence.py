@@ -17,9 +17,9 @@ from steptime.tasks.certify.evidence import (
     STEPS,
     Lowering,
     dropout_losses,
-    gather,
+    gather_evidence,
     gentle_rate,
-    widened,
+    widen_precision,
 )
 
 EXACT = Case(workload="tiny", framework="numpy", precision="fp64", batch_size=4)
@@ -36,7 +36,7 @@ def work(bench: Callable[..., Any]) -> Work:
 
 
 def test_training_shows_every_item_and_every_weight(work: Work) -> None:
-    found = gather(Lowering(reference, EXACT), work, covers="training")
+    found = gather_evidence(Lowering(reference, EXACT), work, covers="training")
     assert list(found) == ["outputs", "loss", "gradients", "optimizer step", "trajectory", RULE]
     assert found["gradients"].keys() == {
         name for name, weight in work.graph.weights.items() if weight.trainable
@@ -46,11 +46,13 @@ def test_training_shows_every_item_and_every_weight(work: Work) -> None:
 
 
 def test_inference_shows_outputs_alone(work: Work) -> None:
-    assert list(gather(Lowering(reference, EXACT), work, covers="inference")) == ["outputs"]
+    assert list(gather_evidence(Lowering(reference, EXACT), work, covers="inference")) == [
+        "outputs"
+    ]
 
 
 def test_the_trajectory_is_the_steps_own_with_dropout_at_zero(work: Work) -> None:
-    found = gather(Lowering(reference, EXACT), work, covers="training")
+    found = gather_evidence(Lowering(reference, EXACT), work, covers="training")
     assert found["trajectory"]["step 1"] == found["loss"]["loss"]
     assert found["trajectory"]["step 20"] < found["loss"]["loss"]
 
@@ -58,7 +60,9 @@ def test_the_trajectory_is_the_steps_own_with_dropout_at_zero(work: Work) -> Non
 def test_a_rate_that_is_too_fast_for_the_batch_is_slowed(work: Work) -> None:
     lower, fast = Lowering(reference, EXACT), replace(work, optimizer=sgd(1e3))
     assert gentle_rate(lower, replace(work, optimizer=sgd(1e-9))) == 1e-9
-    losses = gather(lower, fast, covers="training", rate=gentle_rate(lower, fast))["trajectory"]
+    losses = gather_evidence(lower, fast, covers="training", rate=gentle_rate(lower, fast))[
+        "trajectory"
+    ]
     assert 0.98 < losses["step 2"] / losses["step 1"] < 1.0
 
 
@@ -101,8 +105,8 @@ def test_steps_that_loss_scaling_leaves_out_do_not_count(work: Work) -> None:
                 else program
             )
 
-    plain = gather(Lowering(reference, EXACT), work, covers="training")
-    scaled = gather(Lowering(Framework(), EXACT), work, covers="training")
+    plain = gather_evidence(Lowering(reference, EXACT), work, covers="training")
+    scaled = gather_evidence(Lowering(Framework(), EXACT), work, covers="training")
     for item in ("optimizer step", "trajectory"):
         for name, value in plain[item].items():
             np.testing.assert_allclose(
@@ -111,7 +115,7 @@ def test_steps_that_loss_scaling_leaves_out_do_not_count(work: Work) -> None:
 
 
 def test_the_rule_is_shown_in_fp32_or_better() -> None:
-    assert [widened(word) for word in ("fp64", "fp32", "bf16", "fp8")] == [
+    assert [widen_precision(word) for word in ("fp64", "fp32", "bf16", "fp8")] == [
         "fp64",
         "fp32",
         "fp32",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steptime.tasks.certify.judge import FLOOR, SLACK, deviation, judge, judge_dropout
+from steptime.tasks.certify.judge import FLOOR, SLACK, Deviation, deviation, judge, judge_dropout
 
 EXACT = {"outputs": {"outputs": np.array([[1.0, -2.0], [0.5, 1.0]])}}
 UNIT = 1e-6
@@ -15,7 +15,7 @@ UNIT = 1e-6
 
 def judged(found: Any, allowed: float = 1e-5, exact: Any = EXACT) -> dict[str, Any]:
     item = next(iter(exact))
-    deviations = {item: {name: [allowed, allowed] for name in exact[item]}}
+    deviations = {item: {name: Deviation(allowed, allowed) for name in exact[item]}}
     return judge({item: found}, exact, deviations, {item: UNIT})[0]
 
 
@@ -39,7 +39,7 @@ def test_an_error_beyond_it_fails() -> None:
 
 def test_many_small_errors_fail_where_each_would_pass() -> None:
     exact = {"outputs": {"outputs": np.linspace(0.0, 1.0, 10_000)}}
-    deviations = {"outputs": {"outputs": [1e-3, 1e-5]}}
+    deviations = {"outputs": {"outputs": Deviation(1e-3, 1e-5)}}
     found = judge(
         {"outputs": {"outputs": exact["outputs"]["outputs"] + 1e-4}},
         exact,
@@ -71,7 +71,11 @@ def test_a_gradient_that_is_exactly_zero_may_only_be_zero_or_small_beside_the_ot
 def test_no_weight_must_be_better_than_half_of_them_are() -> None:
     exact = {"gradients": {name: np.array([1.0]) for name in "abc"}}
     deviations = {
-        "gradients": {"a": [1e-4, 1e-4], "b": [1e-4, 1e-4], "c": [0.0, 0.0]}
+        "gradients": {
+            "a": Deviation(1e-4, 1e-4),
+            "b": Deviation(1e-4, 1e-4),
+            "c": Deviation(0.0, 0.0),
+        }
     }  # c had a lucky draw
     found = {"gradients": {"a": np.array([1.0]), "b": np.array([1.0]), "c": np.array([1.0 + 1e-4])}}
     assert judge(found, exact, deviations, {"gradients": UNIT})[0]["passed"]
@@ -83,7 +87,13 @@ def test_one_turned_sign_in_a_small_weight_is_no_bias_of_all() -> None:
             name: np.ones(32 if name == "small" else 3200) for name in ("a", "b", "small")
         }
     }
-    deviations = {"optimizer step": {"a": [2.0, 0.05], "b": [2.0, 0.05], "small": [1e-3, 1e-3]}}
+    deviations = {
+        "optimizer step": {
+            "a": Deviation(2.0, 0.05),
+            "b": Deviation(2.0, 0.05),
+            "small": Deviation(1e-3, 1e-3),
+        }
+    }
     found = {name: value.copy() for name, value in exact["optimizer step"].items()}
     found["small"][7] = -1.0
     assert judge({"optimizer step": found}, exact, deviations, {"optimizer step": UNIT})[0][
@@ -98,7 +108,12 @@ def test_one_turned_sign_in_a_small_weight_is_no_bias_of_all() -> None:
 def test_a_single_number_may_be_moved_as_far_as_any_but_a_whole_weight_may_not() -> None:
     exact = {"gradients": {name: np.ones(1000) for name in "abcd"}}
     deviations = {
-        "gradients": {"a": [0.1, 0.004], "b": [1e-3, 1e-4], "c": [1e-3, 1e-4], "d": [2.0, 1e-4]}
+        "gradients": {
+            "a": Deviation(0.1, 0.004),
+            "b": Deviation(1e-3, 1e-4),
+            "c": Deviation(1e-3, 1e-4),
+            "d": Deviation(2.0, 1e-4),
+        }
     }
     found = {name: value.copy() for name, value in exact["gradients"].items()}
     found["b"][7] += 0.1
@@ -114,7 +129,7 @@ def test_of_a_loss_that_leaps_the_steps_before_are_judged() -> None:
         f"step {number}": np.float64(value) for number, value in enumerate([2.0, 1.8, 9.0, 3.0], 1)
     }
     exact = {**EXACT, "loss": {"loss": np.float64(2.0)}, "trajectory": steps}
-    small = [1e-9, 1e-9]
+    small = Deviation(1e-9, 1e-9)
     deviations = {
         "outputs": {"outputs": small},
         "loss": {"loss": small},
@@ -130,9 +145,9 @@ def test_of_a_loss_that_leaps_the_steps_before_are_judged() -> None:
 def test_a_loss_may_be_off_by_what_the_outputs_are_and_by_what_it_was_before() -> None:
     steps = {f"step {number}": np.float64(2.0) for number in range(1, 5)}
     exact = {**EXACT, "loss": {"loss": np.float64(2.0)}, "trajectory": steps}
-    small = [1e-9, 1e-9]
-    deviations = {"outputs": {"outputs": [1e-4, 1e-4]}, "loss": {"loss": small}}
-    deviations["trajectory"] = {name: small for name in steps} | {"step 3": [1e-2, 1e-2]}
+    small = Deviation(1e-9, 1e-9)
+    deviations = {"outputs": {"outputs": Deviation(1e-4, 1e-4)}, "loss": {"loss": small}}
+    deviations["trajectory"] = {name: small for name in steps} | {"step 3": Deviation(1e-2, 1e-2)}
     found = {"loss": {"loss": 2.0 + 2e-4}, "trajectory": {**steps, "step 4": np.float64(2.02)}}
     loss, trajectory = judge(found, exact, deviations, {"loss": UNIT, "trajectory": UNIT})
     assert loss["passed"] and trajectory["passed"] and trajectory["where"] == "step 4"
@@ -143,13 +158,21 @@ def test_a_loss_may_be_off_by_what_the_outputs_are_and_by_what_it_was_before() -
 def test_a_trajectory_is_judged_up_to_where_rounding_decides() -> None:
     steps = {f"step {number}": np.float64(2.0) for number in range(1, 7)}
     exact = {**EXACT, "loss": {"loss": np.float64(2.0)}, "trajectory": steps}
-    deviations = {"outputs": {"outputs": [1e-6, 1e-6]}, "loss": {"loss": [1e-6, 1e-6]}}
-    chaos = {f"step {number}": [10.0 ** (number - 6)] * 2 for number in range(1, 7)}
+    deviations = {
+        "outputs": {"outputs": Deviation(1e-6, 1e-6)},
+        "loss": {"loss": Deviation(1e-6, 1e-6)},
+    }
+    chaos = {
+        f"step {number}": Deviation(10.0 ** (number - 6), 10.0 ** (number - 6))
+        for number in range(1, 7)
+    }
     wild = {**steps, "step 6": np.float64(50.0)}
     units = {"trajectory": UNIT}
     entry = judge({"trajectory": wild}, exact, {**deviations, "trajectory": chaos}, units)[0]
     assert entry["passed"] and not entry["weak"]
-    sooner = {name: [value[0] * 1e4] * 2 for name, value in chaos.items()}
+    sooner = {
+        name: Deviation(1e4 * value.largest, 1e4 * value.rms) for name, value in chaos.items()
+    }
     assert judge({"trajectory": wild}, exact, {**deviations, "trajectory": sooner}, units)[0][
         "weak"
     ]
@@ -157,7 +180,7 @@ def test_a_trajectory_is_judged_up_to_where_rounding_decides() -> None:
 
 def test_a_step_whose_reference_is_beyond_numbers_proves_nothing() -> None:
     exact = {"outputs": {"a": np.array([1.0]), "b": np.array([np.inf])}}
-    deviations = {"outputs": {"a": [0.0, 0.0], "b": [np.inf, np.inf]}}
+    deviations = {"outputs": {"a": Deviation(0.0, 0.0), "b": Deviation(np.inf, np.inf)}}
     assert judge(
         {"outputs": {"a": np.array([1.0]), "b": np.array([5.0])}},
         exact,
@@ -171,8 +194,8 @@ def test_a_bound_as_wide_as_the_value_is_called_weak() -> None:
 
 
 def test_deviations_are_the_largest_and_the_root_mean_square() -> None:
-    assert deviation(np.array([3.0, -4.0]), np.zeros(2)) == [4.0, pytest.approx(np.sqrt(12.5))]
-    assert deviation(np.array([np.nan]), np.zeros(1)) == [np.inf, np.inf]
+    assert deviation(np.array([3.0, -4.0]), np.zeros(2)) == (4.0, pytest.approx(np.sqrt(12.5)))
+    assert deviation(np.array([np.nan]), np.zeros(1)) == (np.inf, np.inf)
 
 
 def test_losses_under_dropout_agree_within_their_noise() -> None:

@@ -251,7 +251,7 @@ def test_dropout_that_is_drawn_once_is_seen(bench: Bench, monkeypatch: pytest.Mo
     monkeypatch.setitem(ops.OPS, "dropout", dropout)
     monkeypatch.setattr("steptime.frameworks.numpy.rounding.Rounding.__call__", unblurred)
     items = right.items()
-    assert failing(items) == {"dropout"} and "drawn once" in items["dropout"]["where"]
+    assert failing(items) == {"dropout"} and "the same in every step" in items["dropout"]["where"]
 
 
 def other_order(value: Any) -> Any:

@@ -11,7 +11,7 @@ import pytest
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
 from steptime.tasks.profile import phases
-from steptime.tasks.profile.phases import Stages
+from steptime.tasks.profile.phases import PhaseTimer
 
 CASE = Case(workload="mnist-mlp")
 
@@ -77,9 +77,9 @@ def test_parts_tile_the_step(clock: Clock, queued: bool) -> None:
 
 
 def test_a_part_that_comes_twice_is_counted_together(clock: Clock) -> None:
-    stages = Stages(Parted(clock))
-    stages.step(), stages.step(), stages.settle()
-    assert stages.nanoseconds == {"forward": 4_000_000, "backward": 6_000_000, "other": 0}
+    phase_timer = PhaseTimer(Parted(clock))
+    phase_timer.step(), phase_timer.step(), phase_timer.settle()
+    assert phase_timer.nanoseconds == {"forward": 4_000_000, "backward": 6_000_000, "other": 0}
 
 
 def test_a_training_step_in_one_piece_is_told_by_difference(clock: Clock) -> None:

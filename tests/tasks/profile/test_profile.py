@@ -87,7 +87,7 @@ def test_what_a_program_tells_is_written_down(tmp_path: Path, short: Protocol) -
 def test_what_a_framework_can_not_tell_has_a_reason(tmp_path: Path, short: Protocol) -> None:
     found = profiled(tmp_path, short, framework.lower)
     assert set(found["absent"]) == {"operators", "memory"}
-    assert "do not tell their operators" in found["absent"]["operators"]
+    assert "do not report their operators" in found["absent"]["operators"]
     assert found["phases"]["how"] == "by difference"
 
 
@@ -115,10 +115,10 @@ def test_a_trace_begins_at_zero_and_keeps_no_stranger(tmp_path: Path) -> None:
         {"ph": "X", "name": "b", "ts": 5e9 + 10, "dur": 2, "pid": 1, "tid": 1},
         {"ph": "i", "name": "instant", "ts": 0.0},
     ]
-    told = trace.keep(events, Blobs(tmp_path))
+    told = trace.store_trace(events, Blobs(tmp_path))
     first, second = json.loads(gzip.decompress(Blobs(tmp_path).get(told["sha256"])))["traceEvents"]
     assert (first["ts"], second["ts"]) == (0, 10) and first["args"] == {"stream": 7}
-    assert trace.keep(events, Blobs(tmp_path)) == told  # equal traces are kept once
+    assert trace.store_trace(events, Blobs(tmp_path)) == told  # equal traces are kept once
 
 
 def test_a_training_step_moves_more_than_a_forward_pass() -> None:

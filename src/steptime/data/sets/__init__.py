@@ -1,6 +1,7 @@
-"""SHELF: one file per real data set: which files it has, where they come from, how they are read. Fetches nothing.
+"""PLUGINS: one file for each real dataset: its files, their source, how to read them.
 
-A set's file has `SET`, a `DataSet`, and `read(folder, part, graph) -> Samples`, `part` being "train" or "test"."""
+steptime never downloads anything. A dataset's module has `SET`, a `DataSet`, and
+`read(folder, split, graph) -> Samples` with the split "train" or "test"."""
 
 from __future__ import annotations
 
@@ -21,13 +22,15 @@ from steptime.graph import Graph
 VARIABLE = "STEPTIME_DATA"
 LARGEST_VALUE = 255
 
+Shape = tuple[int, ...]
+
 
 class NoSet(NotInstalled):
-    """A set, or a file of it, is not here."""
+    """A dataset, or a file of it, is not here."""
 
 
 class WrongFile(NotInstalled):
-    """A file that is not what its authors published."""
+    """A file differs from what its authors published."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,63 +38,70 @@ class DataSet:
     name: str
     title: str
     address: str  # where its authors offer it
-    files: dict[str, tuple[str, ...]]  # name -> SHA-256 of each edition that is known
-    preparation: (
-        str  # from what the files hold to what a network reads: part of the set's definition
-    )
+    files: dict[str, tuple[str, ...]]  # name -> SHA-256 of each known edition
+    # How the network's input is made from the files: belongs to the dataset's definition.
+    preparation: str
     metric: str = "accuracy"  # of a network's predictions
-    other_forms: tuple[
-        str, ...
-    ] = ()  # files that may be here instead, with the same content packed another way
+    # Files with the same content in another format, accepted instead.
+    other_forms: tuple[str, ...] = ()
 
     def find(self, file: str, folder: Path) -> Path | None:
-        """In the folder, or in one below it that is named after the set, however that is spelt."""
-        return next(
-            (place / file for place in self._places(folder) if (place / file).is_file()), None
-        )
+        """In the folder, or below it in a folder named like the dataset, in any spelling."""
+        for candidate in self._folders(folder):
+            if (candidate / file).is_file():
+                return candidate / file
+        return None
 
-    def checked(self, file: str, folder: Path) -> Path:
-        """The file, if it is there and is what its authors published."""
+    def find_verified(self, file: str, folder: Path) -> Path:
+        """The file, if it is here and is what its authors published."""
         path = self.find(file, folder)
         if path is None:
             raise self.missing(file, folder)
-        self.check(file, digest(path), str(path))
+        self.verify(file, file_digest(path), str(path))
         return path
 
-    def check(self, file: str, found: str, where: str) -> None:
-        if found not in self.files[file]:
+    def verify(self, file: str, digest: str, source: str) -> None:
+        if digest not in self.files[file]:
             raise WrongFile(
-                f"{where} is not {self.title}'s {file}: its SHA-256 is {found}, expected {self._sums(file)}. "
-                f"Get it anew from {self.address}."
+                f"{source} is not {self.title}'s {file}: its SHA-256 is {digest}, "
+                f"expected {self._digests(file)}. Download it again from {self.address}."
             )
 
     def missing(self, file: str, folder: Path) -> NoSet:
         return NoSet(
-            f"{self.title} is missing: no {file} in {folder.absolute()} or a folder {self.name!r} below it. "
-            f"Get it from {self.address} (SHA-256 {self._sums(file)}) "
+            f"{self.title} is missing: no {file} in {folder.absolute()} "
+            f"or a folder {self.name!r} below it. "
+            f"Get it from {self.address} (SHA-256 {self._digests(file)}) "
             f"and name the folder with --data or ${VARIABLE}."
         )
 
     def describe(self) -> dict[str, Any]:
         return {"name": self.name, "title": self.title, "preparation": self.preparation}
 
-    def _sums(self, file: str) -> str:
+    def _digests(self, file: str) -> str:
         return " or ".join(self.files[file])
 
-    def _places(self, folder: Path) -> Iterator[Path]:
-        inner = (
-            sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-        )
-        for place in inner:
-            if _plain(place.name).startswith(_plain(self.name)):
-                yield place
-                yield from sorted(path for path in place.iterdir() if path.is_dir())
+    def _folders(self, folder: Path) -> Iterator[Path]:
+        for inner in _subfolders(folder):
+            if _normalise(inner.name).startswith(_normalise(self.name)):
+                yield inner
+                yield from _subfolders(inner)
         yield folder
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if path.is_dir())
+
+
+def _normalise(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 @dataclass(frozen=True)
 class Samples:
-    """One part of a set as its files hold it; a batch is prepared when it is asked for."""
+    """One split of a dataset as its files hold it. A batch is prepared on request."""
 
     values: NDArray[Any]
     targets: NDArray[Any]
@@ -100,59 +110,63 @@ class Samples:
     def __len__(self) -> int:
         return len(self.values)
 
-    def batch(self, places: Any) -> dict[str, Any]:
+    def batch(self, indices: Any) -> dict[str, Any]:
         return {
-            "input": self.prepare(self.values[places]),
-            "target": self.targets[places].astype(np.int64),
+            "input": self.prepare(self.values[indices]),
+            "target": self.targets[indices].astype(np.int64),
         }
 
     def batches(self, size: int, *, rest: bool = False) -> Iterator[dict[str, Any]]:
-        """In order, all of one size: a rest that does not fill a batch is left out, unless it is asked for."""
-        for first in range(0, len(self) if rest else len(self) - size + 1, size):
+        """In order, all of one size. Samples that fill no batch are left out, unless `rest`."""
+        end = len(self) if rest else len(self) - size + 1
+        for first in range(0, end, size):
             yield self.batch(slice(first, first + size))
 
 
 def folder() -> Path:
-    """Where sets are looked for: `$STEPTIME_DATA`, else `data` in the working folder."""
+    """Where datasets are searched: `$STEPTIME_DATA`, or `data` in the working folder."""
     return Path(os.environ.get(VARIABLE) or "data").expanduser()
 
 
-@cache  # a process reads each file once; what changes under its hands is not our concern
-def digest(path: Path) -> str:
+# A process reads each file once, so a file that changes meanwhile need not be noticed.
+@cache
+def file_digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def images(values: NDArray[np.uint8], targets: NDArray[np.uint8], graph: Graph) -> Samples:
-    """Bytes of (count, channels, height, width) as fractions of 1, in a black frame where the network wants more."""
-    wanted, found = graph.input.shape, values.shape[1:]
-    classes, output = int(targets.max()) + 1, graph[graph.output].shape
-    if len(output) != 1 or output[0] < classes:
+    """Bytes (count, channels, height, width) scaled to 0 … 1, padded with black if needed."""
+    input_shape = graph.input.shape
+    image_shape = values.shape[1:]
+    classes = int(targets.max()) + 1
+    output_shape = graph[graph.output].shape
+    if len(output_shape) != 1 or output_shape[0] < classes:
         raise SteptimeError(
-            f"{graph.name} ends in the shape {output}; the set has {classes} classes."
+            f"{graph.name} ends in the shape {output_shape}; the dataset has {classes} classes."
         )
-    frame = _frame(found, wanted)
-    if frame is None:
+    padding = _find_padding(image_shape, input_shape)
+    if padding is None:
         raise SteptimeError(
-            f"{graph.name} reads samples of shape {wanted}; the set has images of {found}."
+            f"{graph.name} reads samples of shape {input_shape}; "
+            f"the dataset has images of {image_shape}."
         )
+    is_padded = any(map(any, padding))
 
     def prepare(chosen: NDArray[np.uint8]) -> NDArray[np.float32]:
-        framed = np.pad(chosen, ((0, 0), *frame)) if any(map(any, frame)) else chosen
-        return np.divide(framed, LARGEST_VALUE, dtype=np.float32).reshape(-1, *wanted)
+        padded = np.pad(chosen, ((0, 0), *padding)) if is_padded else chosen
+        return np.divide(padded, LARGEST_VALUE, dtype=np.float32).reshape(-1, *input_shape)
 
     return Samples(values, targets, prepare)
 
 
-def _frame(found: tuple[int, ...], wanted: tuple[int, ...]) -> list[tuple[int, int]] | None:
-    """How many zeros before and behind each axis; None: no frame makes one of the other."""
-    if int(np.prod(found)) == int(np.prod(wanted)) and len(wanted) == 1:
-        return [(0, 0)] * len(found)
-    if len(found) != len(wanted) or found[0] != wanted[0] or any(np.subtract(wanted, found) < 0):
+def _find_padding(image_shape: Shape, input_shape: Shape) -> list[tuple[int, int]] | None:
+    """Zeros before and after each axis. None: padding cannot make one shape of the other."""
+    if len(input_shape) == 1 and int(np.prod(image_shape)) == input_shape[0]:
+        return [(0, 0)] * len(image_shape)
+    if len(image_shape) != len(input_shape) or image_shape[0] != input_shape[0]:
         return None
-    missing = [large - small for large, small in zip(wanted, found, strict=True)]
+    missing = [large - small for large, small in zip(input_shape, image_shape, strict=True)]
+    if min(missing) < 0:
+        return None
     return [(rest // 2, rest - rest // 2) for rest in missing]
-
-
-def _plain(name: str) -> str:
-    return "".join(letter for letter in name.lower() if letter.isalnum())

@@ -1,4 +1,6 @@
-"""CIFAR-10: small photographs of ten kinds, as official binary files, their archive, or lossless mosaics of them."""
+"""CIFAR-10: small photographs of ten classes.
+
+Reads the official binary files, their archive, or lossless mosaics of the images."""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ SET = DataSet(
     name="cifar10",
     title="CIFAR-10",
     address="https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
-    # The sums of what the archive holds: whichever way a file came here, its content is what is checked.
+    # Digests of the unpacked files: the content is verified, whatever format it came in.
     files={
         "data_batch_1.bin": ("cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",),
         "data_batch_2.bin": ("a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",),
@@ -30,74 +32,82 @@ SET = DataSet(
         "data_batch_5.bin": ("755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",),
         "test_batch.bin": ("8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",),
     },
-    preparation="bytes / 255, so values from 0 to 1, as cnn-cifar10-tf2 has it (cnn-cifar10-pytorch: from -1 to 1)",
+    preparation=(
+        "bytes / 255, so values from 0 to 1, as cnn-cifar10-tf2 has it "
+        "(cnn-cifar10-pytorch: from -1 to 1)"
+    ),
     other_forms=(ARCHIVE, *MOSAICS),
 )
 SIDE = 32
-VALUES = 3 * SIDE * SIDE  # of one picture: its red, green and blue plane
-PARTS = {
+VALUES = 3 * SIDE * SIDE  # of one image: its red, green and blue plane
+SPLITS = {
     "train": [name for name in SET.files if name.startswith("data")],
     "test": ["test_batch.bin"],
 }
 
 
-def read(folder: Path, part: str, graph: Graph) -> Samples:
-    records = np.concatenate([_records(name, folder) for name in PARTS[part]])
+def read(folder: Path, split: str, graph: Graph) -> Samples:
+    records = np.concatenate([_read_records(name, folder) for name in SPLITS[split]])
     return images(records[:, 1:].reshape(-1, 3, SIDE, SIDE), records[:, 0], graph)
 
 
-@cache  # a mosaic takes a second to decode
-def _records(name: str, folder: Path) -> NDArray[np.uint8]:
-    """A row per picture: its label, then its planes."""
-    content, where = _content(name, folder)
-    SET.check(name, hashlib.sha256(content).hexdigest(), where)
+# Cached, because a mosaic takes a second to decode.
+@cache
+def _read_records(name: str, folder: Path) -> NDArray[np.uint8]:
+    """A row for each image: its label, then its planes."""
+    content, source = _read_content(name, folder)
+    SET.verify(name, hashlib.sha256(content).hexdigest(), source)
     return np.frombuffer(content, np.uint8).reshape(-1, 1 + VALUES)
 
 
-def _content(name: str, folder: Path) -> tuple[bytes, str]:
+def _read_content(name: str, folder: Path) -> tuple[bytes, str]:
+    """The bytes of the binary file, and where they come from."""
     if path := SET.find(name, folder):
         return path.read_bytes(), str(path)
     if path := SET.find(ARCHIVE, folder):
-        return from_archive(path, name), f"{name} in {path}"
+        return read_archive(path, name), f"{name} in {path}"
     if path := SET.find(name.replace(".bin", ".webp"), folder):
-        place = list(SET.files).index(name)
-        return from_mosaic(path, path.parent / LABELS, place), f"What {path} shows"
+        index = list(SET.files).index(name)
+        return read_mosaic(path, path.parent / LABELS, index), f"The content of {path}"
     raise SET.missing(name, folder)
 
 
-def from_archive(path: Path, name: str) -> bytes:
+def read_archive(path: Path, name: str) -> bytes:
     try:
         with tarfile.open(path) as archive:
-            member = next((member for member in archive if Path(member.name).name == name), None)
-            file = archive.extractfile(member) if member else None
-            return file.read() if file else b""
+            for member in archive:
+                if Path(member.name).name == name:
+                    file = archive.extractfile(member)
+                    return file.read() if file else b""
+            return b""
     except (tarfile.TarError, OSError, EOFError) as problem:
         raise SteptimeError(
-            f"{path} cannot be unpacked: {problem}. Get it anew from {SET.address}."
+            f"{path} cannot be unpacked: {problem}. Download it again from {SET.address}."
         ) from None
 
 
-def from_mosaic(path: Path, labels: Path, place: int) -> bytes:
-    """Pictures side by side in rows as long as the mosaic is high; the labels of all six files one after the other."""
+def read_mosaic(path: Path, labels: Path, index: int) -> bytes:
+    """A square mosaic of images. `labels` has one byte per image for all six files in order."""
     if not labels.is_file():
         raise SteptimeError(
-            f"{path} needs {labels} beside it, a byte for the label of each picture."
+            f"{path} needs {labels} beside it, with one byte for the label of each image."
         )
-    with _pillow().open(path) as picture:
-        pixels = np.asarray(picture.convert("RGB"))
+    with _import_pillow().open(path) as image:
+        pixels = np.asarray(image.convert("RGB"))
     row = pixels.shape[0] // SIDE
-    tiles = (
-        pixels.reshape(row, SIDE, row, SIDE, 3).transpose(0, 2, 4, 1, 3).reshape(row * row, VALUES)
-    )
-    own = np.fromfile(labels, np.uint8)[place * row * row : (place + 1) * row * row]
-    return np.concatenate([own[:, None], tiles], axis=1).tobytes()
+    count = row * row
+    tiles = pixels.reshape(row, SIDE, row, SIDE, 3).transpose(0, 2, 4, 1, 3)
+    planes = tiles.reshape(count, VALUES)
+    all_labels = np.fromfile(labels, np.uint8)
+    file_labels = all_labels[index * count : (index + 1) * count]
+    return np.concatenate([file_labels[:, None], planes], axis=1).tobytes()
 
 
-def _pillow() -> Any:
+def _import_pillow() -> Any:
     try:
         from PIL import Image
     except ImportError:
         raise NotInstalled(
-            "CIFAR-10 as mosaics is decoded by Pillow; install it with: pip install pillow"
+            "Decoding CIFAR-10 mosaics needs Pillow; install it with: pip install pillow"
         ) from None
     return Image

@@ -16,7 +16,10 @@ from steptime.graph import Graph
 SET = DataSet(
     name="mnist",
     title="MNIST",
-    address="https://ossci-datasets.s3.amazonaws.com/mnist/ (the files of http://yann.lecun.com/exdb/mnist/)",
+    address=(
+        "https://ossci-datasets.s3.amazonaws.com/mnist/ "
+        "(the files of http://yann.lecun.com/exdb/mnist/)"
+    ),
     files={
         "train-images-idx3-ubyte.gz": (
             "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
@@ -31,26 +34,27 @@ SET = DataSet(
             "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
         ),
     },
-    preparation="bytes / 255, so values from 0 to 1; a black frame where the network reads larger images",
+    preparation=(
+        "bytes / 255, so values from 0 to 1; a black frame if the network reads larger images"
+    ),
 )
 PREFIXES = {"train": "train", "test": "t10k"}
 UNSIGNED_BYTES = 0x08
 
 
-def read(folder: Path, part: str, graph: Graph) -> Samples:
-    prefix = PREFIXES[part]
-    pictures = read_idx(SET.checked(f"{prefix}-images-idx3-ubyte.gz", folder))
-    labels = read_idx(SET.checked(f"{prefix}-labels-idx1-ubyte.gz", folder))
+def read(folder: Path, split: str, graph: Graph) -> Samples:
+    prefix = PREFIXES[split]
+    pictures = read_idx(SET.find_verified(f"{prefix}-images-idx3-ubyte.gz", folder))
+    labels = read_idx(SET.find_verified(f"{prefix}-labels-idx1-ubyte.gz", folder))
     return images(pictures[:, None], labels, graph)
 
 
 def read_idx(path: Path) -> NDArray[Any]:
-    """Two zeros, the type of the values, the number of axes, each axis as four bytes, the values."""
+    """Two zeros, the value type, the number of axes, four bytes for each axis, the values."""
     content = gzip.decompress(path.read_bytes())
     if len(content) < 4 or content[:3] != bytes((0, 0, UNSIGNED_BYTES)):
-        raise SteptimeError(
-            f"{path} is not an idx file of bytes: it begins with {content[:4].hex(' ') or 'nothing'}."
-        )
+        start = content[:4].hex(" ") or "nothing"
+        raise SteptimeError(f"{path} is not an idx file of bytes: it begins with {start}.")
     axes = content[3]
     shape = np.frombuffer(content, ">u4", axes, offset=4)
     values = np.frombuffer(content, np.uint8, offset=4 + 4 * axes)

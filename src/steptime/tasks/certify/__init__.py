@@ -1,4 +1,4 @@
-"""Proves that a framework's lowering of a network is the network: compares what it computes with the reference."""
+"""Prove that a framework's lowering computes the network: compare it with the reference."""
 
 from __future__ import annotations
 
@@ -13,45 +13,58 @@ from steptime import plugins, workloads
 from steptime.core.errors import SteptimeError, Unsupported
 from steptime.graph import Work
 from steptime.tasks import TaskContext
-from steptime.tasks.certify.evidence import RULE, Lowering, dropout_losses, gather, widened
+from steptime.tasks.certify.evidence import (
+    RULE,
+    Lowering,
+    dropout_losses,
+    gather_evidence,
+    widen_precision,
+)
 from steptime.tasks.certify.judge import judge, judge_dropout
-from steptime.tasks.certify.reference import Effort, Shelved, rate_of, write_deviations, write_exact
+from steptime.tasks.certify.reference import (
+    Effort,
+    ReferenceFiles,
+    reference_rate,
+    write_deviations,
+    write_exact,
+)
 
-INT8 = "int8 is another network; its price is its accuracy part."
+INT8 = "int8 is another network. Its accuracy loss is measured with its speed."
 
 
 def perform(context: TaskContext) -> None:
-    """Options: `references`, a folder; `reference`, the framework that is right; `precision` of the bounds; the numbers
-    of an Effort; `write`: to compute the reference instead of comparing with it."""
-    job, options = context.job, context.job.options
+    """Options: `references`, a folder; `reference`, the framework that is right; `precision` of
+    the bounds; the fields of an Effort; `write`: compute the reference, compare nothing."""
+    job = context.job
+    options = job.options
     if options["precision"] == "int8":
         raise Unsupported(INT8)
     work = workloads.load(job.case.workload).build(job.case)
     if not work.graph.stored_parameters:
         raise Unsupported(f"{job.case.workload} has no weights, so there is no training to prove.")
-    shelved = Shelved(Path(options["references"]), work, options["reference"], Effort.of(options))
+    effort = Effort.from_options(options)
+    files = ReferenceFiles(Path(options["references"]), work, options["reference"], effort)
     lower = Lowering(context.framework, job.case)
     if options.get("write"):
-        write(lower, work, shelved, options["precision"])
-        context.journal.write_findings({"reference": shelved.name})
+        write_reference(lower, work, files, options["precision"])
+        context.journal.write_findings({"reference": files.name})
     else:
-        items = examine(lower, work, shelved, options)
-        facts = certified(context, items)
-        context.journal.write_findings(
-            {"certificate": {**facts, "reference": shelved.name, **asdict(shelved.effort)}}
-        )
+        items = examine(lower, work, files, options)
+        certificate = certificate_facts(context, items)
+        certificate |= {"reference": files.name, **asdict(effort)}
+        context.journal.write_findings({"certificate": certificate})
 
 
-def write(lower: Lowering, work: Work, shelved: Shelved, precision: str) -> None:
-    """What is there already is not computed again: precisions share the exact arrays."""
-    if not _can(shelved.read_exact):
-        write_exact(shelved, lower, work)
-    if not _can(partial(shelved.read_deviations, precision)):
-        write_deviations(shelved, lower, work, precision)
+def write_reference(lower: Lowering, work: Work, files: ReferenceFiles, precision: str) -> None:
+    """Compute only what is missing: all precisions share the exact arrays."""
+    if not _can_read(files.read_exact):
+        write_exact(files, lower, work)
+    if not _can_read(partial(files.read_deviations, precision)):
+        write_deviations(files, lower, work, precision)
 
 
-def _can(read: Callable[[], Any]) -> bool:
-    """A file that is absent or damaged is computed anew."""
+def _can_read(read: Callable[[], Any]) -> bool:
+    """False: the file is absent or damaged."""
     try:
         read()
     except (SteptimeError, OSError, ValueError, BadZipFile):
@@ -60,23 +73,26 @@ def _can(read: Callable[[], Any]) -> bool:
 
 
 def examine(
-    lower: Lowering, work: Work, shelved: Shelved, options: dict[str, Any]
+    lower: Lowering, work: Work, files: ReferenceFiles, options: dict[str, Any]
 ) -> list[dict[str, Any]]:
     covers = "inference" if lower.case.phase == "inference" else "training"
-    size, precision = (
-        plugins.load("frameworks", options["reference"]).rounding_size,
-        lower.case.precision,
-    )
-    exact = shelved.read_exact()
-    found = gather(lower, work, covers=covers, rate=rate_of(exact), steps=shelved.effort.steps)
-    units = {item: size(widened(precision) if item == RULE else precision) for item in found}
-    items = judge(found, exact, shelved.read_deviations(options["precision"]), units)
-    if covers == "training" and (losses := dropout_losses(lower, work)):
-        items.append(judge_dropout(losses, exact["dropout"], size(precision)))
+    precision = lower.case.precision
+    rounding_size = plugins.load("frameworks", options["reference"]).rounding_size
+    exact = files.read_exact()
+    rate = reference_rate(exact)
+    evidence = gather_evidence(lower, work, covers=covers, rate=rate, steps=files.effort.steps)
+    units = dict.fromkeys(evidence, rounding_size(precision))
+    if RULE in units:
+        units[RULE] = rounding_size(widen_precision(precision))
+    items = judge(evidence, exact, files.read_deviations(options["precision"]), units)
+    if covers == "training":
+        losses = dropout_losses(lower, work)
+        if losses:
+            items.append(judge_dropout(losses, exact["dropout"], rounding_size(precision)))
     return items
 
 
-def certified(context: TaskContext, items: list[dict[str, Any]]) -> dict[str, Any]:
+def certificate_facts(context: TaskContext, items: list[dict[str, Any]]) -> dict[str, Any]:
     case = context.job.case
     return {
         "passed": all(item["passed"] for item in items),

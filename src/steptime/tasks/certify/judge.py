@@ -1,194 +1,237 @@
-"""Evidence against the reference: each item's largest error, where it is, and whether rounding explains it."""
+"""Judge evidence against the reference: does rounding explain each item's largest error?"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from steptime.tasks.certify.evidence import Evidence
 
-Deviations = dict[
-    str, dict[str, list[float]]
-]  # item -> name -> [largest, root mean square] of the rounded runs
-
 SLACK = 4.0  # times the largest deviation that rounding caused in the reference
-FLOOR = 1.0  # roundings more, of the largest value: what the order of a sum may cost where a draw was lucky
+FLOOR = 1.0
+"""Roundings of the largest value on top: what the order of a sum may cost if a draw was lucky."""
 SIGMAS = 5.0
-WEAK = 0.5  # a wider bound, relative, proves little
+WEAK = 0.5  # a bound wider than this, relative, proves little
 LEAP = 1 / 3  # of the first loss, in one step
 
 
+class Deviation(NamedTuple):
+    """Largest and root mean square of the errors of an array, or of its values."""
+
+    largest: float
+    rms: float
+
+
+Deviations = dict[str, dict[str, Deviation]]
+"""item -> name -> deviation of the rounded runs"""
+
+
+class Limits(NamedTuple):
+    allowed: Deviation
+    scale: Deviation  # what errors are relative to
+    unit: float  # the size of one rounding
+
+
 @dataclass(frozen=True)
-class Finding:
-    """The name of an item that lies nearest to its bound, or farthest beyond it. Errors are relative."""
+class Comparison:
+    """One array of an item with its reference. Error and bound are relative."""
 
     error: float
     bound: float
     where: str
-    share: float  # of the bound: above 1 is wrong
+    share: float  # of the bound: above 1 the array is wrong
 
 
 def judge(
-    found: Evidence, exact: Evidence, deviations: Deviations, units: dict[str, float]
+    evidence: Evidence, exact: Evidence, deviations: Deviations, units: dict[str, float]
 ) -> list[dict[str, Any]]:
     """One entry for each item of the evidence. `units`: the size of one rounding, by item."""
-    allowed = _allowed(exact, deviations)
+    allowances = _allowances(exact, deviations)
     entries = []
-    for item, values in found.items():
-        scale = _scales(item, exact)
-        findings = [
-            _compare(
-                name,
-                values.get(name),
-                exact[item][name],
-                (allowed[item][name], scale[name], units[item]),
-            )
-            for name in _told_apart(item, exact, allowed, scale)
-        ]
-        findings += [
-            Finding(np.inf, 0.0, f"{name}, which the network does not have", np.inf)
-            for name in values.keys() - exact[item].keys()
-        ]
-        entries.append(entry(item, max(findings, key=lambda finding: finding.share)))
-        entries[-1]["weak"] |= 2 * len(findings) < len(
-            exact[item]
-        )  # most steps could not be judged
+    for item, values in evidence.items():
+        scales = _scales(item, exact)
+        comparisons = []
+        for name in _judgeable(item, exact, allowances, scales):
+            limits = Limits(allowances[item][name], scales[name], units[item])
+            comparisons.append(_compare(name, values.get(name), exact[item][name], limits))
+        for name in values.keys() - exact[item].keys():
+            where = f"{name}, which the network does not have"
+            comparisons.append(Comparison(np.inf, 0.0, where, np.inf))
+        entry = make_entry(item, comparisons)
+        # Most steps could not be judged.
+        if 2 * len(comparisons) < len(exact[item]):
+            entry["weak"] = True
+        entries.append(entry)
     return entries
 
 
-def _told_apart(
-    item: str, exact: Evidence, allowed: Deviations, scale: dict[str, list[float]]
+def _judgeable(
+    item: str, exact: Evidence, allowances: Deviations, scales: dict[str, Deviation]
 ) -> list[str]:
-    """What can be judged: numbers, and of a trajectory the steps up to where rounding itself decides how it goes on, or
-    where the loss leaps, because there it soon will."""
-    names = [name for name in exact[item] if np.all(np.isfinite(exact[item][name]))]
+    """Names with finite values. A trajectory ends before rounding decides how it goes on, or
+    before the loss leaps, because then it soon will."""
+    values = exact[item]
+    names = [name for name in values if np.all(np.isfinite(values[name]))]
     if item != "trajectory":
         return names
-    pairs = pairwise([names[0], *names])
-    calm = takewhile(
-        lambda pair: abs(exact[item][pair[1]] - exact[item][pair[0]]) <= LEAP * scale[pair[1]][0],
-        pairs,
-    )
-    return [
-        name for _, name in calm if SLACK * allowed[item][name][0] <= WEAK * scale[name][0]
-    ] or names[:1]
+    judgeable = []
+    previous = names[0]
+    for name in names:
+        scale = scales[name].largest
+        if abs(values[name] - values[previous]) > LEAP * scale:
+            break
+        if SLACK * allowances[item][name].largest <= WEAK * scale:
+            judgeable.append(name)
+        previous = name
+    return judgeable or names[:1]
 
 
-def entry(item: str, worst: Finding) -> dict[str, Any]:
+def make_entry(item: str, comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """The comparison nearest to its bound, or farthest beyond it."""
+    worst = max(comparisons, key=lambda comparison: comparison.share)
     return {
         "item": item,
         "passed": bool(worst.share <= 1.0),
-        **{name: _told(getattr(worst, name)) for name in ("error", "bound", "share")},
+        "error": _finite_or_none(worst.error),
+        "bound": _finite_or_none(worst.bound),
+        "share": _finite_or_none(worst.share),
         "weak": bool(worst.bound > WEAK),
         "where": worst.where,
     }
 
 
-def _told(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     """JSON has no infinity."""
     return float(value) if np.isfinite(value) else None
 
 
-def judge_dropout(found: dict[str, Any], exact: dict[str, Any], unit: float) -> dict[str, Any]:
-    """The mean of losses that are drawn anew in every step, within five of its standard errors."""
-    findings = []
-    for rate, right in exact.items():
-        drawn, scale = found[rate], abs(right.mean())
-        spread = right.std(ddof=1) * np.sqrt(1 / len(right) + 1 / len(drawn))
-        bound = SIGMAS * spread / scale + FLOOR * unit
-        error = float(abs(drawn.mean() - right.mean()) / scale)
-        if len(set(drawn.tolist())) == 1:
-            findings.append(Finding(np.inf, float(bound), f"{rate}: drawn once and kept", np.inf))
-        findings.append(Finding(error, float(bound), rate, error / bound))
-    return entry("dropout", max(findings, key=lambda finding: finding.share))
-
-
-def deviation(found: Any, exact: Any) -> list[float]:
-    difference = np.abs(np.asarray(found, np.float64) - exact)
-    if not np.isfinite(difference).all():
-        return [np.inf, np.inf]
-    return [float(difference.max()), _rms(difference)]
-
-
-def _compare(
-    name: str, found: Any, exact: Any, limits: tuple[list[float], list[float], float]
-) -> Finding:
-    allowed, scale, unit = limits
-    if found is None or np.shape(found) != np.shape(exact):
-        return Finding(
-            np.inf,
-            0.0,
-            f"{name}: {'absent' if found is None else f'shape {np.shape(found)}'}",
-            np.inf,
+def judge_dropout(losses: dict[str, Any], exact: dict[str, Any], unit: float) -> dict[str, Any]:
+    """Every step draws anew, so mean losses must agree within five of their standard errors."""
+    comparisons = []
+    for rate, exact_losses in exact.items():
+        rate_losses = losses[rate]
+        scale = abs(exact_losses.mean())
+        standard_error = exact_losses.std(ddof=1) * np.sqrt(
+            1 / len(exact_losses) + 1 / len(rate_losses)
         )
-    errors = deviation(found, exact)
-    bounds = [SLACK * a + FLOOR * unit * s for a, s in zip(allowed, scale, strict=True)]
-    shares = [_share(error, bound) for error, bound in zip(errors, bounds, strict=True)]
-    # 0: the largest error; 1: the root mean square, also where the other's bound is too wide to say anything.
-    vacuous = max(shares) <= 1 and bounds[0] > WEAK * scale[0]
-    worse = int(vacuous or shares[1] > shares[0])
-    place = np.unravel_index(
-        np.argmax(np.abs(np.asarray(found, np.float64) - exact)), np.shape(exact)
-    )
-    index = f"[{', '.join(map(str, place))}]" if place else ""
-    return Finding(
-        errors[worse] / scale[worse], bounds[worse] / scale[worse], f"{name}{index}", shares[worse]
-    )
+        bound = float(SIGMAS * standard_error / scale + FLOOR * unit)
+        error = float(abs(rate_losses.mean() - exact_losses.mean()) / scale)
+        if len(set(rate_losses.tolist())) == 1:
+            where = f"{rate}: the same in every step"
+            comparisons.append(Comparison(np.inf, bound, where, np.inf))
+        comparisons.append(Comparison(error, bound, rate, error / bound))
+    return make_entry("dropout", comparisons)
+
+
+def deviation(values: Any, exact: Any) -> Deviation:
+    difference = np.abs(np.asarray(values, np.float64) - exact)
+    if not np.isfinite(difference).all():
+        return Deviation(np.inf, np.inf)
+    return Deviation(float(difference.max()), _rms(difference))
+
+
+def _compare(name: str, values: Any, exact: Any, limits: Limits) -> Comparison:
+    if values is None:
+        return Comparison(np.inf, 0.0, f"{name}: absent", np.inf)
+    if np.shape(values) != np.shape(exact):
+        return Comparison(np.inf, 0.0, f"{name}: shape {np.shape(values)}", np.inf)
+    allowed, scale, unit = limits
+    errors = deviation(values, exact)
+    largest_bound = SLACK * allowed.largest + FLOOR * unit * scale.largest
+    rms_bound = SLACK * allowed.rms + FLOOR * unit * scale.rms
+    largest_share = _share(errors.largest, largest_bound)
+    rms_share = _share(errors.rms, rms_bound)
+    where = f"{name}{_index_of_largest_error(values, exact)}"
+    # The root mean square also counts if the bound of the largest error is too wide to mean much.
+    is_vacuous = max(largest_share, rms_share) <= 1 and largest_bound > WEAK * scale.largest
+    if is_vacuous or rms_share > largest_share:
+        return Comparison(errors.rms / scale.rms, rms_bound / scale.rms, where, rms_share)
+    error = errors.largest / scale.largest
+    return Comparison(error, largest_bound / scale.largest, where, largest_share)
+
+
+def _index_of_largest_error(values: Any, exact: Any) -> str:
+    """As `[1, 0]`; empty for a single number."""
+    errors = np.abs(np.asarray(values, np.float64) - exact)
+    index = np.unravel_index(np.argmax(errors), np.shape(exact))
+    return f"[{', '.join(map(str, index))}]" if index else ""
 
 
 def _share(error: float, bound: float) -> float:
     if np.isinf(error):
         return np.inf
-    return error / bound if bound else (0.0 if error == 0 else np.inf)
+    if bound:
+        return error / bound
+    return 0.0 if error == 0 else np.inf
 
 
-def _scales(item: str, exact: Evidence) -> dict[str, list[float]]:
+def _scales(item: str, exact: Evidence) -> dict[str, Deviation]:
     """What errors are relative to: the weight's own size, and for losses the first of them."""
     if item in ("loss", "trajectory"):
-        first = abs(float(exact["loss"]["loss"])) or 1.0  # of a single class it is 0
-        return {name: [first, first] for name in exact[item]}
-    sizes = {name: [float(np.abs(value).max()), _rms(value)] for name, value in exact[item].items()}
-    largest = [max(size[measure] for size in sizes.values()) or 1.0 for measure in (0, 1)]
-    return {
-        name: [own or most for own, most in zip(size, largest, strict=True)]
-        for name, size in sizes.items()
-    }
+        # The loss of a single class is 0.
+        first_loss = abs(float(exact["loss"]["loss"])) or 1.0
+        return dict.fromkeys(exact[item], Deviation(first_loss, first_loss))
+    sizes = {}
+    for name, value in exact[item].items():
+        sizes[name] = Deviation(float(np.abs(value).max()), _rms(value))
+    # A weight that is exactly 0 is measured by the largest of the others.
+    most_largest = max(size.largest for size in sizes.values()) or 1.0
+    most_rms = max(size.rms for size in sizes.values()) or 1.0
+    scales = {}
+    for name, size in sizes.items():
+        scales[name] = Deviation(size.largest or most_largest, size.rms or most_rms)
+    return scales
 
 
-def _allowed(exact: Evidence, deviations: Deviations) -> Deviations:
-    """Deviations, made safe against lucky draws. A loss may be off by what the outputs are, and by what it was off a
-    moment before."""
-    found = {
-        item: _pooled(values, exact[item], _scales(item, exact))
-        for item, values in deviations.items()
-    }
-    if "loss" in found:
-        off = max(deviations["outputs"]["outputs"][1], deviations["loss"]["loss"][0])
-        for name, own in deviations["trajectory"].items():
-            off = max(off, own[0])
-            found["trajectory"][name] = [off, off]
-        early = max(off_at[0] for off_at in list(found["trajectory"].values())[:3])
-        found["loss"]["loss"] = [early, early]
-    return found
+def _allowances(exact: Evidence, deviations: Deviations) -> Deviations:
+    """The deviations, made safe against lucky draws.
+
+    A loss may be off by as much as the outputs, and as much as the losses before it."""
+    allowances = {}
+    for item, values in deviations.items():
+        allowances[item] = _pool(values, exact[item], _scales(item, exact))
+    if "loss" not in allowances:
+        return allowances
+    off = max(deviations["outputs"]["outputs"].rms, deviations["loss"]["loss"].largest)
+    trajectory = allowances["trajectory"]
+    for name, step_deviation in deviations["trajectory"].items():
+        off = max(off, step_deviation.largest)
+        trajectory[name] = Deviation(off, off)
+    early = max(allowance.largest for allowance in list(trajectory.values())[:3])
+    allowances["loss"]["loss"] = Deviation(early, early)
+    return allowances
 
 
-def _pooled(
-    values: dict[str, list[float]], exact: dict[str, Any], scales: dict[str, list[float]]
-) -> dict[str, list[float]]:
-    """Luck moves numbers far: a ReLU turns over and with it a row of gradients, or Adam divides by a gradient that is
-    nearly 0. So no weight need be better than any other of its item, those left out that rounding decides altogether,
-    unless these are half of them. And in the mean of a small weight one number may be off by the most."""
-    relative = [[own[m] / scales[name][m] for name, own in values.items()] for m in (0, 1)]
-    usual = [max([median(off), *(one for one in off if one <= WEAK)]) for off in relative]
-    found = {}
-    for name, own in values.items():
-        largest, mean = (max(own[m], usual[m] * scales[name][m]) for m in (0, 1))
-        found[name] = [largest, max(mean, largest / np.sqrt(np.size(exact[name])))]
-    return found
+def _pool(
+    deviations: dict[str, Deviation], exact: dict[str, Any], scales: dict[str, Deviation]
+) -> dict[str, Deviation]:
+    """No weight need be better than the usual weight of its item.
+
+    Luck moves numbers far: a ReLU switches and with it a row of gradients, or Adam divides by a
+    gradient near 0. And in the mean of a small weight one number may be off by the most."""
+    relative_largest = []
+    relative_rms = []
+    for name, (largest, rms) in deviations.items():
+        relative_largest.append(largest / scales[name].largest)
+        relative_rms.append(rms / scales[name].rms)
+    usual_largest = _usual(relative_largest)
+    usual_rms = _usual(relative_rms)
+    pooled = {}
+    for name, (largest, rms) in deviations.items():
+        largest = max(largest, usual_largest * scales[name].largest)
+        rms = max(rms, usual_rms * scales[name].rms)
+        single = largest / np.sqrt(np.size(exact[name]))
+        pooled[name] = Deviation(largest, max(rms, single))
+    return pooled
+
+
+def _usual(relative: list[float]) -> float:
+    """The largest, without those that rounding decides altogether; at least the median."""
+    return max([median(relative), *(value for value in relative if value <= WEAK)])
 
 
 def _rms(values: Any) -> float:

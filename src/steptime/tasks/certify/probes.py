@@ -1,4 +1,4 @@
-"""Small works that show what the network itself hides: how dropout scales, and the fine print of the optimiser."""
+"""Small works that show what the network hides: the scale of dropout, details of the optimizer."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import numpy as np
 from steptime.graph import Graph, Net, Optimizer, Work
 from steptime.graph.layer import Layer
 
-WIDTH, ROWS = (
-    64,
-    1024,
-)  # of the dropout probe: its loss then varies by a few percent from step to step
-SIZES = np.logspace(-8, -2, 16)  # gradients of the rule probe: below and above the epsilons in use
+# Of the dropout probe: its loss then varies by a few percent from step to step.
+WIDTH, ROWS = 64, 1024
+# Of the rule probe's gradients: below and above the epsilons in use.
+SIZES = np.logspace(-8, -2, 16)
 
 
 def without_dropout(graph: Graph) -> Graph:
-    """Frameworks draw differently and could not agree; with a rate of 0 the timed step itself can be compared."""
+    """The graph with rate 0, so that the timed step itself can be compared.
+
+    Frameworks draw different random numbers and could not agree."""
     return replace(graph, layers=tuple(_without_rate(layer) for layer in graph))
 
 
@@ -32,13 +33,13 @@ def dropout_rates(graph: Graph) -> list[float]:
 
 
 def dropout_probe(rate: float) -> Work:
-    """Dropout, then the identity: the loss of such outputs tells how many were kept and how they were scaled."""
+    """Dropout, then the identity: its loss shows how many values were kept, and their scale."""
     net = Net("dropout_probe")
     graph = net.graph(net.dense(net.dropout(net.input(WIDTH), rate), WIDTH))
-    random = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     batch = {
-        "input": random.standard_normal((ROWS, WIDTH)).astype(np.float32),
-        "target": random.integers(0, WIDTH, ROWS),
+        "input": rng.standard_normal((ROWS, WIDTH)).astype(np.float32),
+        "target": rng.integers(0, WIDTH, ROWS),
     }
     weights = {
         "dense1.weight": np.eye(WIDTH, dtype=np.float32),
@@ -48,15 +49,17 @@ def dropout_probe(rate: float) -> Work:
 
 
 def rule_probe(rule: Optimizer) -> Work:
-    """Gradients of many sizes, so that an epsilon in another place, a decay coupled otherwise, a missing correction or
-    another momentum moves some weight visibly. Weights are small, because their own rounding hides an update."""
+    """Gradients of many sizes, so that every mistake moves some weight visibly.
+
+    Such mistakes are a misplaced epsilon, coupled weight decay, a missing bias correction,
+    another momentum. The weights are small, because their own rounding hides an update."""
     net = Net("rule_probe")
     graph = net.graph(net.dense(net.input(len(SIZES)), 4))
-    random = np.random.default_rng(1)
-    values = SIZES * random.uniform(0.5, 1.0, (4, len(SIZES)))
-    batch = {"input": values.astype(np.float32), "target": np.array([0, 1, 2, 0])}
+    rng = np.random.default_rng(1)
+    inputs = SIZES * rng.uniform(0.5, 1.0, (4, len(SIZES)))
+    batch = {"input": inputs.astype(np.float32), "target": np.array([0, 1, 2, 0])}
     weights = {
-        "dense1.weight": (1e-3 * random.standard_normal((4, len(SIZES)))).astype(np.float32),
+        "dense1.weight": (1e-3 * rng.standard_normal((4, len(SIZES)))).astype(np.float32),
         "dense1.bias": np.array([0.1, -0.1, 0.2, 0.05], np.float32),
     }
     return Work(graph, weights, batch, rule)

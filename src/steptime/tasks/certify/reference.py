@@ -1,4 +1,4 @@
-"""The reference's evidence, kept in files: exact arrays once, deviations of rounded runs once for each precision."""
+"""The reference's evidence in files: exact arrays, and deviations for each precision."""
 
 from __future__ import annotations
 
@@ -20,110 +20,118 @@ from steptime.tasks.certify.evidence import (
     Evidence,
     Lowering,
     dropout_losses,
-    gather,
+    gather_evidence,
     gentle_rate,
 )
-from steptime.tasks.certify.judge import Deviations, deviation
+from steptime.tasks.certify.judge import Deviation, Deviations, deviation
 
-EVIDENCE = 5  # counts up when what is gathered changes
-SMALL = 4_000_000  # weights: below it they are kept in float64
+EVIDENCE = 5  # increase it when the gathered evidence changes
+SMALL = 4_000_000  # weights: a network with fewer is kept in float64
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is computed for one network: less where one pass through it takes long."""
+    """How much is computed for one network: less if one pass through it takes long."""
 
-    steps: int = STEPS  # of the trajectory, for all who are compared
+    steps: int = STEPS  # of the trajectory, for the reference and all frameworks
     draws: int = 3  # of rounding errors, up to the first step
-    trajectories: int = 3  # of these draws so many go on to the last step
+    trajectories: int = 3  # of these draws that go on to the last step
 
     @classmethod
-    def of(cls, options: dict[str, Any]) -> Effort:
-        return cls(
-            **{field.name: options[field.name] for field in fields(cls) if field.name in options}
-        )
+    def from_options(cls, options: dict[str, Any]) -> Effort:
+        names = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in options.items() if name in names})
 
 
-class Shelved:
-    """Where one network's reference lies. The name is a digest of all that it depends on, its own code included."""
+class ReferenceFiles:
+    """The files of one network's reference.
+
+    Their name is a digest of all that they depend on, including the reference's code."""
 
     def __init__(self, folder: Path, work: Work, framework: str, effort: Effort) -> None:
-        source = plugins.source("frameworks", framework)
-        code = sorted(path.read_bytes() for path in source.parent.glob("*.py")) if source else []
         settings = [EVIDENCE, effort.steps, work.graph.to_dict()["layers"], asdict(work.optimizer)]
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-        for text in (
-            *code,
-            *(np.ascontiguousarray(array).tobytes() for array in work.batch.values()),
-        ):
-            digest.update(text)
+        source = plugins.source("frameworks", framework)
+        if source:
+            for code in sorted(path.read_bytes() for path in source.parent.glob("*.py")):
+                digest.update(code)
+        for array in work.batch.values():
+            digest.update(np.ascontiguousarray(array).tobytes())
         self.name = f"{work.graph.fingerprint}-{digest.hexdigest()[:12]}"
-        self.folder, self.effort = folder, effort
+        self.folder = folder
+        self.effort = effort
         self.exact = folder / f"{self.name}.npz"
 
     def deviations(self, precision: str) -> Path:
-        return (
-            self.folder
-            / f"{self.name}-{precision}-{self.effort.draws}-{self.effort.trajectories}.json"
-        )
+        draws = f"{self.effort.draws}-{self.effort.trajectories}"
+        return self.folder / f"{self.name}-{precision}-{draws}.json"
 
     def read_exact(self) -> Evidence:
         if not self.exact.exists():
             raise SteptimeError(
                 f"There is no reference {self.exact}; `steptime certify` computes it first."
             )
-        found: Evidence = {}
+        evidence: Evidence = {}
         with np.load(self.exact) as arrays:
             for key in arrays.files:
                 item, _, name = key.partition("/")
-                found.setdefault(item, {})[name] = arrays[key]
-        return found
+                evidence.setdefault(item, {})[name] = arrays[key]
+        return evidence
 
     def read_deviations(self, precision: str) -> Deviations:
-        found: Deviations = json.loads(self.deviations(precision).read_text())
-        return found
+        content = json.loads(self.deviations(precision).read_text())
+        deviations: Deviations = {}
+        for item, values in content.items():
+            deviations[item] = {name: Deviation(*pair) for name, pair in values.items()}
+        return deviations
 
 
-def write_exact(shelved: Shelved, lower: Lowering, work: Work) -> None:
+def write_exact(files: ReferenceFiles, lower: Lowering, work: Work) -> None:
     rate = gentle_rate(lower, work)
-    found = gather(lower, work, covers="training", rate=rate, steps=shelved.effort.steps)
-    found["rate"] = {"rate": np.float64(rate)}
-    found["dropout"] = dropout_losses(lower, work, 4 * DROPOUT_STEPS)
-    large = work.graph.stored_parameters > SMALL
-    arrays = {
-        f"{item}/{name}": np.asarray(
-            value, np.float32 if large and np.ndim(value) and item != "outputs" else np.float64
-        )
-        for item, values in found.items()
-        for name, value in values.items()
-    }
-    with atomic_write(shelved.exact, sync=False) as draft, draft.open("wb") as file:
+    evidence = gather_evidence(lower, work, covers="training", rate=rate, steps=files.effort.steps)
+    evidence["rate"] = {"rate": np.float64(rate)}
+    evidence["dropout"] = dropout_losses(lower, work, 4 * DROPOUT_STEPS)
+    is_large = work.graph.stored_parameters > SMALL
+    arrays = {}
+    for item, values in evidence.items():
+        for name, value in values.items():
+            is_compact = is_large and np.ndim(value) > 0 and item != "outputs"
+            arrays[f"{item}/{name}"] = np.asarray(value, np.float32 if is_compact else np.float64)
+    with atomic_write(files.exact, sync=False) as draft, draft.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
-def write_deviations(shelved: Shelved, lower: Lowering, work: Work, precision: str) -> None:
+def write_deviations(files: ReferenceFiles, lower: Lowering, work: Work, precision: str) -> None:
     """The largest over the draws, each with errors of its own."""
-    effort, exact, largest = shelved.effort, shelved.read_exact(), Deviations()
+    effort = files.effort
+    exact = files.read_exact()
+    rate = reference_rate(exact)
+    largest: Deviations = {}
     for draw in range(effort.draws):
-        run, steps = (
-            replace(lower, draw=draw, precision=precision),
-            effort.steps if draw < effort.trajectories else 1,
-        )
-        for item, values in gather(
-            run, work, covers="training", rate=rate_of(exact), steps=steps
-        ).items():
-            kept = largest.setdefault(item, {})
-            for name, value in values.items():
-                found = deviation(value, exact[item][name])
-                kept[name] = [max(pair) for pair in zip(found, kept.get(name, found), strict=True)]
-    for item, draws in (("loss", effort.draws), ("trajectory", effort.trajectories)):
-        # Single numbers, which few draws may all find near the truth by luck.
-        largest[item] = {
-            name: [(1 + 3 / draws) * off for off in pair] for name, pair in largest[item].items()
-        }
-    with atomic_write(shelved.deviations(precision), sync=False) as draft:
+        rounded = replace(lower, draw=draw, precision=precision)
+        steps = effort.steps if draw < effort.trajectories else 1
+        evidence = gather_evidence(rounded, work, covers="training", rate=rate, steps=steps)
+        _add_draw(largest, evidence, exact)
+    # Single numbers, which a few draws may all find near the truth by luck.
+    _scale_deviations(largest["loss"], 1 + 3 / effort.draws)
+    _scale_deviations(largest["trajectory"], 1 + 3 / effort.trajectories)
+    with atomic_write(files.deviations(precision), sync=False) as draft:
         draft.write_text(json.dumps(largest))
 
 
-def rate_of(exact: Evidence) -> float:
+def _add_draw(largest: Deviations, evidence: Evidence, exact: Evidence) -> None:
+    for item, values in evidence.items():
+        item_largest = largest.setdefault(item, {})
+        for name, value in values.items():
+            new = deviation(value, exact[item][name])
+            old = item_largest.get(name, new)
+            item_largest[name] = Deviation(max(new.largest, old.largest), max(new.rms, old.rms))
+
+
+def _scale_deviations(deviations: dict[str, Deviation], factor: float) -> None:
+    for name, (largest, rms) in deviations.items():
+        deviations[name] = Deviation(factor * largest, factor * rms)
+
+
+def reference_rate(exact: Evidence) -> float:
     return float(exact["rate"]["rate"])

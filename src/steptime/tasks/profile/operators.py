@@ -1,4 +1,4 @@
-"""A step's time by operator and by class of operators, out of what a profiler saw."""
+"""A step's time by operator and by class of operators, from what a profiler saw."""
 
 from __future__ import annotations
 
@@ -7,32 +7,37 @@ from typing import Any
 from steptime.core.inspection import StepProfile
 from steptime.tasks.profile.classes import VERSION, class_of
 
-MOST = 40  # operators that are kept by name; classes know them all
+MOST_LISTED = 40  # operators that are kept by name; the classes include all of them
 
 
-def digest(seen: StepProfile, steps: int, plain_seconds: float) -> dict[str, Any]:
-    own = [one for one in seen.operators if one.seconds > 0]
-    total = sum(one.seconds for one in own) or 1.0
+def digest(profile: StepProfile, steps: int, plain_seconds: float) -> dict[str, Any]:
+    timed = [operator for operator in profile.operators if operator.seconds > 0]
+    total = sum(operator.seconds for operator in timed) or 1.0
     classes: dict[str, float] = {}
-    for one in own:
-        classes[class_of(one.name)] = classes.get(class_of(one.name), 0.0) + one.seconds / total
-    top = sorted(own, key=lambda one: -one.seconds)
+    for operator in timed:
+        name = class_of(operator.name)
+        classes[name] = classes.get(name, 0.0) + operator.seconds / total
+    slowest_first = sorted(timed, key=lambda operator: -operator.seconds)
+    listed = []
+    for operator in slowest_first[:MOST_LISTED]:
+        listed.append(
+            {
+                "name": operator.name,
+                "class": class_of(operator.name),
+                "calls": operator.calls / steps,
+                "share": operator.seconds / total,
+            }
+        )
+    unlisted_seconds = sum(operator.seconds for operator in slowest_first[MOST_LISTED:])
+    watched_seconds = profile.seconds / steps
     return {
         "steps": steps,
-        "where": seen.where,
+        "where": profile.where,
         "table": VERSION,
         "plain_seconds": plain_seconds,
-        "watched_seconds": seen.seconds / steps,
-        "perturbation": seen.seconds / steps / plain_seconds - 1,
+        "watched_seconds": watched_seconds,
+        "perturbation": watched_seconds / plain_seconds - 1,
         "classes": dict(sorted(classes.items(), key=lambda pair: -pair[1])),
-        "operators": [
-            {
-                "name": one.name,
-                "class": class_of(one.name),
-                "calls": one.calls / steps,
-                "share": one.seconds / total,
-            }
-            for one in top[:MOST]
-        ],
-        "unlisted_share": sum(one.seconds for one in top[MOST:]) / total,
+        "operators": listed,
+        "unlisted_share": unlisted_seconds / total,
     }

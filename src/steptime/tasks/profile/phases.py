@@ -1,4 +1,6 @@
-"""How a step's time falls on its parts, by marks inside it; where it is one piece, by what a shorter program takes."""
+"""How a step's time divides into its phases, by marks inside the step.
+
+If the step cannot be divided, by the difference from a shorter program."""
 
 from __future__ import annotations
 
@@ -7,48 +9,56 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
+from steptime.core.inspection import Inspectable
+from steptime.core.program import Program
 
 TURNS = 5
-TURN_SECONDS, TURN_STEPS = 0.4, (3, 200)
-Lower = Callable[[Case], Any]
+TURN_SECONDS = 0.4
+LEAST_TURN_STEPS, MOST_TURN_STEPS = 3, 200
+REST = "backward and optimizer"
+
+Lower = Callable[[Case], Program]
 
 
-def phases(program: Any, case: Case, lower: Lower) -> dict[str, Any]:
+def phases(program: Program, case: Case, lower: Lower) -> dict[str, Any]:
     steps = turn_steps(program)
-    if not _has_parts(program):
-        return in_one_piece(program, case, lower, steps)
+    if not _has_phases(program):
+        return undivided_phases(program, case, lower, steps)
     plain, marked = [], []
-    stages = Stages(program)
-    for _ in range(TURNS):  # in turns: what drifts meanwhile hits both
+    phase_timer = PhaseTimer(program)
+    # The two alternate, so that a drift affects both.
+    for _ in range(TURNS):
         plain.append(step_seconds(program, program.step, steps))
-        marked.append(step_seconds(program, stages.step, steps))
-        stages.settle()
+        marked.append(step_seconds(program, phase_timer.step, steps))
+        phase_timer.settle()
     count = TURNS * steps
-    seconds = {name: nanoseconds / count / 1e9 for name, nanoseconds in stages.nanoseconds.items()}
-    told = {
+    seconds = {}
+    for name, nanoseconds in phase_timer.nanoseconds.items():
+        seconds[name] = nanoseconds / count / 1e9
+    facts = {
         "seconds": seconds,
         "how": "events on the device" if program.timer else "stamps",
         "steps": count,
     }
-    return {**told, **perturbation(plain, marked)}
+    return {**facts, **perturbation(plain, marked)}
 
 
-def _has_parts(program: Any) -> bool:
+def _has_phases(program: Program) -> bool:
     if not hasattr(program, "step_in_stages"):
         return False
     try:
-        Stages(program).step()
+        PhaseTimer(program).step()
     except Unsupported:
         return False
     return True
 
 
-def in_one_piece(program: Any, case: Case, lower: Lower, steps: int) -> dict[str, Any]:
-    """The whole against its forward part alone, in turns."""
+def undivided_phases(program: Program, case: Case, lower: Lower, steps: int) -> dict[str, Any]:
+    """Compare the complete step with its forward phase alone, in turns."""
     if case.phase != "training":
         seconds = step_seconds(program, program.step, steps)
         return {
@@ -59,31 +69,42 @@ def in_one_piece(program: Any, case: Case, lower: Lower, steps: int) -> dict[str
         }
     forward = lower(replace(case, phase="forward"))
     turn_steps(forward)  # compiles
-    turns = [
-        [step_seconds(one, one.step, steps) for one in (forward, program)] for _ in range(TURNS)
-    ]
-    first, whole = (statistics.median(times) for times in zip(*turns, strict=True))
-    rests = sorted(max(0.0, full - part) for part, full in turns)
+    forward_seconds = []
+    complete_seconds = []
+    for _ in range(TURNS):
+        forward_seconds.append(step_seconds(forward, forward.step, steps))
+        complete_seconds.append(step_seconds(program, program.step, steps))
+    rests = []
+    for short, complete in zip(forward_seconds, complete_seconds, strict=True):
+        rests.append(max(0.0, complete - short))
+    usual_forward = statistics.median(forward_seconds)
+    usual_complete = statistics.median(complete_seconds)
     return {
-        "seconds": {"forward": min(first, whole), "backward and optimizer": max(0.0, whole - first)},
-        "range_seconds": {"backward and optimizer": [rests[0], rests[-1]]},
-        "how": "by difference", "steps": TURNS * steps, "plain_seconds": whole,
-    }  # fmt: skip
+        "seconds": {
+            "forward": min(usual_forward, usual_complete),
+            REST: max(0.0, usual_complete - usual_forward),
+        },
+        "range_seconds": {REST: [min(rests), max(rests)]},
+        "how": "by difference",
+        "steps": TURNS * steps,
+        "plain_seconds": usual_complete,
+    }
 
 
-class Stages:
-    """Marks of a step's parts. They tile it: what follows the last one is its own part."""
+class PhaseTimer:
+    """Marks the ends of a step's phases. What follows the last mark is a phase of its own."""
 
-    def __init__(self, program: Any) -> None:
-        self.program, self.timer = program, program.timer
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.timer = program.timer
         self.stamp: Callable[[], Any] = self.timer.record if self.timer else time.perf_counter_ns
         self.nanoseconds: dict[str, int] = {}
         self.marks: list[tuple[str, Any]] = []
 
     def step(self) -> Any:
         if not self.marks:
-            self.marks.append(("", self.stamp()))
-        outputs = self.program.step_in_stages(self.mark)
+            self.mark("")
+        outputs = cast(Inspectable, self.program).step_in_stages(self.mark)
         self.mark("other")
         return outputs
 
@@ -91,30 +112,31 @@ class Stages:
         self.marks.append((name, self.stamp()))
 
     def settle(self) -> None:
-        """Only after the device has been waited for."""
+        """Add up the marks so far. Call only after the device has been waited for."""
         for (_, first), (name, last) in pairwise(self.marks):
-            passed = self.timer.elapsed_ns(first, last) if self.timer else last - first
-            self.nanoseconds[name] = self.nanoseconds.get(name, 0) + passed
+            elapsed_ns = self.timer.elapsed_ns(first, last) if self.timer else last - first
+            self.nanoseconds[name] = self.nanoseconds.get(name, 0) + elapsed_ns
         self.marks = []
 
 
-def turn_steps(program: Any) -> int:
-    least, most = TURN_STEPS
-    return min(most, max(least, round(TURN_SECONDS / step_seconds(program, program.step, 2))))
+def turn_steps(program: Program) -> int:
+    seconds = step_seconds(program, program.step, 2)
+    return min(MOST_TURN_STEPS, max(LEAST_TURN_STEPS, round(TURN_SECONDS / seconds)))
 
 
-def step_seconds(program: Any, step: Callable[[], Any], steps: int) -> float:
+def step_seconds(program: Program, step: Callable[[], Any], steps: int) -> float:
     program.wait()
     begin = time.perf_counter()
     for _ in range(steps):
         outputs = step()
     program.wait()
-    taken = (time.perf_counter() - begin) / steps
+    seconds = (time.perf_counter() - begin) / steps
     del outputs
-    return taken
+    return seconds
 
 
 def perturbation(plain: list[float], marked: list[float]) -> dict[str, float]:
-    """Of the medians: one slow turn is nobody's doing."""
-    usual = statistics.median(plain)
-    return {"plain_seconds": usual, "perturbation": statistics.median(marked) / usual - 1}
+    """Of the medians, because a single turn may be disturbed."""
+    plain_seconds = statistics.median(plain)
+    marked_seconds = statistics.median(marked)
+    return {"plain_seconds": plain_seconds, "perturbation": marked_seconds / plain_seconds - 1}

@@ -1,4 +1,4 @@
-"""A trace as it is kept: Chrome's format, without what nobody looks at, packed, under its content's name."""
+"""Store a trace in Chrome's format, reduced to what viewers show, under its content's name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from steptime.store.blobs import Blobs
 
-KINDS = ("X", "M", "s", "f")  # spans, names of threads, arrows from a launch to its kernel
+PHASES = ("X", "M", "s", "f")  # spans, names of threads, arrows from a launch to its kernel
 FIELDS = ("name", "cat", "ph", "ts", "dur", "pid", "tid", "id", "bp")
 ARGUMENTS = (
     "name",
@@ -25,23 +25,31 @@ ARGUMENTS = (
 MEDIA = "application/json"
 
 
-def keep(events: list[dict[str, Any]], blobs: Blobs) -> dict[str, Any]:
-    """Times begin at 0: a trace tells how long things take, not since when the machine is up."""
-    kept = [event for event in events if event.get("ph") in KINDS]
-    spans = [event for event in kept if event["ph"] == "X"]
+def store_trace(events: list[dict[str, Any]], blobs: Blobs) -> dict[str, Any]:
+    """Times begin at 0: how long the machine has been up does not matter."""
+    shown = [event for event in events if event.get("ph") in PHASES]
+    spans = [event for event in shown if event["ph"] == "X"]
     start = min((event["ts"] for event in spans), default=0.0)
-    document = {"traceEvents": [_slim(event, start) for event in kept], "displayTimeUnit": "ms"}
-    packed = gzip.compress(json.dumps(document, separators=(",", ":")).encode(), mtime=0)
+    reduced = [_reduce_event(event, start) for event in shown]
+    document = {"traceEvents": reduced, "displayTimeUnit": "ms"}
+    text = json.dumps(document, separators=(",", ":"))
+    # Without a time of writing, so that equal traces have equal names.
+    packed = gzip.compress(text.encode(), mtime=0)
     return {
-        "sha256": blobs.put(packed), "bytes": len(packed), "encoding": "gzip", "media": MEDIA, "events": len(spans),
-    }  # fmt: skip
-
-
-def _slim(event: dict[str, Any], start: float) -> dict[str, Any]:
-    found = {name: event[name] for name in FIELDS if name in event}
-    if "ts" in found:
-        found["ts"] = round(max(0.0, found["ts"] - start), 3)
-    arguments = {
-        name: value for name, value in (event.get("args") or {}).items() if name in ARGUMENTS
+        "sha256": blobs.put(packed),
+        "bytes": len(packed),
+        "encoding": "gzip",
+        "media": MEDIA,
+        "events": len(spans),
     }
-    return {**found, "args": arguments} if arguments else found
+
+
+def _reduce_event(event: dict[str, Any], start: float) -> dict[str, Any]:
+    reduced = {name: event[name] for name in FIELDS if name in event}
+    if "ts" in reduced:
+        reduced["ts"] = round(max(0.0, reduced["ts"] - start), 3)
+    arguments = event.get("args") or {}
+    shown = {name: value for name, value in arguments.items() if name in ARGUMENTS}
+    if shown:
+        reduced["args"] = shown
+    return reduced
