@@ -106,7 +106,9 @@ def add_rank_name(name: str, failure: Failure) -> Failure:
 def exit_failure(name: str, code: int, by_memory: bool) -> Failure:
     """The failure of a process that exited with this code and left no note."""
     if code > 0:
-        return Failure(cause=Cause.CRASHED, reason=f"{name} ended with exit code {code} and no result.")
+        return Failure(
+            cause=Cause.CRASHED, reason=f"{name} ended with exit code {code} and no result."
+        )
     if code == -signal.SIGKILL and by_memory:
         return Failure(
             cause=Cause.OUT_OF_MEMORY, reason=f"The kernel killed {name} for lack of memory."
