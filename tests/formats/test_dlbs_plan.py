@@ -39,7 +39,7 @@ def planned(
         "extensions": extensions or [],
     }
     toml = translated(json.dumps(content), KNOWN).toml
-    return expand(toml, Request(known=KNOWN, outside=Outside(environment or {})))
+    return expand(toml, Request(plugin_names=KNOWN, outside=Outside(environment or {})))
 
 
 def refused(parameters: dict[str, Any], **rest: Any) -> str:
@@ -179,7 +179,7 @@ def test_what_has_no_counterpart_is_named_and_written_into_the_plan() -> None:
         "no counterpart: x.y = 1, 2; it is not swept",
     )
     assert all(f"# {note}\n" in found.toml for note in found.notes)
-    plan = expand(found.toml, Request(known=KNOWN))
+    plan = expand(found.toml, Request(plugin_names=KNOWN))
     assert (plan.title, plan.protocol.changed()) == ("Mine", {"least_steps": 100})
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from steptime.core.case import CHOICES
 from steptime.core.errors import SteptimeError
-from steptime.plan.expand import Plan, Request, expand
+from steptime.plan.expand import Plan, Request, expand, expand_settings
 from steptime.plan.references import Outside
 
 KNOWN = {"workload": ["resnet50", "alexnet-owt", "mnist-mlp"], "framework": ["pytorch", "numpy"]}
@@ -48,7 +48,7 @@ reason = "too small"
 
 
 def planned(text: str, **request: object) -> Plan:
-    return expand(text, Request(known=KNOWN, **request))  # type: ignore[arg-type]
+    return expand(text, Request(plugin_names=KNOWN, **request))  # type: ignore[arg-type]
 
 
 def test_a_plan_is_the_product_with_overrides_exclusions_and_repeats() -> None:
@@ -67,6 +67,13 @@ def test_a_plan_is_the_product_with_overrides_exclusions_and_repeats() -> None:
         (1, "too small")
     ]
     assert (plan.name, plan.protocol.processes_most, plan.notes) == ("example", 3, ())
+
+
+def test_expand_settings_needs_no_text() -> None:
+    request = Request(settings={"workload": "resnet50", "batch_size": [1, 2]}, preset="quick")
+    plan = expand_settings("command line", request)
+    assert plan == expand('name = "command line"', request)
+    assert [case.batch_size for case in plan.cases] == [1, 2]
 
 
 MODES = {"jax": "compiled", "openvino": "graph"}

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from steptime.core.errors import SteptimeError
-from steptime.plan.parse import MOST_CHARACTERS, Lines, parse
+from steptime.plan.parse import MOST_CHARACTERS, Lines, Position, parse
 
 TEXT = """\
 name = "x"  # the first line
@@ -66,7 +66,7 @@ def test_ten_times_as_many_values_take_about_ten_times_as_long() -> None:
 
 
 def test_a_word_that_is_nowhere_has_no_line() -> None:
-    assert Lines(TEXT).of(("sweep", 0, "layout")) == 0
+    assert Lines(TEXT).find(Position("sweep", key="layout")) == 0
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from steptime.plan import pattern
 
 
 def test_the_whole_text_must_match() -> None:
-    assert pattern.matched("a(?P<n>[0-9]+)", "a12") and not pattern.matched("a", "ab")
+    assert pattern.match_all("a(?P<n>[0-9]+)", "a12") and not pattern.match_all("a", "ab")
 
 
 def test_a_pattern_that_takes_ages_is_refused_with_its_line(
@@ -17,12 +17,12 @@ def test_a_pattern_that_takes_ages_is_refused_with_its_line(
 ) -> None:
     monkeypatch.setattr(pattern, "SECONDS", 0.05)
     with pytest.raises(SteptimeError, match="line 3: matches takes too long for"):
-        pattern.matched("(a+)+", "a" * 60 + "!", "line 3: ")
+        pattern.match_all("(a+)+", "a" * 60 + "!", "line 3: ")
 
 
 def test_whoever_waits_for_an_alarm_still_does() -> None:
     before = signal.getsignal(signal.SIGALRM)
-    pattern.matched("a", "a")
+    pattern.match_all("a", "a")
     assert signal.getsignal(signal.SIGALRM) is before and signal.getitimer(signal.ITIMER_REAL) == (
         0.0,
         0.0,

@@ -6,7 +6,7 @@ import pytest
 
 from steptime.core.errors import SteptimeError
 from steptime.plan.parse import Value
-from steptime.plan.references import Outside, Scope, typed
+from steptime.plan.references import Outside, Scope, parse_scalar
 
 
 def scope(**values: object) -> Scope:
@@ -52,7 +52,7 @@ def test_a_reference_to_nothing_is_refused_with_its_line(written: str, message: 
     ("written", "meant"), [("8", 8), ("1e-3", 0.001), (".5", 0.5), ("2E3", 2000.0), ("e5", "e5")]
 )
 def test_a_word_that_reads_as_a_number_is_one(written: str, meant: object) -> None:
-    assert typed(written) == meant and type(typed(written)) is type(meant)
+    assert parse_scalar(written) == meant and type(parse_scalar(written)) is type(meant)
 
 
 def test_inside_a_longer_text_a_number_from_outside_stays_as_written() -> None:

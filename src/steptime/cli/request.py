@@ -46,9 +46,9 @@ def collect_settings(assignments: Iterable[str] | None, flags: Mapping[str, str]
 
 def _parse_value(text: str) -> Any:
     # Imported late: it is slow, and help does not need it.
-    from steptime.plan.references import typed
+    from steptime.plan.references import parse_scalar
 
-    values = [typed(element) for element in text.split(",")]
+    values = [parse_scalar(element) for element in text.split(",")]
     return values[0] if len(values) == 1 else values
 
 
@@ -117,11 +117,13 @@ def read_plan(name: str, settings: Mapping[str, Any], preset: str = "") -> Plan:
     """The plan in a file, a shipped plan, or, without a name, the plan that the settings make."""
     from dataclasses import replace
 
-    from steptime.plan.expand import expand
+    from steptime.plan.expand import expand, expand_settings
 
     request = _request(settings, preset)
+    if not name:
+        return expand_settings("command line", request)
     notes: tuple[str, ...] = ()
-    source = f"{name}: " if name else ""
+    source = f"{name}: "
     if name.endswith(DLBS_SUFFIX):
         text, notes = translate_dlbs_plan(name, settings)
         source = f"{name}, as `steptime show {name}` prints it: "
@@ -130,10 +132,8 @@ def read_plan(name: str, settings: Mapping[str, Any], preset: str = "") -> Plan:
                 f"note: not everything in {name} has a counterpart; "
                 f"`steptime show {name}` lists it."
             )
-    elif name:
-        text = _read_text(name)
     else:
-        text = 'name = "command line"'
+        text = _read_text(name)
     try:
         plan = expand(text, request)
     except SteptimeError as problem:
@@ -195,7 +195,7 @@ def _request(settings: Mapping[str, Any], preset: str) -> Request:
         else:
             case_settings[name] = value
     return Request(
-        known=_known_names(),
+        plugin_names=_known_names(),
         modes=_default_modes(),
         outside=Outside(os.environ, {"device": device, "cpus": cpus}),
         settings=case_settings,

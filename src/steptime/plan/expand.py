@@ -1,9 +1,9 @@
-"""A plan: TOML text in, cases out. Reads no file; the environment and what is known are handed in."""
+"""Expand a plan into its cases: TOML text in, cases out. Reads no file and no environment."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from math import prod
@@ -12,19 +12,16 @@ from typing import Any
 from steptime.core.case import SETTINGS, Case
 from steptime.core.errors import SteptimeError, unknown
 from steptime.core.protocol import OutOfRange, Protocol, preset
-from steptime.plan.parse import Document, Rule, Value, at, parse
-from steptime.plan.pattern import matched
-from steptime.plan.references import Outside, Scope, typed
-from steptime.plan.validate import DEFAULTS, Known, check_value, check_words, elements
+from steptime.plan.parse import Document, Rule, Value, empty_document, line_prefix, parse
+from steptime.plan.pattern import match_all
+from steptime.plan.references import Outside, Scope, parse_scalar
+from steptime.plan.validate import DEFAULTS, Names, check_document, check_value, elements
 
-LEARNED = (
-    "preset",
-    "steps",
-    "warmup_start",
-)  # numbers of the protocol that are not the plan's to set
+# Numbers of the protocol that a plan cannot set: the session learns them.
+LEARNED = ("preset", "steps", "warmup_start")
 MOST_POINTS = 100_000
 Point = dict[str, Value]
-"""Every name with its value at one place of the space."""
+"""Every name with its value at one point of the space."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +42,10 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a plan is read with: the words of the shelves, the world outside, and settings that win over the file."""
+    """What a plan is expanded with: names of plugins, the world outside, settings that win."""
 
-    known: Known = field(default_factory=dict)  # workload and framework names
-    modes: Mapping[str, str] = field(
-        default_factory=dict
-    )  # of frameworks that lack the usual mode: theirs
+    plugin_names: Names = field(default_factory=dict)  # of workloads and frameworks
+    modes: Mapping[str, str] = field(default_factory=dict)  # of frameworks that are never eager
     outside: Outside = field(default_factory=Outside)
     settings: Mapping[str, Any] = field(default_factory=dict)  # a list is a sweep
     protocol: Mapping[str, Any] = field(default_factory=dict)
@@ -58,243 +53,277 @@ class Request:
 
 
 def expand(text: str, request: Request) -> Plan:
+    """The plan in this TOML text."""
     return _Expansion(parse(text), request).plan()
+
+
+def expand_settings(name: str, request: Request) -> Plan:
+    """A plan of the request's settings alone, under this name."""
+    return _Expansion(empty_document(name), request).plan()
 
 
 class _Expansion:
     def __init__(self, document: Document, request: Request) -> None:
-        self.document, self.request = document, request
-        self.variables, self.constants = document.tables["variables"], document.tables["constants"]
-        self.pinned = {name: Value(_listed(value)) for name, value in request.settings.items()}
-        self.used: set[int] = set()
-        self.checked: set[tuple[str, type, Any]] = (
-            set()
-        )  # values of settings: most points share most of them
-        check_words(document, self.pinned, request.known)
+        self.document = document
+        self.request = request
+        self.variables = document.tables["variables"]
+        self.constants = document.tables["constants"]
+        self.pinned = {name: _list_value(value) for name, value in request.settings.items()}
+        self.used_rules: set[int] = set()
+        # Values of settings that were checked: most points share most of them.
+        self.checked: set[tuple[str, type, Any]] = set()
+        check_document(document, self.pinned, request.plugin_names)
 
     def plan(self) -> Plan:
         cases: dict[Case, None] = {}
         excluded: dict[Case, str] = {}
-        doubles: list[Case] = []
-        for scope in (Scope(point, self.request.outside) for point in self._points()):
-            case, reason = self._case(scope), self._reason(scope)
+        duplicates: list[Case] = []
+        for point in self._points():
+            scope = self._scope(point)
+            case = self._case(scope)
+            reason = self._exclusion(scope)
             if case in cases or case in excluded:
-                doubles.append(case)
+                duplicates.append(case)
             if reason is None:
                 cases[case] = None
             else:
                 excluded.setdefault(case, reason)
-        if (count := len(cases) * self.document.repeats) > MOST_POINTS:
-            raise SteptimeError(
-                f"repeats makes {count:,} cases, more than {MOST_POINTS:,}: use fewer."
-            )
-        trials = [
-            replace(case, trial=trial) for case in cases for trial in range(self.document.repeats)
-        ]
+        count = len(cases) + len(excluded) + len(duplicates)
+        notes = [*self._duplicate_notes(duplicates, count), *self._sweep_notes()]
         return Plan(
             name=self._text("name", "plan"),
             title=self._text("title", ""),
             protocol=self._protocol(),
-            cases=tuple(trials),
+            cases=tuple(self._repeat(cases)),
             excluded=tuple(
                 Excluded(case=case, reason=reason)
                 for case, reason in excluded.items()
                 if case not in cases
             ),
-            notes=tuple(self._notes(doubles, len(cases) + len(excluded) + len(doubles))),
+            notes=(*notes, *self._unused_rule_notes()),
         )
+
+    def _repeat(self, cases: Iterable[Case]) -> list[Case]:
+        repeats = self.document.repeats
+        cases = list(cases)
+        count = len(cases) * repeats
+        if count > MOST_POINTS:
+            raise SteptimeError(
+                f"repeats makes {count:,} cases, more than {MOST_POINTS:,}: use fewer."
+            )
+        return [replace(case, trial=trial) for case in cases for trial in range(repeats)]
 
     def _text(self, name: str, default: str) -> str:
         value = self.document.texts.get(name)
         return value.raw if value else default
 
-    def _notes(self, doubles: Sequence[Case], points: int) -> Iterator[str]:
-        if doubles:
-            first = f"the first is {doubles[0].label}"
-            yield f"{len(doubles)} of {points} points have the same settings as another and run once; {first}."
-        for name, value in self.document.tables["sweep"].items():
-            written = Counter(repr(element.raw) for element in elements(value))
-            yield from (
-                f"{at(value.line)}{name} has {found} more than once."
-                for found, count in written.items()
-                if count > 1
+    def _duplicate_notes(self, duplicates: list[Case], count: int) -> Iterator[str]:
+        if duplicates:
+            yield (
+                f"{len(duplicates)} of {count} points have the same settings as another "
+                f"and run once; the first is {duplicates[0].label}."
             )
-        for rule in (rule for rules in self.document.rules.values() for rule in rules):
-            if id(rule) not in self.used:
-                yield f"{at(rule.line)}this rule applies to no case."
+
+    def _sweep_notes(self) -> Iterator[str]:
+        for name, value in self.document.tables["sweep"].items():
+            counts = Counter(repr(element.raw) for element in elements(value))
+            for text, count in counts.items():
+                if count > 1:
+                    yield f"{line_prefix(value.line)}{name} has {text} more than once."
+
+    def _unused_rule_notes(self) -> Iterator[str]:
+        for rules in self.document.rules.values():
+            for rule in rules:
+                if id(rule) not in self.used_rules:
+                    yield f"{line_prefix(rule.line)}this rule applies to no case."
 
     # points of the space
 
     def _points(self) -> Iterator[Point]:
         """Defaults, then variables, constants and sweeps, then overrides in file order."""
-        usual = {**DEFAULTS, "mode": _usual_mode(self.request.modes)}
-        start = (
-            {name: Value(value) for name, value in usual.items()} | self.variables | self.constants
-        )
+        start = {name: Value(value) for name, value in DEFAULTS.items() if name != "mode"}
+        start |= self.variables
+        start |= self.constants
         sweeps = {**self.document.tables["sweep"], **self.pinned}
-        chosen = self._product(
-            sweeps, Scope({**self.variables, **self.constants}, self.request.outside)
-        )
-        points: Iterable[Point] = (start | point for point in chosen)
+        scope = Scope({**self.variables, **self.constants}, self.request.outside)
+        points: Iterable[Point] = (start | point for point in self._product(sweeps, scope))
         for rule in self.document.rules["override"]:
-            points = self._overridden(points, rule)
+            points = self._override(points, rule)
         for count, point in enumerate(points):
             if count >= MOST_POINTS:
                 raise SteptimeError(f"More than {MOST_POINTS:,} points: split the plan.")
             yield point
 
+    def _scope(self, point: Point) -> Scope:
+        """The names at a point. A framework without an eager mode has a default of its own."""
+        scope = Scope(point, self.request.outside)
+        if "mode" in point:
+            return scope
+        # Only now: a sweep or a rule may have chosen the framework.
+        framework = str(scope.value("framework"))
+        mode = self.request.modes.get(framework, DEFAULTS["mode"])
+        return Scope({**point, "mode": Value(mode)}, self.request.outside)
+
     def _product(self, sweeps: Mapping[str, Value], scope: Scope) -> Iterator[Point]:
-        lists = {name: scope.listed(value) for name, value in sweeps.items()}
-        for name, found in lists.items():
-            if not found or not isinstance(scope.resolve(sweeps[name]), list):
-                where, given = at(sweeps[name].line), scope.resolve(sweeps[name])
+        lists = {name: scope.resolve_list(value) for name, value in sweeps.items()}
+        for name, value in sweeps.items():
+            content = scope.resolve(value)
+            if not lists[name] or not isinstance(content, list):
                 raise SteptimeError(
-                    f"{where}A sweep needs a list that is not empty, found {given!r}."
+                    f"{line_prefix(value.line)}A sweep needs a list that is not empty, "
+                    f"found {content!r}."
                 )
-        if (count := prod(map(len, lists.values()))) > MOST_POINTS:
-            line = next((value.line for value in sweeps.values()), 0)
+        count = prod(map(len, lists.values()))
+        if count > MOST_POINTS:
+            first = next(iter(sweeps.values()))
             raise SteptimeError(
-                f"{at(line)}These lists make {count:,} points, more than {MOST_POINTS:,}: split the plan."
+                f"{line_prefix(first.line)}These lists make {count:,} points, "
+                f"more than {MOST_POINTS:,}: split the plan."
             )
         return (dict(zip(lists, point, strict=True)) for point in product(*lists.values()))
 
-    def _overridden(self, points: Iterable[Point], rule: Rule) -> Iterator[Point]:
-        """Each as it was, changed, or several: one for each case of the rule and each point of its sweep."""
+    def _override(self, points: Iterable[Point], rule: Rule) -> Iterator[Point]:
+        """A point to which the rule applies becomes one for each of its cases and sweep points."""
         for point in points:
-            scope = Scope(point, self.request.outside)
-            groups = self._applies(rule, scope)
+            scope = self._scope(point)
+            groups = self._match_rule(rule, scope)
             if groups is None:
                 yield point
                 continue
-            changes = (groups | rule.set | case for case in rule.cases or [{}])
-            for change, chosen in (
-                (change, chosen)
-                for change in changes
-                for chosen in self._product(rule.sweep, scope)
-            ):
-                yield point | {
-                    name: value
-                    for name, value in (change | chosen).items()
-                    if name not in self.pinned
-                }
+            for case in rule.cases or [{}]:
+                for chosen in self._product(rule.sweep, scope):
+                    changes = groups | rule.set | case | chosen
+                    yield point | {
+                        name: value for name, value in changes.items() if name not in self.pinned
+                    }
 
-    def _applies(self, rule: Rule, scope: Scope) -> Point | None:
-        """What its patterns took out of the values; None where it does not apply."""
-        if rule.computed and not self._is_true(rule.computed, scope):
+    def _match_rule(self, rule: Rule, scope: Scope) -> Point | None:
+        """The named groups of its patterns; None if the rule does not apply."""
+        if rule.condition and not self._is_true(rule.condition, scope):
             return None
         groups: Point = {}
-        for name, wanted in rule.when.items():
-            found = self._meets(scope, name, wanted)
-            if found is None:
+        for name, condition in rule.when.items():
+            matched_groups = self._match_value(scope, name, condition)
+            if matched_groups is None:
                 return None
-            groups |= found
-        self.used.add(id(rule))
+            groups |= matched_groups
+        self.used_rules.add(id(rule))
         return groups
 
     def _is_true(self, condition: Value, scope: Scope) -> bool:
-        found = scope.resolve(condition)
-        if not isinstance(found, bool):
-            where = at(condition.line)
+        value = scope.resolve(condition)
+        if not isinstance(value, bool):
             raise SteptimeError(
-                f"{where}when must compute true or false, found {found!r} from {condition.raw!r}."
+                f"{line_prefix(condition.line)}when must compute true or false, "
+                f"found {value!r} from {condition.raw!r}."
             )
-        return found
+        return value
 
-    def _meets(self, scope: Scope, name: str, wanted: Value) -> Point | None:
-        found = scope.value(name, line=wanted.line)
-        for answer in elements(wanted):
-            if isinstance(answer.raw, dict):
-                groups = _measured(found, answer)
+    def _match_value(self, scope: Scope, name: str, condition: Value) -> Point | None:
+        value = scope.value(name, line=condition.line)
+        for alternative in elements(condition):
+            if isinstance(alternative.raw, dict):
+                groups = _match_measures(value, alternative)
                 if groups is not None:
                     return groups
-            elif any(found == scope.resolve(one) for one in scope.listed(answer)):
-                return {}
+                continue
+            for element in scope.resolve_list(alternative):
+                if value == scope.resolve(element):
+                    return {}
         return None
 
-    def _reason(self, scope: Scope) -> str | None:
-        matching = [
+    def _exclusion(self, scope: Scope) -> str | None:
+        """The reason of the first rule that excludes this point; None if it runs."""
+        # All rules are tried, so that each one that applies somewhere counts as used.
+        reasons = [
             rule.reason
             for rule in self.document.rules["exclude"]
-            if self._applies(rule, scope) is not None
+            if self._match_rule(rule, scope) is not None
         ]
-        return matching[0] if matching else None
+        return reasons[0] if reasons else None
 
     def _case(self, scope: Scope) -> Case:
         if "workload" not in scope.values:
             raise SteptimeError(
                 'A case needs a workload: write workload = "resnet50" in [constants], for example.'
             )
-        settings = {name: scope.value(name) for name in SETTINGS if name in scope.values}
-        for name, value in settings.items():
-            known = (
-                isinstance(value, str | int | float) and (name, type(value), value) in self.checked
-            )
-            if not known:
-                check_value(name, Value(value, scope.values[name].line), self.request.known)
-                self.checked.add((name, type(value), value))
+        settings = {}
+        for name in SETTINGS:
+            if name in scope.values:
+                settings[name] = scope.value(name)
+                self._check_once(name, Value(settings[name], scope.values[name].line))
         return Case(**settings)
+
+    def _check_once(self, name: str, value: Value) -> None:
+        if not isinstance(value.raw, str | int | float):
+            # A list or a table cannot be in a set; it is about to be refused anyway.
+            check_value(name, value, self.request.plugin_names)
+            return
+        key = (name, type(value.raw), value.raw)
+        if key not in self.checked:
+            check_value(name, value, self.request.plugin_names)
+            self.checked.add(key)
 
     # the protocol
 
     def _protocol(self) -> Protocol:
-        named = self.document.texts.get("preset", Value("standard"))
+        base = self._preset()
+        values = dict(self.document.tables["protocol"])
+        for name, number in self.request.protocol.items():
+            values[name] = Value(number)
+        numbers = {name: self._number(base, name, value) for name, value in values.items()}
         try:
-            own = preset(self.request.preset or named.raw)
-        except SteptimeError as problem:
-            raise SteptimeError(
-                f"{'' if self.request.preset else at(named.line)}{problem}"
-            ) from None
-        wanted = {name: Value(value) for name, value in self.request.protocol.items()}
-        numbers = {**self.document.tables["protocol"], **wanted}
-        changes = {name: self._number(own, name, value) for name, value in numbers.items()}
-        try:
-            return replace(own, **changes)
+            return replace(base, **numbers)
         except OutOfRange as problem:
-            raise SteptimeError(
-                f"{at(numbers.get(problem.name, Value(None)).line)}{problem}"
-            ) from None
+            line = values[problem.name].line if problem.name in values else 0
+            raise SteptimeError(f"{line_prefix(line)}{problem}") from None
 
-    def _number(self, own: Protocol, name: str, value: Value) -> Any:
+    def _preset(self) -> Protocol:
+        if self.request.preset:
+            return preset(self.request.preset)
+        value = self.document.texts.get("preset", Value("standard"))
+        try:
+            return preset(value.raw)
+        except SteptimeError as problem:
+            raise SteptimeError(f"{line_prefix(value.line)}{problem}") from None
+
+    def _number(self, base: Protocol, name: str, value: Value) -> Any:
         names = [f.name for f in fields(Protocol) if f.name not in LEARNED]
         if name not in names:
-            raise unknown("number of the protocol", name, names, where=at(value.line))
+            where = line_prefix(value.line)
+            raise unknown("number of the protocol", name, names, where=where)
         scope = Scope(self.variables, self.request.outside)
-        raw, default = scope.resolve(value), getattr(own, name)
+        default = getattr(base, name)
         if isinstance(default, tuple):
-            return tuple(
-                scope.resolve(element)
-                for element in (raw if isinstance(raw, list) else [Value(raw)])
-            )
-        wanted = (int, float) if isinstance(default, float) else (type(default),)
-        if type(raw) not in wanted:
-            kind = "a whole number" if type(default) is int else "a number"
+            return tuple(scope.resolve(element) for element in scope.resolve_list(value))
+        raw = scope.resolve(value)
+        allowed = (int, float) if isinstance(default, float) else (type(default),)
+        if type(raw) not in allowed:
+            expected = "a whole number" if type(default) is int else "a number"
             raise SteptimeError(
-                f"{at(value.line)}{name} must be {kind} such as {default!r}, found {raw!r}."
+                f"{line_prefix(value.line)}{name} must be {expected} such as {default!r}, "
+                f"found {raw!r}."
             )
         return type(default)(raw)
 
 
-def _measured(found: Any, wanted: Value) -> Point | None:
-    """`{ at_least = …, at_most = …, matches = … }`: with the named groups of the pattern, as values."""
-    low, high, pattern = (wanted.raw.get(word) for word in ("at_least", "at_most", "matches"))
-    if (low is not None or high is not None) and not isinstance(found, int):
+def _match_measures(value: Any, condition: Value) -> Point | None:
+    """`{ at_least = …, at_most = …, matches = … }`: the named groups of the pattern, or None."""
+    low = condition.raw.get("at_least")
+    high = condition.raw.get("at_most")
+    pattern = condition.raw.get("matches")
+    if (low is not None or high is not None) and not isinstance(value, int):
         return None
-    if (low is not None and found < low) or (high is not None and found > high):
+    if low is not None and value < low:
         return None
-    match = matched(pattern or ".*", str(found), at(wanted.line))
-    return (
-        None
-        if match is None
-        else {name: Value(typed(text or "")) for name, text in match.groupdict().items()}
-    )
+    if high is not None and value > high:
+        return None
+    match = match_all(pattern or ".*", str(value), line_prefix(condition.line))
+    if match is None:
+        return None
+    return {name: Value(parse_scalar(text or "")) for name, text in match.groupdict().items()}
 
 
-def _usual_mode(modes: Mapping[str, str]) -> str:
-    """Computed at every point, because a sweep or a rule may say which framework it is."""
-    usual = str(DEFAULTS["mode"])
-    ladder = "".join(f"{mode!r} if framework == {name!r} else " for name, mode in modes.items())
-    return f"${{{ladder}{usual!r}}}" if ladder else usual
-
-
-def _listed(value: Any) -> list[Value]:
-    return [Value(element) for element in (value if isinstance(value, list) else [value])]
+def _list_value(value: Any) -> Value:
+    values = value if isinstance(value, list) else [value]
+    return Value([Value(element) for element in values])

@@ -1,4 +1,4 @@
-"""What `${…}` in a plan may compute: written as in Python, walked by an allow-list, never executed as Python."""
+"""Expressions in `${…}`: Python syntax, interpreted by an allow-list, never executed as Python."""
 
 from __future__ import annotations
 
@@ -11,170 +11,209 @@ from typing import Any
 
 from steptime.core.errors import SteptimeError, unknown
 
-LONGEST, LARGEST_BITS = 1000, 1024  # letters of a text or elements of a list; of a whole number
+LONGEST = 1000  # characters of a text, or elements of a list
+LARGEST_BITS = 1024  # of a whole number
 ALLOWED = (
     "numbers, texts, names, lists, arithmetic, comparisons, `a if b else c` and a few functions"
 )
 Function = Callable[..., Any]
 
+
+def _contains(element: Any, container: Any) -> bool:
+    return element in container
+
+
+def _lacks(element: Any, container: Any) -> bool:
+    return element not in container
+
+
 ARITHMETIC: dict[type, tuple[str, Function]] = {
-    ast.Add: ("+", operator.add), ast.Sub: ("-", operator.sub), ast.Mult: ("*", operator.mul),
-    ast.Div: ("/", operator.truediv), ast.FloorDiv: ("//", operator.floordiv), ast.Mod: ("%", operator.mod),
+    ast.Add: ("+", operator.add),
+    ast.Sub: ("-", operator.sub),
+    ast.Mult: ("*", operator.mul),
+    ast.Div: ("/", operator.truediv),
+    ast.FloorDiv: ("//", operator.floordiv),
+    ast.Mod: ("%", operator.mod),
     ast.Pow: ("**", operator.pow),
-}  # fmt: skip
+}
 COMPARISONS: dict[type, tuple[str, Function]] = {
-    ast.Eq: ("==", operator.eq), ast.NotEq: ("!=", operator.ne), ast.Lt: ("<", operator.lt),
-    ast.LtE: ("<=", operator.le), ast.Gt: (">", operator.gt), ast.GtE: (">=", operator.ge),
-    ast.In: ("in", lambda part, of: part in of), ast.NotIn: ("not in", lambda part, of: part not in of),
-}  # fmt: skip
+    ast.Eq: ("==", operator.eq),
+    ast.NotEq: ("!=", operator.ne),
+    ast.Lt: ("<", operator.lt),
+    ast.LtE: ("<=", operator.le),
+    ast.Gt: (">", operator.gt),
+    ast.GtE: (">=", operator.ge),
+    ast.In: ("in", _contains),
+    ast.NotIn: ("not in", _lacks),
+}
+# A lambda fixes the number of arguments, and calls the method through `str` to refuse other types.
 FUNCTIONS: dict[str, Function] = {
-    "min": min, "max": max, "abs": abs, "round": round, "int": int, "float": float, "str": str, "len": len, "sum": sum,
-    "lower": lambda text: str.lower(text), "upper": lambda text: str.upper(text),
+    "min": min,
+    "max": max,
+    "abs": abs,
+    "round": round,
+    "int": int,
+    "float": float,
+    "str": str,
+    "len": len,
+    "sum": sum,
+    "lower": lambda text: str.lower(text),
+    "upper": lambda text: str.upper(text),
     "split": lambda text, separator: str.split(text, separator),
     "replace": lambda text, old, new: str.replace(text, old, new),
-}  # fmt: skip
+}
 
 
 def evaluate(
-    text: str, names: Callable[[str], Any], functions: Mapping[str, Function], where: str = ""
+    text: str, look_up: Callable[[str], Any], functions: Mapping[str, Function], where: str = ""
 ) -> Any:
-    """`names` gives the value of a name; `functions` are known besides the usual ones."""
-    walk = _Walk(names, {**FUNCTIONS, **functions}, f"{where}${{{text.strip()}}}: ", where)
+    """`look_up` gives the value of a name; `functions` are known besides the usual ones."""
+    interpreter = _Interpreter(text, look_up, {**FUNCTIONS, **functions}, where)
     try:
-        return walk.value(walk.tree(text))
+        return interpreter.value(interpreter.parse())
     except RecursionError:
-        raise SteptimeError(f"{walk.place}too many parts lie inside each other.") from None
+        raise interpreter.error("it is nested too deeply.") from None
 
 
 def check(text: str, functions: Collection[str], where: str = "") -> list[str]:
-    """The names that it uses. Refuses what no value of them could make right."""
-    walk = _Walk(
-        str, dict.fromkeys([*FUNCTIONS, *functions], str), f"{where}${{{text.strip()}}}: ", where
-    )
-    nodes = [node for node in ast.walk(walk.tree(text)) if isinstance(node, ast.expr)]
+    """The names in the expression. Refuses what would be wrong for all their values."""
+    known_functions = dict.fromkeys([*FUNCTIONS, *functions], str)
+    interpreter = _Interpreter(text, str, known_functions, where)
+    nodes = [node for node in ast.walk(interpreter.parse()) if isinstance(node, ast.expr)]
     try:
         for node in nodes:
-            walk.check(node)
+            interpreter.check(node)
     except RecursionError:
-        raise SteptimeError(f"{walk.place}too many parts lie inside each other.") from None
+        raise interpreter.error("it is nested too deeply.") from None
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     return [node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in called]
 
 
 @cache
-def _parsed(text: str) -> ast.expr | None:
+def _parse(text: str) -> ast.expr | None:
     if len(text) > LONGEST:
         return None
     try:
-        with warnings.catch_warnings(action="ignore"):  # of a number before a word, for example
+        # Python warns of a number directly before a word, for example.
+        with warnings.catch_warnings(action="ignore"):
             return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None
 
 
-class _Walk:
+class _Interpreter:
     def __init__(
-        self, names: Callable[[str], Any], functions: Mapping[str, Function], place: str, where: str
+        self,
+        text: str,
+        look_up: Callable[[str], Any],
+        functions: Mapping[str, Function],
+        where: str,
     ) -> None:
-        self.names, self.functions, self.place, self.where = names, functions, place, where
+        self.text = text
+        self.look_up = look_up
+        self.functions = functions
+        self.where = where
 
-    def tree(self, text: str) -> ast.expr:
-        found = _parsed(text)
-        if found is None:
-            raise SteptimeError(f"{self.place}this cannot be read as a name or a computation.")
-        return found
+    def error(self, sentence: str) -> SteptimeError:
+        return SteptimeError(f"{self.where}${{{self.text.strip()}}}: {sentence}")
+
+    def parse(self) -> ast.expr:
+        tree = _parse(self.text)
+        if tree is None:
+            raise self.error("this cannot be read as a name or a computation.")
+        return tree
 
     def check(self, node: ast.expr) -> None:
-        """What can be said without any value."""
-        if type(node) not in KINDS:
-            raise SteptimeError(
-                f"{self.place}{ast.unparse(node)} is not allowed; there are {ALLOWED}."
-            )
+        """Refuse what is wrong whatever the values are."""
+        if type(node) not in NODES:
+            raise self.error(f"{ast.unparse(node)} is not allowed; there are {ALLOWED}.")
         if isinstance(node, ast.Constant) and type(node.value) not in (int, float, str, bool):
-            raise SteptimeError(f"{self.place}{ast.unparse(node)} is no value of a plan.")
+            raise self.error(f"{ast.unparse(node)} is no value of a plan.")
         if isinstance(node, ast.BinOp) and type(node.op) not in ARITHMETIC:
-            raise SteptimeError(
-                f"{self.place}this operator is not known; there are + - * / // % **."
-            )
-        if isinstance(node, ast.Compare) and not {type(kind) for kind in node.ops} <= set(
-            COMPARISONS
-        ):
-            raise SteptimeError(f"{self.place}write == instead of `is`.")
+            raise self.error("this operator is not known; there are + - * / // % **.")
+        if isinstance(node, ast.Compare):
+            for comparison in node.ops:
+                if type(comparison) not in COMPARISONS:
+                    raise self.error("write == instead of `is`.")
         if isinstance(node, ast.Call):
             self._check_call(node)
 
     def _check_call(self, node: ast.Call) -> None:
         if not isinstance(node.func, ast.Name) or node.keywords:
-            raise SteptimeError(
-                f"{self.place}only plain functions can be called: {', '.join(sorted(self.functions))}."
-            )
+            names = ", ".join(sorted(self.functions))
+            raise self.error(f"only plain functions can be called: {names}.")
         if node.func.id not in self.functions:
             raise unknown("function", node.func.id, self.functions, where=self.where)
 
     def value(self, node: ast.expr) -> Any:
         self.check(node)
-        return self._bounded(KINDS[type(node)](self, node))
+        value = NODES[type(node)](self, node)
+        self._check_size(value)
+        return value
 
     def constant(self, node: ast.Constant) -> Any:
         return node.value
 
     def name(self, node: ast.Name) -> Any:
-        return self.names(node.id)
+        return self.look_up(node.id)
 
-    def listed(self, node: ast.List | ast.Tuple) -> list[Any]:
+    def elements(self, node: ast.List | ast.Tuple) -> list[Any]:
         return [self.value(element) for element in node.elts]
 
     def arithmetic(self, node: ast.BinOp) -> Any:
-        left, right = self.value(node.left), self.value(node.right)
+        left = self.value(node.left)
+        right = self.value(node.right)
         symbol, function = ARITHMETIC[type(node.op)]
-        joins = symbol == "+" and type(left) is type(right) and isinstance(left, str | list)
-        if not joins and not (_is_number(left) and _is_number(right)):
-            raise self._wrong(symbol, left, right)
-        if (
-            symbol == "**"
-            and isinstance(left, int)
-            and abs(right) * left.bit_length() > LARGEST_BITS
-        ):
-            raise SteptimeError(f"{self.place}{left} ** {right} is too large.")
-        return self._computed(function, left, right, symbol)
+        concatenates = symbol == "+" and type(left) is type(right) and isinstance(left, str | list)
+        if not concatenates and not (_is_number(left) and _is_number(right)):
+            raise self._type_error(symbol, left, right)
+        # A power is checked before it is computed, which could take forever.
+        if symbol == "**" and isinstance(left, int):
+            if abs(right) * left.bit_length() > LARGEST_BITS:
+                raise self.error(f"{left} ** {right} is too large.")
+        return self._apply(function, left, right, symbol)
 
     def sign(self, node: ast.UnaryOp) -> Any:
-        found = self.value(node.operand)
+        value = self.value(node.operand)
         if isinstance(node.op, ast.Not):
-            return not found
-        if not _is_number(found) or isinstance(node.op, ast.Invert):
-            raise SteptimeError(f"{self.place}{ast.unparse(node)} needs a number, found {found!r}.")
-        return -found if isinstance(node.op, ast.USub) else found
+            return not value
+        if not _is_number(value) or isinstance(node.op, ast.Invert):
+            raise self.error(f"{ast.unparse(node)} needs a number, found {value!r}.")
+        return -value if isinstance(node.op, ast.USub) else value
 
     def comparison(self, node: ast.Compare) -> bool:
         left = self.value(node.left)
-        for kind, side in zip(node.ops, node.comparators, strict=True):
-            right = self.value(side)
-            symbol, function = COMPARISONS[type(kind)]
-            if not self._computed(function, left, right, symbol):
+        for comparison, comparator in zip(node.ops, node.comparators, strict=True):
+            right = self.value(comparator)
+            symbol, function = COMPARISONS[type(comparison)]
+            if not self._apply(function, left, right, symbol):
                 return False
             left = right
         return True
 
     def logic(self, node: ast.BoolOp) -> Any:
-        stops = isinstance(node.op, ast.Or)
-        found: Any = None
-        for part in node.values:
-            found = self.value(part)
-            if bool(found) is stops:
+        """As in Python, the operand that decides is the value, and later ones are not computed."""
+        deciding = isinstance(node.op, ast.Or)
+        value: Any = None
+        for operand in node.values:
+            value = self.value(operand)
+            if bool(value) is deciding:
                 break
-        return found
+        return value
 
     def choice(self, node: ast.IfExp) -> Any:
-        return self.value(node.body if self.value(node.test) else node.orelse)
+        if self.value(node.test):
+            return self.value(node.body)
+        return self.value(node.orelse)
 
     def element(self, node: ast.Subscript) -> Any:
-        of, key = self.value(node.value), self.value(node.slice)
-        if isinstance(of, dict):
-            if key not in of:
-                raise unknown(f"entry of {ast.unparse(node.value)}", key, of, where=self.where)
-            return of[key]
-        return self._computed(operator.getitem, of, key, "[]")
+        container = self.value(node.value)
+        key = self.value(node.slice)
+        if not isinstance(container, dict):
+            return self._apply(operator.getitem, container, key, "[]")
+        if key not in container:
+            raise unknown(f"entry of {ast.unparse(node.value)}", key, container, where=self.where)
+        return container[key]
 
     def call(self, node: ast.Call) -> Any:
         function = self.functions[ast.unparse(node.func)]
@@ -182,35 +221,39 @@ class _Walk:
         try:
             return function(*arguments)
         except (TypeError, ValueError, ArithmeticError) as problem:
-            raise SteptimeError(f"{self.place}{ast.unparse(node)} fails: {problem}.") from None
+            raise self.error(f"{ast.unparse(node)} fails: {problem}.") from None
 
-    def _computed(self, function: Function, left: Any, right: Any, symbol: str) -> Any:
+    def _apply(self, function: Function, left: Any, right: Any, symbol: str) -> Any:
         try:
             return function(left, right)
         except ZeroDivisionError:
-            raise SteptimeError(f"{self.place}{left} {symbol} {right} divides by zero.") from None
+            raise self.error(f"{left} {symbol} {right} divides by zero.") from None
         except (TypeError, ValueError, LookupError, ArithmeticError):
-            raise self._wrong(symbol, left, right) from None
+            raise self._type_error(symbol, left, right) from None
 
-    def _wrong(self, symbol: str, left: Any, right: Any) -> SteptimeError:
-        return SteptimeError(f"{self.place}{symbol} cannot be used with {left!r} and {right!r}.")
+    def _type_error(self, symbol: str, left: Any, right: Any) -> SteptimeError:
+        return self.error(f"{symbol} cannot be used with {left!r} and {right!r}.")
 
-    def _bounded(self, value: Any) -> Any:
-        large = isinstance(value, int) and value.bit_length() > LARGEST_BITS
-        if (
-            large
-            or isinstance(value, complex)
-            or (isinstance(value, str | list) and len(value) > LONGEST)
-        ):
-            raise SteptimeError(f"{self.place}the result is too large, or not a number.")
-        return value
+    def _check_size(self, value: Any) -> None:
+        too_large = isinstance(value, int) and value.bit_length() > LARGEST_BITS
+        too_long = isinstance(value, str | list) and len(value) > LONGEST
+        if too_large or too_long or isinstance(value, complex):
+            raise self.error("the result is too large, or not a number.")
 
 
-KINDS: dict[type[ast.expr], Callable[[_Walk, Any], Any]] = {
-    ast.Constant: _Walk.constant, ast.Name: _Walk.name, ast.List: _Walk.listed, ast.Tuple: _Walk.listed,
-    ast.BinOp: _Walk.arithmetic, ast.UnaryOp: _Walk.sign, ast.Compare: _Walk.comparison, ast.BoolOp: _Walk.logic,
-    ast.IfExp: _Walk.choice, ast.Subscript: _Walk.element, ast.Call: _Walk.call,
-}  # fmt: skip
+NODES: dict[type[ast.expr], Callable[[_Interpreter, Any], Any]] = {
+    ast.Constant: _Interpreter.constant,
+    ast.Name: _Interpreter.name,
+    ast.List: _Interpreter.elements,
+    ast.Tuple: _Interpreter.elements,
+    ast.BinOp: _Interpreter.arithmetic,
+    ast.UnaryOp: _Interpreter.sign,
+    ast.Compare: _Interpreter.comparison,
+    ast.BoolOp: _Interpreter.logic,
+    ast.IfExp: _Interpreter.choice,
+    ast.Subscript: _Interpreter.element,
+    ast.Call: _Interpreter.call,
+}
 
 
 def _is_number(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""A plan's TOML, taken apart into named parts. Knows on which line each word stands; gives words no meaning."""
+"""Parse a plan's TOML into tables and rules, each value with its line. Gives names no meaning."""
 
 from __future__ import annotations
 
@@ -6,32 +6,35 @@ import re
 import tomllib
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from steptime.core.errors import SteptimeError, unknown
 
 TEXTS = ("name", "title", "preset")
 TABLES = ("protocol", "variables", "constants", "sweep")
+# What each kind of rule may contain besides `when`.
 RULES = {
     "override": ("set", "cases", "sweep"),
     "exclude": ("reason",),
-}  # each with what it may say besides `when`
+}
+KEYS = (*TEXTS, "repeats", *TABLES, *RULES)
 EXAMPLES = {
-    "when": '{ phase = "training" }, or "${batch_size > 64}"', "set": '{ precision = "bf16" }', "reason": '"why not"',
-    "cases": '[{ precision = "bf16" }, { mode = "compiled" }]', "sweep": "{ batch_size = [8, 16] }",
-}  # fmt: skip
-MOST_CHARACTERS, MOST_DOTS = 1_000_000, 1_000
+    "when": '{ phase = "training" }, or "${batch_size > 64}"',
+    "set": '{ precision = "bf16" }',
+    "reason": '"why not"',
+    "cases": '[{ precision = "bf16" }, { mode = "compiled" }]',
+    "sweep": "{ batch_size = [8, 16] }",
+}
+MOST_CHARACTERS = 1_000_000
+MOST_DOTS = 1_000
 HEADER = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]\]?\s*(?:#.*)?")
 KEY = re.compile(r"""\s*(?:[\w-]+\.)*["']?([\w-]+)["']?\s*=""")
-WORD = re.compile(r"""\"[^"]*"|'[^']*'|[^\s,=#"'\[\]{}]+""")
-
-Place = tuple[str, int, str]
-"""Table, its number among the tables of that name, key."""
+TOKEN = re.compile(r"""\"[^"]*"|'[^']*'|[^\s,=#"'\[\]{}]+""")
 
 
 @dataclass(frozen=True)
 class Value:
-    """What was written and where; line 0: not in the file. A list holds values."""
+    """What is written, and on which line; line 0: not in the file. A list holds values."""
 
     raw: Any
     line: int = 0
@@ -41,7 +44,7 @@ class Value:
 class Rule:
     line: int
     when: dict[str, Value]  # all of it must hold
-    computed: Value | None  # or `when` is a text: then what it computes
+    condition: Value | None  # instead of the table `when`: an expression that must be true
     set: dict[str, Value]
     cases: list[dict[str, Value]]  # each makes a point of its own
     sweep: dict[str, Value]
@@ -56,12 +59,23 @@ class Document:
     rules: dict[str, list[Rule]]
 
 
-def at(line: int) -> str:
+def empty_document(name: str) -> Document:
+    """A plan that says nothing but its name."""
+    return Document(
+        texts={"name": Value(name)},
+        repeats=1,
+        tables={table: {} for table in TABLES},
+        rules={kind: [] for kind in RULES},
+    )
+
+
+def line_prefix(line: int) -> str:
+    """How a message begins that is about this line."""
     return f"line {line}: " if line else ""
 
 
 def parse(text: str) -> Document:
-    text = text.removeprefix("\ufeff")  # some editors put it there
+    text = text.removeprefix("\ufeff")  # a byte order mark, which some editors write
     _check_size(text)
     try:
         content = tomllib.loads(text)
@@ -73,8 +87,9 @@ def parse(text: str) -> Document:
         ) from None
     reader = _Reader(text, content)
     for key in content:
-        if key not in (known := (*TEXTS, "repeats", *TABLES, *RULES)):
-            raise unknown("key", key, known, where=at(reader.lines.of((key, 0, ""), ("", 0, key))))
+        if key not in KEYS:
+            line = reader.lines.find(Position(key), Position("", key=key))
+            raise unknown("key", key, KEYS, where=line_prefix(line))
     return Document(
         texts={name: reader.text(name) for name in TEXTS if name in content},
         repeats=reader.repeats(),
@@ -84,181 +99,215 @@ def parse(text: str) -> Document:
 
 
 def _check_size(text: str) -> None:
-    """Before tomllib reads it, whose time grows with the square of a key's parts."""
+    """Before tomllib reads it: its time grows with the square of the parts of a dotted key."""
     if len(text) > MOST_CHARACTERS:
         raise SteptimeError(
             f"A plan has at most {MOST_CHARACTERS:,} characters, found {len(text):,}: split it."
         )
-    if any(words.count(".") > MOST_DOTS for words in re.split(r"[=,\n]", text)):
-        raise SteptimeError(
-            f"A key or a value has more than {MOST_DOTS} dots: a plan needs a few levels."
-        )
+    for piece in re.split(r"[=,\n]", text):
+        if piece.count(".") > MOST_DOTS:
+            raise SteptimeError(
+                f"A key or a value has more than {MOST_DOTS} dots: a plan needs a few levels."
+            )
+
+
+class Position(NamedTuple):
+    """Where something may stand. An empty key is the header of the table."""
+
+    table: str
+    number: int = 0  # among the tables of that name
+    key: str = ""
 
 
 class Lines:
-    """Where each table and key stands, found by scanning: tomllib does not say."""
+    """The line of each table and key, found by scanning the text: tomllib does not tell."""
 
     def __init__(self, text: str) -> None:
         self._lines = text.splitlines()
-        self._found: dict[Place, int] = {}
-        self._words: dict[int, dict[str, int]] = {}
+        self._line_of: dict[Position, int] = {}
+        self._tokens: dict[int, dict[str, int]] = {}
+        self._scan()
+
+    def _scan(self) -> None:
         counts: Counter[str | tuple[str, int]] = Counter()
-        table, number = "", 0
-        for line, words in enumerate(self._lines, start=1):
-            if header := HEADER.fullmatch(words):
+        table = ""
+        number = 0
+        for line, text in enumerate(self._lines, start=1):
+            header = HEADER.fullmatch(text)
+            key = KEY.match(text)
+            if header:
                 table = header[2]
                 counts[table] += 1
-                above = table.partition(".")[0]  # [override.when] belongs to the [[override]] above
-                number = max(counts[above] - 1, 0)
-                if header[1] == "[[" and above != table:
+                # [override.when] belongs to the [[override]] above.
+                parent = table.partition(".")[0]
+                number = max(counts[parent] - 1, 0)
+                if header[1] == "[[" and parent != table:
                     counts[table, number] += 1
                     table = f"{table}.{counts[table, number] - 1}"
-                self._found[table, number, ""] = line
-            elif key := KEY.match(words):
-                self._found.setdefault((table, number, key[1]), line)
+                self._line_of[Position(table, number)] = line
+            elif key:
+                self._line_of.setdefault(Position(table, number, key[1]), line)
 
-    def of(self, *places: Place, word: object = None) -> int:
-        """The first of the places that exists; with a word, the line of that entry which holds it."""
-        first = next((self._found[place] for place in places if place in self._found), 0)
-        return first if word is None or not first else self._words_from(first).get(str(word), first)
+    def find(self, *positions: Position, token: object = None) -> int:
+        """The line of the first position that exists; 0 if none does.
 
-    def _words_from(self, first: int) -> dict[str, int]:
-        """Of one entry, each with its first line. Read once: a list may hold tens of thousands, one a line."""
-        if first not in self._words:
-            after = min(
-                (line for line in self._found.values() if line > first),
-                default=len(self._lines) + 1,
-            )
-            words = self._words.setdefault(first, {})
-            for line in range(first, after):
-                for word in WORD.findall(self._lines[line - 1]):
-                    words.setdefault(word.strip("\"'"), line)
-        return self._words[first]
+        With a token, the line within that entry which contains the token."""
+        for position in positions:
+            if position in self._line_of:
+                line = self._line_of[position]
+                return line if token is None else self._tokens_from(line).get(str(token), line)
+        return 0
+
+    def _tokens_from(self, first: int) -> dict[str, int]:
+        """The tokens of the entry that begins on this line, each with its first line.
+
+        Scanned once: a list may have tens of thousands of elements, each on its own line."""
+        if first not in self._tokens:
+            later_lines = (line for line in self._line_of.values() if line > first)
+            end = min(later_lines, default=len(self._lines) + 1)
+            tokens: dict[str, int] = {}
+            for line in range(first, end):
+                for token in TOKEN.findall(self._lines[line - 1]):
+                    tokens.setdefault(token.strip("\"'"), line)
+            self._tokens[first] = tokens
+        return self._tokens[first]
 
 
 class _Reader:
     def __init__(self, text: str, content: dict[str, Any]) -> None:
-        self.lines, self.content = Lines(text), content
+        self.lines = Lines(text)
+        self.content = content
 
     def text(self, name: str) -> Value:
-        found, line = self.content[name], self.lines.of(("", 0, name))
-        if not isinstance(found, str):
-            raise SteptimeError(f"{at(line)}{name} must be a text in quotes, found {found!r}.")
-        return Value(found, line)
+        text = self.content[name]
+        line = self.lines.find(Position("", key=name))
+        if not isinstance(text, str):
+            prefix = line_prefix(line)
+            raise SteptimeError(f"{prefix}{name} must be a text in quotes, found {text!r}.")
+        return Value(text, line)
 
     def repeats(self) -> int:
-        found = self.content.get("repeats", 1)
-        if type(found) is not int or found < 1:
-            line = self.lines.of(("", 0, "repeats"))
+        count = self.content.get("repeats", 1)
+        if type(count) is not int or count < 1:
+            prefix = line_prefix(self.lines.find(Position("", key="repeats")))
             raise SteptimeError(
-                f"{at(line)}repeats must be a whole number of at least 1, found {found!r}."
+                f"{prefix}repeats must be a whole number of at least 1, found {count!r}."
             )
-        return found
+        return count
 
     def table(self, name: str) -> dict[str, Value]:
-        found = self.content.get(name, {})
-        if not isinstance(found, dict):
-            line = self.lines.of(("", 0, name))
+        content = self.content.get(name, {})
+        if not isinstance(content, dict):
+            prefix = line_prefix(self.lines.find(Position("", key=name)))
             raise SteptimeError(
-                f"{at(line)}{name} must be a table: write [{name}], and its settings below."
+                f"{prefix}{name} must be a table: write [{name}], and its settings below."
             )
-        near = (("", 0, name), (name, 0, ""))
-        return {
-            key: self._value(value, (name, 0, key), (f"{name}.{key}", 0, ""), ("", 0, key), *near)
-            for key, value in found.items()
-        }
+        values = {}
+        for key, raw in content.items():
+            values[key] = self._value(
+                raw,
+                Position(name, key=key),
+                Position(f"{name}.{key}"),
+                Position("", key=key),
+                Position("", key=name),
+                Position(name),
+            )
+        return values
 
-    def rules(self, name: str) -> list[Rule]:
-        found = self.content.get(name, [])
-        if not isinstance(found, list) or not all(isinstance(rule, dict) for rule in found):
-            line = self.lines.of((name, 0, ""), ("", 0, name))
+    def rules(self, kind: str) -> list[Rule]:
+        tables = self.content.get(kind, [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            line = self.lines.find(Position(kind), Position("", key=kind))
             raise SteptimeError(
-                f"{at(line)}{name} must be a list of tables: write [[{name}]] above each."
+                f"{line_prefix(line)}{kind} must be a list of tables: write [[{kind}]] above each."
             )
-        return [self._rule(name, number, rule) for number, rule in enumerate(found)]
+        return [self._rule(kind, number, table) for number, table in enumerate(tables)]
 
-    def _rule(self, name: str, number: int, rule: dict[str, Any]) -> Rule:
-        known = ("when", *RULES[name])
-        line = self.lines.of((name, number, ""), ("", 0, name))
-        for key in rule:
-            where = at(self.lines.of((name, number, key)) or line)
-            if key not in known:
-                raise unknown(f"key of [[{name}]]", key, known, where=where)
-            if not _fits(key, rule[key]):
-                raise SteptimeError(
-                    f"{where}{key} is written so: {key} = {EXAMPLES[key]}; found {rule[key]!r}."
-                )
-        if name == "override" and not set(rule) & set(RULES[name]):
-            raise SteptimeError(
-                f"{at(line)}[[override]] needs set, cases or sweep, for example: set = {EXAMPLES['set']}."
-            )
-        for key in known if name == "exclude" else ():
-            if key not in rule:
-                raise SteptimeError(
-                    f"{at(line)}[[{name}]] needs {key}, for example: {key} = {EXAMPLES[key]}."
-                )
-        return self._made(name, number, rule, line)
-
-    def _made(self, name: str, number: int, rule: dict[str, Any], line: int) -> Rule:
-        when = rule.get("when", {})
-        computed = (
-            Value(when, self.lines.of((name, number, "when")) or line)
-            if isinstance(when, str)
-            else None
-        )
+    def _rule(self, kind: str, number: int, table: dict[str, Any]) -> Rule:
+        line = self.lines.find(Position(kind, number), Position("", key=kind))
+        self._check_rule(kind, number, table, line)
+        when = table.get("when", {})
+        condition = None
+        if isinstance(when, str):
+            condition = Value(when, self.lines.find(Position(kind, number, "when")) or line)
+            when = {}
+        cases = [
+            self._case(Position(kind, number, "cases"), case, index)
+            for index, case in enumerate(table.get("cases", []))
+        ]
         return Rule(
             line=line,
-            when={} if computed else self._part((name, number, "when"), when),
-            computed=computed,
-            set=self._part((name, number, "set"), rule.get("set", {})),
-            cases=[
-                self._part((name, number, "cases"), case, i)
-                for i, case in enumerate(rule.get("cases", []))
-            ],
-            sweep=self._part((name, number, "sweep"), rule.get("sweep", {})),
-            reason=rule.get("reason", ""),
+            when=self._section(Position(kind, number, "when"), when),
+            condition=condition,
+            set=self._section(Position(kind, number, "set"), table.get("set", {})),
+            cases=cases,
+            sweep=self._section(Position(kind, number, "sweep"), table.get("sweep", {})),
+            reason=table.get("reason", ""),
         )
 
-    def _part(
-        self, place: Place, content: dict[str, Any], index: int | None = None
-    ) -> dict[str, Value]:
-        """Written as a table of its own, or inside the rule; one of several cases is found by its words then."""
-        name, number, part = place
-        table, near = f"{name}.{part}", (place, (name, number, ""), ("", 0, name))
-        if index is None:
-            return {
-                key: self._value(value, (table, number, key), *near)
-                for key, value in content.items()
-            }
-        own = f"{table}.{index}"
-        lines = {
-            key: self.lines.of((own, number, key)) or self.lines.of(*near, word=content[key])
-            for key in content
-        }
-        return {
-            key: Value(
-                [Value(element, lines[key]) for element in raw] if isinstance(raw, list) else raw,
-                lines[key],
+    def _check_rule(self, kind: str, number: int, table: dict[str, Any], line: int) -> None:
+        keys = ("when", *RULES[kind])
+        for key, value in table.items():
+            where = line_prefix(self.lines.find(Position(kind, number, key)) or line)
+            if key not in keys:
+                raise unknown(f"key of [[{kind}]]", key, keys, where=where)
+            if not _has_right_type(key, value):
+                raise SteptimeError(
+                    f"{where}{key} is written so: {key} = {EXAMPLES[key]}; found {value!r}."
+                )
+        if kind == "override" and not set(table) & set(RULES[kind]):
+            raise SteptimeError(
+                f"{line_prefix(line)}[[override]] needs set, cases or sweep, "
+                f"for example: set = {EXAMPLES['set']}."
             )
-            for key, raw in content.items()
-        }
+        if kind == "exclude":
+            for key in keys:
+                if key not in table:
+                    example = f"{key} = {EXAMPLES[key]}"
+                    raise SteptimeError(
+                        f"{line_prefix(line)}[[{kind}]] needs {key}, for example: {example}."
+                    )
 
-    def _value(self, raw: Any, *places: Place) -> Value:
+    def _section(self, position: Position, content: dict[str, Any]) -> dict[str, Value]:
+        """A part of a rule, written as a table of its own or inside the rule."""
+        table = f"{position.table}.{position.key}"
+        nearby = _around(position)
+        values = {}
+        for key, raw in content.items():
+            values[key] = self._value(raw, Position(table, position.number, key), *nearby)
+        return values
+
+    def _case(self, position: Position, content: dict[str, Any], index: int) -> dict[str, Value]:
+        """One of several cases of a rule. Cases inside the rule are located by their tokens."""
+        table = f"{position.table}.{position.key}.{index}"
+        nearby = _around(position)
+        values = {}
+        for key, raw in content.items():
+            line = self.lines.find(Position(table, position.number, key))
+            line = line or self.lines.find(*nearby, token=raw)
+            if isinstance(raw, list):
+                raw = [Value(element, line) for element in raw]
+            values[key] = Value(raw, line)
+        return values
+
+    def _value(self, raw: Any, *positions: Position) -> Value:
         if isinstance(raw, list):
-            raw = [Value(element, self.lines.of(*places, word=element)) for element in raw]
-        return Value(raw, self.lines.of(*places))
+            raw = [Value(element, self.lines.find(*positions, token=element)) for element in raw]
+        return Value(raw, self.lines.find(*positions))
 
 
-def _fits(key: str, found: Any) -> bool:
+def _around(position: Position) -> tuple[Position, ...]:
+    """Where to look next: the part of the rule, the rule, the first mention of its kind."""
+    return position, position._replace(key=""), Position("", key=position.table)
+
+
+def _has_right_type(key: str, value: Any) -> bool:
     """Whether this can be such a part of a rule at all."""
     if key == "cases":
-        return (
-            isinstance(found, list)
-            and bool(found)
-            and all(isinstance(case, dict) for case in found)
-        )
+        is_list = isinstance(value, list) and bool(value)
+        return is_list and all(isinstance(case, dict) for case in value)
     if key == "reason":
-        return isinstance(found, str) and bool(found)
-    return (isinstance(found, dict) and bool(found)) or (
-        key == "when" and isinstance(found, str) and "${" in found
-    )
+        return isinstance(value, str) and bool(value)
+    if key == "when" and isinstance(value, str):
+        return "${" in value
+    return isinstance(value, dict) and bool(value)

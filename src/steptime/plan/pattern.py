@@ -1,4 +1,6 @@
-"""A plan's regular expressions, with a limit: some take ages for a short text, and a plan may be anybody's."""
+"""A plan's regular expressions, with a time limit.
+
+Some patterns take ages for a short text, and a plan may come from anybody."""
 
 from __future__ import annotations
 
@@ -11,8 +13,9 @@ from steptime.core.errors import SteptimeError
 SECONDS = 1.0
 
 
-def matched(pattern: str, text: str, where: str = "") -> re.Match[str] | None:
-    """Of the whole text. Only the main thread can be interrupted, and that is where plans are read."""
+def match_all(pattern: str, text: str, where: str = "") -> re.Match[str] | None:
+    """Match the whole text. Raises an error that begins with `where` if that takes too long."""
+    # Only the main thread gets signals, and that is where plans are read.
     if threading.current_thread() is not threading.main_thread():
         return re.fullmatch(pattern, text, re.DOTALL)
 
@@ -21,10 +24,10 @@ def matched(pattern: str, text: str, where: str = "") -> re.Match[str] | None:
             f"{where}matches takes too long for {text!r}: use a simpler pattern than {pattern!r}."
         )
 
-    before = signal.signal(signal.SIGALRM, stop)
+    previous_handler = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
         return re.fullmatch(pattern, text, re.DOTALL)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, previous_handler)

@@ -12,7 +12,7 @@ from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.record import Attempt, Record
 from steptime.plan.expand import Plan
-from steptime.plan.machine_file import MachineFile, told
+from steptime.plan.machine_file import MachineFile, describe_ways
 from steptime.run.session import measured, plan_of, software
 from steptime.run.slurm.client import NoAnswer, Slurm
 from steptime.run.slurm.folder import CAMPAIGNS, LOST, CampaignFolder, find
@@ -114,7 +114,9 @@ def _identity(plan: Plan, machine: MachineFile) -> str:
         sections[case.node_type].request(case)
         if lacking := machine.lacks(case):
             raise SteptimeError(lacking)
-    ways = [told(machine.commands), *([told(machine.launches)] if machine.launches else [])]
+    ways = [describe_ways(machine.commands)]
+    if machine.launches:
+        ways.append(describe_ways(machine.launches))
     where = [
         "slurm",
         *software(),
