@@ -1,11 +1,12 @@
-"""What measuring costs: a stamp, a loop, a block's bookkeeping, the waiting parent, a monitor; beside two other ways.
+"""What measuring costs: a timestamp, a loop, the bookkeeping of a block, the parent, a monitor.
 
     python benchmarks/overhead.py            # about a minute on a quiet machine
     python benchmarks/overhead.py --quick
     python benchmarks/overhead.py --json
 
-Every way runs the same steps in turn with a bare loop, in random order. `takes` is the CPU time spent, `reports` the
-wall time that the way itself gives, each against the bare loop: Hodges-Lehmann centre and 95 % interval over pairs."""
+Two other methods stand beside it. Every method alternates with a bare loop over the same steps, in
+random order. `takes` is the CPU time spent, `reports` the wall time that the method itself gives,
+each against the bare loop: Hodges-Lehmann centre and 95 % interval over pairs."""
 
 from __future__ import annotations
 
@@ -17,7 +18,6 @@ import os
 import random
 import resource
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -35,14 +35,21 @@ from steptime.engine.recorder import Recorder
 from steptime.engine.timing import host_loop
 
 Step = Callable[[], Any]
+# Runs so many steps and returns the seconds that it reports for them.
 Run = Callable[[int], float]
-"""Does so many steps and returns the seconds that it says they took."""
+# Centre and interval of a ratio, less one: 0.01 is one percent more.
+Interval = tuple[float, float, float]
 clock = time.perf_counter_ns
-WATCHED_SECONDS = 0.4  # two looks of a monitor
-UNIT_SECONDS = 0.006  # short, because a shared core changes its speed; long, because starting a loop is not its cost
+# Two readings of a monitor.
+MONITORED_SECONDS = 0.4
+# Short, because a shared core changes its speed. Long, because the start of a loop is not its cost.
+UNIT_SECONDS = 0.006
+# Around nothing: steps of one loop, and loops.
+STAMPED_STEPS = 500
+ALTERNATIONS = 41
 
 
-def bare(step: Step) -> Run:
+def bare_loop(step: Step) -> Run:
     def run(count: int) -> float:
         start = clock()
         for _ in repeat(None, count):
@@ -52,8 +59,9 @@ def bare(step: Step) -> Run:
     return run
 
 
-def ours(step: Step) -> Run:
-    view, loop = memoryview(bytearray(8 * 65_536)).cast("q"), host_loop(step, clock, 1)
+def steptime_loop(step: Step) -> Run:
+    view = memoryview(bytearray(8 * 65_536)).cast("q")
+    loop = host_loop(step, clock, 1)
 
     def run(count: int) -> float:
         start = clock()
@@ -64,7 +72,8 @@ def ours(step: Step) -> Run:
 
 
 class Tracker:
-    """In the style of optimum-benchmark's latency tracker: a context around each step, two clock calls, a list."""
+    """In the style of optimum-benchmark's latency tracker: a context around each step, two calls of
+    the clock, a list."""
 
     def __init__(self) -> None:
         self.latencies: list[float] = []
@@ -79,7 +88,7 @@ class Tracker:
         self.latencies.append(time.perf_counter() - self.start)
 
 
-def tracker(step: Step) -> Run:
+def tracker_loop(step: Step) -> Run:
     def run(count: int) -> float:
         tracker = Tracker()
         for _ in repeat(None, count):
@@ -90,127 +99,146 @@ def tracker(step: Step) -> Run:
     return run
 
 
-def torch_timer(step: Step) -> Run:
-    """One time for all the steps: single steps are not known."""
+def torch_timer_loop(step: Step) -> Run:
+    """One time for all steps; it does not report single steps."""
     from torch.utils.benchmark import Timer
 
     timer = Timer("step()", globals={"step": step})
     return lambda count: float(timer.timeit(count).raw_times[0])
 
 
-WAYS: dict[str, Callable[[Step], Run]] = {
-    "steptime": ours,
-    "tracker style": tracker,
-    "torch.utils.benchmark": torch_timer,
+METHODS: dict[str, Callable[[Step], Run]] = {
+    "steptime": steptime_loop,
+    "tracker style": tracker_loop,
+    "torch.utils.benchmark": torch_timer_loop,
 }
 
 
-def spin(seconds: float) -> Step:
-    """Always the same work, in C and on little memory: what is compared is the loop around it."""
+def make_compute_step(seconds: float) -> Step:
+    """Always the same work, in C and on little memory, so that only the loops differ."""
     work = partial(hashlib.pbkdf2_hmac, "md5", b"", b"")
-    return partial(work, max(1, round(20_000 * seconds / least_seconds(partial(work, 20_000)))))
+    rounds = 20_000
+    seconds_per_round = least_seconds(partial(work, rounds)) / rounds
+    return partial(work, max(1, round(seconds / seconds_per_round)))
 
 
-def sweep(seconds: float) -> Step:
-    """The same, but through memory: the loop finds its own data pushed out of the first cache."""
-    return partial(
-        hashlib.md5,
-        bytes(round(1_000_000 * seconds / least_seconds(partial(hashlib.md5, bytes(1_000_000))))),
-    )
+def make_memory_step(seconds: float) -> Step:
+    """The same, but through memory: it pushes the data of the loop out of the first cache."""
+    size = 1_000_000
+    seconds_per_byte = least_seconds(partial(hashlib.md5, bytes(size))) / size
+    return partial(hashlib.md5, bytes(round(seconds / seconds_per_byte)))
 
 
 def least_seconds(step: Step) -> float:
-    return min(bare(step)(1) for _ in range(5))
+    return min(bare_loop(step)(1) for _ in range(5))
 
 
 STEPS: dict[str, tuple[Callable[[float], Step], float]] = {
-    "20 µs": (spin, 20e-6),
-    "150 µs": (spin, 150e-6),
-    "150 µs, cold cache": (sweep, 150e-6),
-    "10 ms": (spin, 10e-3),
+    "20 µs": (make_compute_step, 20e-6),
+    "150 µs": (make_compute_step, 150e-6),
+    "150 µs, cold cache": (make_memory_step, 150e-6),
+    "10 ms": (make_compute_step, 10e-3),
 }
 
 
-def compare(one: Run, other: Run, count: int, pairs: int) -> dict[str, tuple[float, float, float]]:
-    """Log ratios (a plain ratio of noisy times is above one on average) of `other` to `one`."""
-    took, reported = [], []
+def compare(base: Run, other: Run, count: int, pairs: int) -> dict[str, Interval]:
+    """Ratios of `other` to `base`, as logarithms: the mean ratio of noisy times is above one."""
+    spent_ratios = []
+    reported_ratios = []
     for _ in range(pairs):
-        spent, said = {}, {}
-        for run in random.sample([one, other], 2):
+        spent = {}
+        reported = {}
+        for run in random.sample([base, other], 2):
             start = time.thread_time_ns()
-            said[run] = run(count)
+            reported[run] = run(count)
             spent[run] = time.thread_time_ns() - start
-        took.append(np.log(spent[other] / spent[one]))
-        reported.append(np.log(said[other] / said[one]))
-    return {"takes": centre(took), "reports": centre(reported)}
+        spent_ratios.append(np.log(spent[other] / spent[base]))
+        reported_ratios.append(np.log(reported[other] / reported[base]))
+    return {"takes": centre(spent_ratios), "reports": centre(reported_ratios)}
 
 
-def centre(values: list[float]) -> tuple[float, float, float]:
-    """Hodges-Lehmann with its signed-rank interval (normal approximation), as a share: 0.01 is one percent more."""
-    count, series = len(values), np.array(values)
-    walsh = np.sort(np.add.outer(series, series)[np.triu_indices(count)]) / 2
+def centre(logarithms: list[float]) -> Interval:
+    """Hodges-Lehmann with its signed-rank interval (normal approximation)."""
+    count = len(logarithms)
+    series = np.array(logarithms)
+    sums = np.add.outer(series, series)[np.triu_indices(count)]
+    walsh = np.sort(sums) / 2
     reach = round(1.96 * np.sqrt(count * (count + 1) * (2 * count + 1) / 24))
     middle = len(walsh) // 2
-    low, high = walsh[max(0, middle - reach)], walsh[min(len(walsh) - 1, middle + reach)]
-    return tuple(float(np.expm1(value)) for value in (np.median(walsh), low, high))  # type: ignore[return-value]
+    low = walsh[max(0, middle - reach)]
+    high = walsh[min(len(walsh) - 1, middle + reach)]
+    return float(np.expm1(np.median(walsh))), float(np.expm1(low)), float(np.expm1(high))
 
 
-def loops(pairs: int) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for label, (make, seconds) in STEPS.items():
-        step, count = make(seconds), max(1, round(UNIT_SECONDS / seconds))
-        few = pairs if seconds < UNIT_SECONDS else max(20, pairs // 4)
-        found[label] = {
-            name: compare(bare(step), way(step), count, few) for name, way in usable().items()
-        }
-    return found
+def measure_loops(pairs: int) -> dict[str, dict[str, Any]]:
+    rows: dict[str, dict[str, Any]] = {}
+    for label, (make_step, seconds) in STEPS.items():
+        step = make_step(seconds)
+        count = max(1, round(UNIT_SECONDS / seconds))
+        # Long steps need fewer pairs.
+        pairs_of_step = pairs if seconds < UNIT_SECONDS else max(20, pairs // 4)
+        rows[label] = {}
+        for name, make_loop in usable_methods().items():
+            rows[label][name] = compare(bare_loop(step), make_loop(step), count, pairs_of_step)
+    return rows
 
 
-def usable() -> dict[str, Callable[[Step], Run]]:
-    have_torch = importlib.util.find_spec("torch") is not None
-    return {name: way for name, way in WAYS.items() if have_torch or way is not torch_timer}
+def usable_methods() -> dict[str, Callable[[Step], Run]]:
+    methods = dict(METHODS)
+    if importlib.util.find_spec("torch") is None:
+        del methods["torch.utils.benchmark"]
+    return methods
 
 
-def stamp_costs() -> dict[str, dict[str, float]]:
-    """Around nothing, alternated with the bare loop: what one step more in the record costs."""
-    found, nothing = {}, bare(int)
+def measure_stamps() -> dict[str, dict[str, float]]:
+    """Around nothing, alternated with the bare loop: what one more step in the record costs."""
+    costs = {}
+    bare = bare_loop(int)
     for name in ("steptime", "tracker style"):
-        run, bare_ns, all_ns = WAYS[name](int), [], []
-        for _ in range(41):
-            bare_ns.append(2e6 * nothing(500))
+        run = METHODS[name](int)
+        bare_ns = []
+        method_ns = []
+        for _ in range(ALTERNATIONS):
+            bare_ns.append(1e9 * bare(STAMPED_STEPS) / STAMPED_STEPS)
             start = clock()
-            run(500)
-            all_ns.append((clock() - start) / 500)
-        differences = [both - alone for both, alone in zip(all_ns, bare_ns, strict=True)]
-        found[name] = {
-            "least_ns": min(all_ns) - min(bare_ns),
-            "median_ns": statistics.median(differences),
+            run(STAMPED_STEPS)
+            method_ns.append((clock() - start) / STAMPED_STEPS)
+        differences = np.array(method_ns) - np.array(bare_ns)
+        costs[name] = {
+            "least_ns": min(method_ns) - min(bare_ns),
+            "median_ns": float(np.median(differences)),
         }
-    return found
+    return costs
 
 
-def bookkeeping() -> dict[str, float]:
-    """Between two blocks: every side channel read, the block written down."""
-    program = type(
-        "Nothing", (), {"timer": None, "wait": lambda self: None, "compilations": lambda self: 0}
-    )()
+class EmptyProgram:
+    timer = None
+
+    def wait(self) -> None:
+        pass
+
+    def compilations(self) -> int:
+        return 0
+
+
+def measure_bookkeeping() -> dict[str, float]:
+    """Between two blocks: read every side channel and write down the block."""
+    program: Any = EmptyProgram()
     recorder = Recorder(program, host_loop(int, clock, 1), clock)
     recorder.start()
     for _ in range(2000):
         recorder.block(1)
     recorder.close()
     cost_ns = float(np.median(recorder.times_ns()))
-    return {
-        "median_ns": cost_ns,
-        "share_of_a_block": cost_ns / (1e9 * preset("standard").block_seconds),
-    }
+    block_ns = 1e9 * preset("standard").block_seconds
+    return {"median_ns": cost_ns, "share_of_a_block": cost_ns / block_ns}
 
 
-def parent() -> dict[str, Any] | str:
+def measure_parent() -> dict[str, Any] | str:
     """CPU time of the process that waits while a worker measures."""
     try:
         from steptime.core.job import Job
-        from steptime.run.local.launch import Launch
+        from steptime.run.local.launch import InterpreterLaunch
         from steptime.run.local.process import WorkerProcess
         from steptime.store.folder import FolderStore
         from steptime.store.journal import uuid7
@@ -218,83 +246,81 @@ def parent() -> dict[str, Any] | str:
         return f"not available: {problem}"
     case = Case(workload="mnist-mlp", threads=1)
     job = Job(id=uuid7(), session=uuid7(), plan="", process=0, case=case, protocol=preset("quick"))
+    launch = InterpreterLaunch((sys.executable,))
     with tempfile.TemporaryDirectory() as folder:
-        worker = WorkerProcess(Launch((sys.executable,)), job, FolderStore(folder))
-        with worker.supervised():
-            start, before = time.perf_counter(), cpu_seconds()
+        worker = WorkerProcess.start(launch, job, FolderStore(folder))
+        with worker.supervise():
+            start = time.perf_counter()
+            cpu_before = cpu_seconds()
             worker.wait()
-            seconds, used = time.perf_counter() - start, cpu_seconds() - before
+            seconds = time.perf_counter() - start
+            used = cpu_seconds() - cpu_before
         attempt = worker.attempt()
     if attempt.measurement is None:
         return f"not available: {attempt.failure.reason if attempt.failure else 'no result'}"
     return {"waited_seconds": seconds, "cpu_seconds": used, "share": used / seconds}
 
 
-def monitor(pairs: int) -> dict[str, tuple[float, float, float]]:
-    """Steps with a monitor that looks five times a second, against the same steps while it is stopped, in turns. On a
-    CPU that both must share, every look is in a step's way; else the system finds it another."""
-    everywhere = os.sched_getaffinity(0)
-    found = {}
-    for place, cpus in (("on another CPU", everywhere), ("on the same CPU", {min(everywhere)})):
+def measure_monitor(pairs: int) -> dict[str, Interval]:
+    """Steps with a monitor that reads five times a second, against the same steps while the monitor
+    is stopped. If both share a CPU, every reading delays a step."""
+    all_cpus = os.sched_getaffinity(0)
+    ratios = {}
+    placements = {"on another CPU": all_cpus, "on the same CPU": {min(all_cpus)}}
+    monitor = [sys.executable, "-P", "-m", "steptime.machine.monitor", str(os.getpid())]
+    for placement, cpus in placements.items():
         os.sched_setaffinity(0, cpus)
-        line = [
-            sys.executable,
-            "-P",
-            "-m",
-            "steptime.machine.monitor",
-            str(os.getpid()),
-            "0.2",
-            "cpu",
-        ]
-        with subprocess.Popen(line, stdout=subprocess.PIPE) as watching:
-            assert watching.stdout is not None
-            watching.stdout.readline()  # it has started up
-            found[place] = centre([watched_ratio(watching.pid) for _ in range(max(10, pairs // 8))])
-            watching.kill()
-        os.sched_setaffinity(0, everywhere)
-    return found
+        with subprocess.Popen([*monitor, "0.2", "cpu"], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            # Its first line says that it has started.
+            process.stdout.readline()
+            pair_count = max(10, pairs // 8)
+            ratios[placement] = centre([monitored_ratio(process.pid) for _ in range(pair_count)])
+            process.kill()
+        os.sched_setaffinity(0, all_cpus)
+    return ratios
 
 
-def watched_ratio(watching: int) -> float:
-    step, spent = spin(UNIT_SECONDS), {}
-    for order in random.sample([signal.SIGCONT, signal.SIGSTOP], 2):
-        os.kill(watching, order)
-        spent[order] = bare(step)(round(WATCHED_SECONDS / UNIT_SECONDS))
+def monitored_ratio(monitor: int) -> float:
+    run = bare_loop(make_compute_step(UNIT_SECONDS))
+    spent = {}
+    for command in random.sample([signal.SIGCONT, signal.SIGSTOP], 2):
+        os.kill(monitor, command)
+        spent[command] = run(round(MONITORED_SECONDS / UNIT_SECONDS))
     return float(np.log(spent[signal.SIGCONT] / spent[signal.SIGSTOP]))
 
 
 def cpu_seconds() -> float:
-    use = resource.getrusage(resource.RUSAGE_SELF)
-    return use.ru_utime + use.ru_stime
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
 
 
-def show(found: dict[str, Any]) -> None:
-    print("A stamp, around nothing (least and median of 41 alternations)")
-    for name, cost in found["stamp"].items():
+def show(costs: dict[str, Any]) -> None:
+    print(f"A timestamp, around nothing (least and median of {ALTERNATIONS} alternations)")
+    for name, cost in costs["stamp"].items():
         print(f"  {name:24}{cost['least_ns']:8.0f} ns {cost['median_ns']:8.0f} ns")
-    block = found["block"]
-    print(
-        f"A block's bookkeeping: {block['median_ns'] / 1000:.1f} µs, {block['share_of_a_block']:.3%} of 50 ms"
-    )
+    block = costs["block"]
+    microseconds = block["median_ns"] / 1000
+    share = block["share_of_a_block"]
+    print(f"The bookkeeping of a block: {microseconds:.1f} µs, {share:.3%} of 50 ms")
     print(f"\n  {'a step of':20}{'measured by':24}{'takes':>28}{'reports':>28}")
-    for label, ways in found["loop"].items():
-        for name, ratios in ways.items():
-            print(
-                f"  {label:20}{name:24}{percent(ratios['takes']):>28}{percent(ratios['reports']):>28}"
-            )
-    print(
-        "  torch.utils.benchmark also takes two steps of warm-up each time; it reports without them."
-    )
-    waiting = found["parent"]
-    if isinstance(waiting, dict):
-        waiting = f"{waiting['share']:.3%} of one CPU over {waiting['waited_seconds']:.1f} s"
-    print(f"\nThe parent while its worker measures: {waiting}")
-    for place, interval in found["monitor"].items():
-        print(f"Steps while a monitor looks five times a second, {place}: {percent(interval)}")
+    for label, methods in costs["loop"].items():
+        for name, ratios in methods.items():
+            takes = percent(ratios["takes"])
+            reports = percent(ratios["reports"])
+            print(f"  {label:20}{name:24}{takes:>28}{reports:>28}")
+    print("  torch.utils.benchmark also takes two warm-up steps each time and does not report them.")
+    parent = costs["parent"]
+    if isinstance(parent, dict):
+        parent = f"{parent['share']:.3%} of one CPU over {parent['waited_seconds']:.1f} s"
+    print(f"\nThe parent while its worker measures: {parent}")
+    for placement, interval in costs["monitor"].items():
+        ratio = percent(interval)
+        print(f"Steps while a monitor reads five times a second, {placement}: {ratio}")
 
 
-def percent(interval: tuple[float, float, float]) -> str:
-    value, low, high = (100 * part for part in interval)
+def percent(interval: Interval) -> str:
+    value, low, high = (100 * share for share in interval)
     return f"{value:+.2f} % ({low:+.2f} … {high:+.2f})"
 
 
@@ -304,14 +330,17 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     pairs = 40 if options.quick else 400
-    found = {
-        "stamp": stamp_costs(),
-        "block": bookkeeping(),
-        "loop": loops(pairs),
-        "parent": parent(),
+    costs = {
+        "stamp": measure_stamps(),
+        "block": measure_bookkeeping(),
+        "loop": measure_loops(pairs),
+        "parent": measure_parent(),
+        "monitor": measure_monitor(pairs),
     }
-    found["monitor"] = monitor(pairs)
-    print(json.dumps(found)) if options.json else show(found)
+    if options.json:
+        print(json.dumps(costs))
+    else:
+        show(costs)
 
 
 if __name__ == "__main__":
