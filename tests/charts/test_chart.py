@@ -6,13 +6,9 @@ from typing import Any
 
 import pytest
 
-from steptime.charts.chart import (
-    MOST_COLOURS,
-    MOST_NAMES,
-    MOST_SMALL_CHARTS,
-    make_history_spec,
-    make_spec,
-)
+from steptime.charts.channels import MOST_COLOURS, MOST_NAMES, MOST_SMALL_CHARTS
+from steptime.charts.chart import make_spec
+from steptime.charts.history import make_history_spec
 from steptime.index.index import Point
 from steptime.index.query import from_url
 
@@ -183,4 +179,4 @@ def test_small_charts_and_legends_hold_no_more_names_than_can_be_read(
 def test_the_axis_says_what_values_are_relative_to() -> None:
     points = [Point({"devices": 2.0}, 1.0, None, None, 1, "id")]
     title = drawn("y=efficiency", points)["layer"][-1]["encoding"]["y"]["title"]
-    assert title == "Throughput per processing unit, of the fewest's"
+    assert title == "Throughput per processing unit, relative to the fewest"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi", reason="the guide is not installed: pip install '.[guide]'")
+pytest.importorskip("duckdb", reason="duckdb is not installed: pip install '.[report]'")
 
 from steptime.charts.monitor import monitor_view
 from steptime.core.record import Record
@@ -26,11 +26,11 @@ def test_each_thing_that_was_seen_has_a_chart_and_a_row(record_of: Callable[...,
             processes=2, findings=seen({**columns, "disk_read_bytes": [0, 0, 0], "odd": [1, 1, 1]})
         )
     )
-    assert found is not None and [row["what"] for row in found["rows"]] == [
+    assert found is not None and [row["label"] for row in found["rows"]] == [
         "CPUs in use",
         "Memory, MiB",
     ]
-    assert found["rows"][1] == {"what": "Memory, MiB", "least": 1.0, "mean": 2.0, "most": 3.0}
+    assert found["rows"][1] == {"label": "Memory, MiB", "min": 1.0, "mean": 2.0, "max": 3.0}
     assert {value["process"] for value in found["spec"]["data"]["values"]} == {"0", "1"} and found[
         "share"
     ] == 0.01
@@ -46,11 +46,11 @@ def test_boards_are_told_apart(record_of: Callable[..., Record]) -> None:
     found = monitor_view(
         record_of(processes=1, findings=seen(columns, absent=["gpu0.utilisation"]))
     )
-    assert found is not None and [row["what"] for row in found["rows"]] == [
+    assert found is not None and [row["label"] for row in found["rows"]] == [
         "gpu0 power, W",
         "gpu1 power, W",
     ]
-    assert found["told"] == ["gpu0.utilisation"]
+    assert found["absent"] == ["gpu0.utilisation"]
 
 
 def test_a_long_series_is_drawn_with_few_points(record_of: Callable[..., Record]) -> None:

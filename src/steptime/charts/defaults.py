@@ -1,4 +1,4 @@
-"""Which charts are worth drawing when nobody asks for one: each holds everything still but what it shows."""
+"""The charts of a report without a query: each fixes everything but what it shows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from steptime.index.query import Query
 from steptime.index.rows import Row
 
 HOW = ("framework", "mode")
-STILL = (
+# Dimensions that a chart fixes, unless it shows them or leaves them free.
+FIXED = (
     "source",
     "suite",
     "model",
@@ -24,6 +25,7 @@ STILL = (
     "data",
     "unit",
 )
+# The usual views, each with the dimensions that it leaves free.
 VIEWS = (
     (Query(x="model", by=HOW, log="y"), ("replica_batch", "data", "unit", "suite")),
     (Query(x="replica_batch", by=HOW, mark="line", log="xy"), ("replica_batch",)),
@@ -37,46 +39,55 @@ ACCURACY_LOSS = Query(x="task_loss", by=("framework", "precision"))
 
 
 def usual_queries(rows: Sequence[Row]) -> list[Query]:
-    """Those of the usual views in which two points or more can be compared."""
-    own = [row for row in rows if row["source"] == "steptime"] or list(rows)
-    metric = _metric(own)
-    found = [
-        view for query, free in VIEWS if (view := focus_query(replace(query, y=metric), own, free))
-    ]
-    lossy = {
-        row["precision"]
-        for row in own
-        if row.get("task_loss") is not None and row.get("throughput")
-    }
-    return [*found, *([ACCURACY_LOSS] if len(lossy) > 1 else [])]
+    """The usual views in which two points or more can be compared."""
+    measured = [row for row in rows if row["source"] == "steptime"] or list(rows)
+    metric = _main_metric(measured)
+    queries = []
+    for view, free in VIEWS:
+        query = focus_query(replace(view, y=metric), measured, free)
+        if query:
+            queries.append(query)
+    lossy = set()
+    for row in measured:
+        if row.get("task_loss") is not None and row.get("throughput"):
+            lossy.add(row["precision"])
+    if len(lossy) > 1:
+        queries.append(ACCURACY_LOSS)
+    return queries
 
 
-def _metric(rows: Sequence[Row]) -> str:
+def _main_metric(rows: Sequence[Row]) -> str:
+    """Throughput, unless another metric has more than twice as many values."""
     counts = {name: sum(row.get(name) is not None for row in rows) for name in METRICS}
-    return (
-        "throughput"
-        if counts["throughput"] * 2 >= max(counts.values())
-        else max(counts, key=lambda n: counts[n])
-    )
+    most_common = max(counts, key=lambda name: counts[name])
+    if counts["throughput"] * 2 >= counts[most_common]:
+        return "throughput"
+    return most_common
 
 
 def focus_query(query: Query, rows: Sequence[Row], free: Sequence[str] = ()) -> Query | None:
-    """The question with all else fixed to where it shows most: many values of its axis, then many points, then runs."""
-    names = [name for name in STILL if name not in (*query.groups, *free)]
+    """The query with all else fixed to the values for which it shows most."""
+    names = [name for name in FIXED if name not in (*query.groups, *free)]
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         if row.get(query.y) is not None and row.get(query.x) is not None:
-            groups.setdefault(tuple(row.get(name) for name in names), []).append(row)
-    key = max(groups, key=lambda key: _shows(query, groups[key]), default=None)
-    if key is None or _shows(query, groups[key])[0] < 2:
+            key = tuple(row.get(name) for name in names)
+            groups.setdefault(key, []).append(row)
+    best = max(groups, key=lambda key: _shown(query, groups[key]), default=None)
+    if best is None or _shown(query, groups[best])[0] < 2:
         return None
-    fixed = {name: value for name, value in zip(names, key, strict=True) if value not in (None, "")}
-    differs = [
-        name for name in fixed if len({row.get(name) for row in rows}) > 1 or name == "source"
-    ]
-    return replace(query, where=tuple((name, (format_value(fixed[name]),)) for name in differs))
+    where = []
+    for name, value in zip(names, best, strict=True):
+        if value in (None, ""):
+            continue
+        # A filter that every row passes would say nothing, except about the source.
+        if name == "source" or len({row.get(name) for row in rows}) > 1:
+            where.append((name, (format_value(value),)))
+    return replace(query, where=tuple(where))
 
 
-def _shows(query: Query, rows: Sequence[Row]) -> tuple[int, int, int]:
+def _shown(query: Query, rows: Sequence[Row]) -> tuple[int, int, int]:
+    """How many values of the axis, points and runs the query shows of these rows."""
+    x_values = {row[query.x] for row in rows}
     points = Counter(tuple(row.get(name) for name in query.groups) for row in rows)
-    return len({row[query.x] for row in rows}), len(points), len(rows)
+    return len(x_values), len(points), len(rows)

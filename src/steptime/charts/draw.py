@@ -11,8 +11,9 @@ from steptime.core.errors import NotInstalled
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def draw(kind: str, chart: dict[str, Any]) -> bytes:
-    if kind == ".json":
+def draw(suffix: str, chart: dict[str, Any]) -> bytes:
+    """The content of a file .svg, .png or .json (the Vega-Lite itself)."""
+    if suffix == ".json":
         return json.dumps(chart, indent=1).encode()
     try:
         import vl_convert
@@ -20,15 +21,17 @@ def draw(kind: str, chart: dict[str, Any]) -> bytes:
         raise NotInstalled(
             "This command needs the report extra: pip install 'steptime[report]'"
         ) from None
-    if kind == ".png":
+    if suffix == ".png":
         return bytes(vl_convert.vegalite_to_png(clean_text(chart), scale=2))
     return str(vl_convert.vegalite_to_svg(clean_text(chart))).encode()
 
 
 def clean_text(value: Any) -> Any:
-    """Without characters that XML does not have: at one of them vl-convert ends the whole process."""
+    """Without characters that XML does not have: vl-convert ends the whole process at one."""
     if isinstance(value, str):
         return NOT_XML.sub("\ufffd", value)
     if isinstance(value, dict):
-        return {clean_text(key): clean_text(one) for key, one in value.items()}
-    return [clean_text(one) for one in value] if isinstance(value, list | tuple) else value
+        return {clean_text(key): clean_text(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean_text(item) for item in value]
+    return value

@@ -1,14 +1,15 @@
-"""What a monitor saw of a run's processes over time, for its page: charts, and the numbers in them as a table."""
+"""What a monitor saw of a run's processes: charts over time, and their numbers as a table."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from steptime.analysis.usage import Points, usage, usage_series
-from steptime.charts.step_profile import make_readings_spec
+from steptime.charts.readings import Reading, make_readings_spec, summarise_readings
 from steptime.core.record import Record
 
 MEBI = 1 << 20
+# By the name of a series: its label, and the size of its unit.
 CHANNELS = {
     "cpus": ("CPUs in use", 1.0),
     "machine_cpus": ("CPUs in use by all", 1.0),
@@ -19,59 +20,61 @@ CHANNELS = {
     "network_sent_bytes_per_second": ("Sent, MiB/s", MEBI),
     "loopback_bytes_per_second": ("Loopback, MiB/s", MEBI),
 }
-BOARD = {
+BOARD_CHANNELS = {
     "utilisation": ("busy share", 1.0),
     "memory_bytes": ("memory, MiB", MEBI),
     "sm_clock_mhz": ("clock, MHz", 1.0),
     "temperature_c": ("temperature, °C", 1.0),
     "power_w": ("power, W", 1.0),
 }
-MOST_POINTS = 200  # of one process in one chart
+# Of one process in one chart.
+MOST_POINTS = 200
 
 
 def monitor_view(record: Record) -> dict[str, Any] | None:
-    """None: nobody watched."""
-    values = []
+    """None if no monitor ran."""
+    summaries = [summary for attempt in record.attempts if (summary := usage(attempt))]
+    if not summaries:
+        return None
+    readings: list[Reading] = []
     for number, attempt in enumerate(record.attempts):
         for name, points in usage_series(attempt).items():
-            if (channel := _channel(name)) and any(value for _, value in points):
-                values += _drawn(points, *channel, str(number))
-    seen = [found for attempt in record.attempts if (found := usage(attempt))]
-    if not seen:
-        return None
-    labels = list(dict.fromkeys(value["what"] for value in values))
-    rows = [
-        _row(label, [value["value"] for value in values if value["what"] == label])
-        for label in labels
-    ]
-    shares = [found["monitor_share"] for found in seen if "monitor_share" in found]
-    told = dict.fromkeys(
-        word for found in seen for word in (*found.get("absent", ()), found.get("problem")) if word
-    )
-    parts = list(dict.fromkeys(found["partial"] for found in seen if "partial" in found))
-    about = {"share": max(shares, default=None), "told": list(told), "partial": parts}
-    return {"spec": make_readings_spec(values), "rows": rows, **about}
+            channel = _channel(name)
+            # A quantity that is 0 all the time needs no chart.
+            if channel and any(value for _, value in points):
+                readings += _make_readings(points, channel, str(number))
+    shares = [item["monitor_share"] for item in summaries if "monitor_share" in item]
+    partial = [item["partial"] for item in summaries if "partial" in item]
+    return {
+        "spec": make_readings_spec(readings),
+        "rows": summarise_readings(readings),
+        "share": max(shares, default=None),
+        "absent": _list_absent(summaries),
+        "partial": list(dict.fromkeys(partial)),
+    }
+
+
+def _list_absent(summaries: list[dict[str, Any]]) -> list[str]:
+    """What the monitor could not see, each once."""
+    absent: list[str] = []
+    for summary in summaries:
+        absent += summary.get("absent", ())
+        if summary.get("problem"):
+            absent.append(summary["problem"])
+    return list(dict.fromkeys(name for name in absent if name))
 
 
 def _channel(name: str) -> tuple[str, float] | None:
-    board, dot, what = name.partition(".")
+    board, dot, quantity = name.partition(".")
     if not dot:
         return CHANNELS.get(name)
-    return (f"{board} {BOARD[what][0]}", BOARD[what][1]) if what in BOARD else None
+    if quantity not in BOARD_CHANNELS:
+        return None
+    label, size = BOARD_CHANNELS[quantity]
+    return f"{board} {label}", size
 
 
-def _drawn(points: Points, label: str, size: float, process: str) -> list[dict[str, Any]]:
-    kept = points[:: -(-len(points) // MOST_POINTS)]
-    return [
-        {"seconds": time, "value": value / size, "what": label, "process": process}
-        for time, value in kept
-    ]
-
-
-def _row(label: str, values: list[float]) -> dict[str, Any]:
-    return {
-        "what": label,
-        "least": min(values),
-        "mean": sum(values) / len(values),
-        "most": max(values),
-    }
+def _make_readings(points: Points, channel: tuple[str, float], process: str) -> list[Reading]:
+    label, size = channel
+    every = -(-len(points) // MOST_POINTS)
+    return [Reading(time, value / size, label, process) for time, value in points[::every]]

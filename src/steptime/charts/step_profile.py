@@ -1,4 +1,4 @@
-"""What a run's page shows beside its times: a look inside the same configuration, its place under the peaks, power."""
+"""What a run's page shows besides its times: its profile, its roofline, its power."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from typing import Any
 
 from steptime.analysis.result import Result
 from steptime.analysis.step_profile import TASK, Profile, newest_profile
-from steptime.charts.chart import PALETTE, SCHEMA
+from steptime.charts.channels import PALETTE
+from steptime.charts.chart import SCHEMA
+from steptime.charts.readings import Reading, make_readings_spec, summarise_readings
+from steptime.core.measurement import Measurement
 from steptime.core.record import Record
 from steptime.index.workspace import Workspace
 
 CHANNELS = {"power_w": "Power, W", "sm_clock_mhz": "Clock, MHz", "temperature_c": "Temperature, °C"}
-REACH = 30.0  # how far the peaks are drawn to both sides of their edge
+# How far the peaks are drawn to both sides of their edge.
+REACH = 30.0
+PEAK_COLOUR = "#55555e"
 
 
 def find_profile(workspace: Workspace, record: Record) -> Profile | None:
@@ -22,12 +27,12 @@ def find_profile(workspace: Workspace, record: Record) -> Profile | None:
 
 @dataclass(frozen=True)
 class Roofline:
-    """Where a step stands: arithmetic per byte, what it reaches, and what this machine was measured to do."""
+    """A step's arithmetic per byte, the rate that it reaches, and the machine's measured peaks."""
 
     intensity: float  # FLOP for each byte that must be moved
     reached: float  # FLOP/s
-    compute: float  # peaks: FLOP/s of the number format
-    bandwidth: float  # and bytes/s of a copy
+    compute: float  # the peak of the number format, FLOP/s
+    bandwidth: float  # the peak of a copy, bytes/s
 
     @property
     def peak(self) -> float:
@@ -38,84 +43,78 @@ class Roofline:
         return "memory" if self.intensity * self.bandwidth < self.compute else "arithmetic"
 
     def spec(self) -> dict[str, Any]:
+        encoding = {
+            "x": _log_axis("x", "FLOP per byte", {"tickCount": 4}),
+            "y": _log_axis("y", "FLOP/s", {"format": "~s", "tickCount": 4}),
+        }
+        peaks = {
+            "data": {"values": self._peak_line()},
+            "mark": {"type": "line", "color": PEAK_COLOUR},
+            "encoding": encoding,
+        }
+        run = {
+            "data": {"values": [{"x": self.intensity, "y": self.reached, "what": "this run"}]},
+            "mark": {"type": "point", "filled": True, "size": 120, "color": PALETTE[0]},
+            "encoding": {**encoding, "tooltip": [{"field": "x"}, {"field": "y"}]},
+        }
+        return {"$schema": SCHEMA, "width": 460, "height": 220, "layer": [peaks, run]}
+
+    def _peak_line(self) -> list[dict[str, Any]]:
         edge = self.compute / self.bandwidth
-        ends = (min(edge, self.intensity) / REACH, edge, max(edge, self.intensity) * REACH)
-        line = [{"x": x, "y": min(self.compute, x * self.bandwidth), "what": "peak"} for x in ends]
-        axes = {
-            "x": {"field": "x", "type": "quantitative", "scale": {"type": "log"}, "title": "FLOP per byte",
-                  "axis": {"tickCount": 4}},
-            "y": {"field": "y", "type": "quantitative", "scale": {"type": "log"}, "title": "FLOP/s",
-                  "axis": {"format": "~s", "tickCount": 4}},
-        }  # fmt: skip
-        point = [{"x": self.intensity, "y": self.reached, "what": "this run"}]
-        return {
-            "$schema": SCHEMA, "width": 460, "height": 220,
-            "layer": [
-                {"data": {"values": line}, "mark": {"type": "line", "color": "#55555e"}, "encoding": axes},
-                {"data": {"values": point}, "mark": {"type": "point", "filled": True, "size": 120, "color": PALETTE[0]},
-                 "encoding": {**axes, "tooltip": [{"field": "x"}, {"field": "y"}]}},
-            ],
-        }  # fmt: skip
+        leftmost = min(edge, self.intensity) / REACH
+        rightmost = max(edge, self.intensity) * REACH
+        line = []
+        for x in (leftmost, edge, rightmost):
+            line.append({"x": x, "y": min(self.compute, x * self.bandwidth), "what": "peak"})
+        return line
+
+
+def _log_axis(field: str, title: str, axis: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "field": field,
+        "type": "quantitative",
+        "scale": {"type": "log"},
+        "title": title,
+        "axis": axis,
+    }
 
 
 def make_roofline(
     record: Record, numbers: Result | None, profile: Profile | None, peaks: dict[str, float]
 ) -> Roofline | None:
-    moved = profile.findings.get("least_bytes") if profile else None
-    flops, reached = (
-        record.last.network.get("flops_per_step"),
-        numbers and numbers.costs.model_flops_per_second,
-    )
-    compute, bandwidth = peaks.get(record.case.precision), peaks.get("copy")
+    """None if something that it needs was not measured."""
+    if numbers is None or profile is None:
+        return None
+    moved = profile.findings.get("least_bytes")
+    flops = record.last.network.get("flops_per_step")
+    reached = numbers.costs.model_flops_per_second
+    compute = peaks.get(record.case.precision)
+    bandwidth = peaks.get("copy")
     if not (moved and flops and reached and compute and bandwidth):
         return None
     return Roofline(flops / moved, reached, compute, bandwidth)
 
 
-def power_view(record: Record) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
-    """The board's own readings over time, as a chart and as rows of a table; None: no board told any."""
-    values = [
-        value for number, one in enumerate(record.measurements) for value in _readings(number, one)
-    ]
-    told = [name for name in CHANNELS if any(value["what"] == CHANNELS[name] for value in values)]
-    if not told:
+def power_view(record: Record) -> dict[str, Any] | None:
+    """The board's own readings over time, as a chart and as rows of a table; None without any."""
+    readings: list[Reading] = []
+    for number, measurement in enumerate(record.measurements):
+        readings += _board_readings(number, measurement)
+    if not readings:
         return None
-    rows = []
-    for name in told:
-        readings = [value["value"] for value in values if value["what"] == CHANNELS[name]]
-        mean = sum(readings) / len(readings)
-        rows.append(
-            {"what": CHANNELS[name], "least": min(readings), "mean": mean, "most": max(readings)}
-        )
-    return make_readings_spec(values), rows
+    # The table has the order of the channels, whatever came first.
+    order = list(CHANNELS.values())
+    rows = summarise_readings(readings)
+    rows.sort(key=lambda row: order.index(row["label"]))
+    return {"spec": make_readings_spec(readings), "rows": rows}
 
 
-def _readings(process: int, measurement: Any) -> list[dict[str, Any]]:
-    found, seconds = [], 0.0
+def _board_readings(process: int, measurement: Measurement) -> list[Reading]:
+    readings = []
+    seconds = 0.0
     for block in measurement.blocks:
         seconds += block.host_ns / 1e9
-        found += [
-            {"seconds": seconds, "value": block.gpu[name], "what": label, "process": str(process)}
-            for name, label in CHANNELS.items()
-            if block.gpu and name in block.gpu
-        ]
-    return found
-
-
-def make_readings_spec(values: list[dict[str, Any]]) -> dict[str, Any]:
-    """A small chart for each `what`, a line for each process."""
-    encoding = {
-        "x": {"field": "seconds", "type": "quantitative", "title": "Seconds"},
-        "y": {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": False}},
-        "color": {
-            "field": "process",
-            "type": "nominal",
-            "title": "Process",
-            "scale": {"range": list(PALETTE)},
-        },
-    }
-    return {
-        "$schema": SCHEMA, "data": {"values": values}, "columns": 3, "resolve": {"scale": {"y": "independent"}},
-        "facet": {"field": "what", "type": "nominal", "title": None},
-        "spec": {"mark": {"type": "line", "point": True}, "encoding": encoding, "width": 240, "height": 140},
-    }  # fmt: skip
+        for name, label in CHANNELS.items():
+            if block.gpu and name in block.gpu:
+                readings.append(Reading(seconds, block.gpu[name], label, str(process)))
+    return readings

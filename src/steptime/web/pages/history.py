@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse
 
-from steptime.charts.chart import make_history_spec
+from steptime.charts.history import make_history_spec
 from steptime.index.history import CONFIGURATION, find_changes
 from steptime.index.rows import Row
 from steptime.web.context import PageContext, read_query
