@@ -33,17 +33,17 @@ def words(effect: float, **changes: float) -> tuple[Counter[str], Counter[str]]:
     return Counter(one.paired.outcome for one in found), Counter(one.naive.outcome for one in found)
 
 
-def test_a_slow_node_is_not_mistaken_for_a_slow_tier() -> None:
+def test_by_node_does_not_mistake_a_slow_node_for_a_slow_tier() -> None:
     paired, naive = words(1.0)
     assert paired["slower"] + paired["faster"] <= 0.08 * len(SEEDS)
     assert naive["slower"] >= 0.4 * len(SEEDS)
 
 
-def test_a_slow_tier_is_found() -> None:
+def test_by_node_finds_a_slow_tier() -> None:
     assert words(1.1)[0]["slower"] == len(SEEDS)
 
 
-def test_the_interval_holds_what_it_promises() -> None:
+def test_by_node_interval_keeps_its_coverage() -> None:
     found = [by_node(*cluster(seed, effect=1.1), 0.02).paired for seed in SEEDS]
     held = sum(
         one.low <= 1.1 <= one.high for one in found if one.low is not None and one.high is not None
@@ -51,7 +51,7 @@ def test_the_interval_holds_what_it_promises() -> None:
     assert held >= 0.92 * len(SEEDS)
 
 
-def test_few_nodes_hold_it_too() -> None:
+def test_by_node_interval_keeps_its_coverage_for_few_nodes() -> None:
     found = [by_node(*cluster(seed, effect=1.1, nodes=4), 0.02).paired for seed in SEEDS]
     held = sum(
         one.low <= 1.1 <= one.high for one in found if one.low is not None and one.high is not None
@@ -59,7 +59,7 @@ def test_few_nodes_hold_it_too() -> None:
     assert 0.92 * len(SEEDS) <= held < len(SEEDS)
 
 
-def test_wrong_names_of_nodes_do_not_help() -> None:
+def test_by_node_gains_nothing_from_shuffled_node_names() -> None:
     """The control: pairing protects because of the nodes, not because it pairs."""
 
     def shuffled(side: list[Reading], rng: np.random.Generator) -> list[Reading]:
@@ -92,13 +92,13 @@ def two(count: int) -> ByNode:
     ("nodes", "word"),
     [(1, "inconclusive"), (2, "inconclusive"), (3, "likely slower"), (6, "slower")],
 )
-def test_two_nodes_are_no_evidence(nodes: int, word: str) -> None:
+def test_by_node_is_inconclusive_for_two_nodes(nodes: int, word: str) -> None:
     found = two(nodes)
     assert found.paired.outcome == word and found.paired.ratio == pytest.approx(2.0)
     assert (found.paired.low is None) == (nodes < 3) and bool(found.remarks) == (nodes < 6)
 
 
-def test_another_day_of_the_same_node_is_another_pair() -> None:
+def test_by_node_pairs_within_occasions() -> None:
     """On one day the node was three times as slow: within each day B is 10 % slower."""
     a = [
         reading("n0", seconds, occasion=day)
@@ -109,14 +109,14 @@ def test_another_day_of_the_same_node_is_another_pair() -> None:
     assert found.nodes == {"n0": pytest.approx(1.1)} and (found.pairs, found.unpaired) == (2, 1)
 
 
-def test_configurations_are_paired_with_themselves() -> None:
+def test_by_node_pairs_within_configurations() -> None:
     a = [reading("n0", 1.0, "batch 1"), reading("n0", 10.0, "batch 10")]
     b = [reading("n0", 1.2, "batch 1"), reading("n0", 99.0, "batch 99")]
     found = by_node(a, b, 0.02)
     assert found.nodes == {"n0": pytest.approx(1.2)} and found.naive.ratio == pytest.approx(1.2)
 
 
-def test_nodes_without_both_sides_say_nothing() -> None:
+def test_by_node_ignores_nodes_with_one_side() -> None:
     found = by_node([reading("n0", 1.0)], [reading("n1", 2.0)], 0.02)
     assert (
         found.nodes == {}

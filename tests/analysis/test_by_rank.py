@@ -41,14 +41,14 @@ def shared(attempt_of: Callable[..., Attempt]) -> Make:
     return make
 
 
-def test_the_rank_that_ends_a_step_last_is_its_slowest(shared: Make) -> None:
+def test_last_to_end_names_the_rank_that_ends_last(shared: Make) -> None:
     late = [1200 if step % 4 == 0 else 1000 for step in range(STEPS)]
     even = [1000 if step % 4 else 1150 for step in range(STEPS)]
     last = last_to_end(shared(samples(0, even), samples(1, late)).measurement)  # type: ignore[arg-type]
     assert set(last.tolist()) == {1}
 
 
-def test_each_rank_has_its_own_time_node_and_share(shared: Make) -> None:
+def test_by_rank_reports_time_node_and_share_of_each_rank(shared: Make) -> None:
     def process(number: int) -> Attempt:
         slow = [1010 + number] * STEPS
         return shared(
@@ -68,13 +68,13 @@ def test_each_rank_has_its_own_time_node_and_share(shared: Make) -> None:
     assert low is not None and high is not None and 1.010e-6 <= low < high <= 1.017e-6
 
 
-def test_steps_that_end_within_the_error_of_two_clocks_are_nobody_s(shared: Make) -> None:
+def test_last_to_end_is_undecided_within_the_clock_error(shared: Make) -> None:
     far = samples(1, [1000] * STEPS, start_ns=5000, offset_ns=(-4990, -4990), offset_error_ns=20)
     measurement = shared(samples(0, [1000] * STEPS), far).measurement
     assert measurement is not None and set(last_to_end(measurement).tolist()) == {UNDECIDED}
 
 
-def test_another_host_s_clock_is_moved_with_its_drift(shared: Make) -> None:
+def test_last_to_end_corrects_clock_offset_and_drift(shared: Make) -> None:
     far = samples(1, [1000] * STEPS, start_ns=5000, offset_ns=(-5100, -4900))
     measurement = shared(samples(0, [1000] * STEPS), far).measurement
     assert measurement is not None
@@ -86,7 +86,7 @@ def test_another_host_s_clock_is_moved_with_its_drift(shared: Make) -> None:
     )
 
 
-def test_pauses_that_a_rank_s_own_clock_leaves_out_are_put_back(shared: Make) -> None:
+def test_last_to_end_adds_pauses_back(shared: Make) -> None:
     paused = samples(1, [990] * STEPS, idle_ns=(0, *[300] * (BLOCKS - 1)))
     measurement = shared(samples(0, [1000] * STEPS), paused).measurement
     assert measurement is not None
@@ -96,14 +96,14 @@ def test_pauses_that_a_rank_s_own_clock_leaves_out_are_put_back(shared: Make) ->
     ) == {1}
 
 
-def test_warm_up_counts_for_nothing(shared: Make) -> None:
+def test_last_to_end_skips_warm_up(shared: Make) -> None:
     ranks = samples(0, [5000] * 10 + [1000] * 90), samples(1, [1000] * 10 + [2000] * 90)
     found = by_rank(Record(attempts=(shared(*ranks, cut=60),)))
     assert found is not None and [rank.slowest_share for rank in found.ranks] == [0.0, 1.0]
     assert found.ranks[1].typical_time_seconds.claim == "no interval: too few processes"
 
 
-def test_the_exchange_alone_is_each_rank_s_own(shared: Make) -> None:
+def test_by_rank_reports_exchange_seconds_of_each_rank(shared: Make) -> None:
     pair = samples(0, [1000] * STEPS), samples(1, [1000] * STEPS)
     told = shared(*pair, findings={"exchange": {"seconds": [0.1], "rank_seconds": [0.09, 0.1]}})
     found, older = by_rank(Record(attempts=(told,))), by_rank(Record(attempts=(shared(*pair),)))
@@ -111,5 +111,5 @@ def test_the_exchange_alone_is_each_rank_s_own(shared: Make) -> None:
     assert older is not None and [rank.exchange_seconds for rank in older.ranks] == [None, None]
 
 
-def test_one_process_has_no_ranks(record_of: Callable[..., Record]) -> None:
+def test_by_rank_is_none_for_a_single_rank(record_of: Callable[..., Record]) -> None:
     assert by_rank(record_of()) is None

@@ -60,9 +60,7 @@ def proof(measured: Make) -> Callable[..., Certificate]:
     return make
 
 
-def test_a_certificate_covers_the_same_lowering_whatever_the_batch(
-    measured: Make, proof: Any
-) -> None:
+def test_find_certificate_covers_the_same_lowering_at_any_batch(measured: Make, proof: Any) -> None:
     assert find_certificate(measured(batch_size=512, threads=7), [proof()]) == proof()
 
 
@@ -74,13 +72,13 @@ def test_a_certificate_covers_the_same_lowering_whatever_the_batch(
     ],
     ids=str,
 )  # fmt: skip
-def test_any_other_lowering_needs_its_own(
+def test_find_certificate_rejects_another_lowering(
     changes: dict[str, Any], measured: Make, proof: Any
 ) -> None:
     assert find_certificate(measured(**changes), [proof()]) is None
 
 
-def test_another_board_needs_its_own(measured: Make, proof: Any) -> None:
+def test_find_certificate_rejects_another_gpu(measured: Make, proof: Any) -> None:
     boards = [{"gpus": [{"name": name}]} for name in ("H200", "A100")]
     own = proof(device="cuda:0", machine=boards[0])
     assert own.device == "H200"
@@ -91,31 +89,29 @@ def test_another_board_needs_its_own(measured: Make, proof: Any) -> None:
 @pytest.mark.parametrize(
     ("phase", "covered"), [("inference", True), ("forward", False), ("training", False)]
 )
-def test_one_for_inference_covers_nothing_else(
+def test_certificate_for_inference_covers_only_inference(
     phase: str, covered: bool, measured: Make, proof: Any
 ) -> None:
     assert bool(find_certificate(measured(phase=phase), [proof(covers="inference")])) is covered
 
 
-def test_the_optimizer_counts_in_training_alone(measured: Make, proof: Any) -> None:
+def test_find_certificate_compares_the_optimizer_in_training_only(
+    measured: Make, proof: Any
+) -> None:
     assert find_certificate(measured(phase="inference", optimizer="adam"), [proof()])
 
 
-def test_what_is_not_known_before_a_run_does_not_count_against_it(
-    measured: Make, proof: Any
-) -> None:
+def test_find_certificate_ignores_facts_not_recorded_yet(measured: Make, proof: Any) -> None:
     planned = replace(measured(device="cuda:0"), software={}, machine={})
     assert find_certificate(planned, [proof(device="cuda:0", machine={"gpus": [{"name": "H200"}]})])
 
 
-def test_the_newest_one_speaks(measured: Make, proof: Any) -> None:
+def test_find_certificate_returns_the_newest(measured: Make, proof: Any) -> None:
     assert certificate_id(measured(), [proof(), proof(passed=False)]) is None
     assert certificate_id(measured(), [proof(passed=False), proof()]) == proof().id
 
 
-def test_two_frameworks_without_a_certificate_are_refused_with_the_command(
-    measured: Make, proof: Any
-) -> None:
+def test_why_uncertified_gives_the_command(measured: Make, proof: Any) -> None:
     why = different_work(measured(), measured("jax", mode="compiled"), [proof()])
     assert len(why) == 1
     assert "no certificate covers jax 2.13 compiled fp32 on cpu for training" in why[0]
@@ -125,30 +121,29 @@ def test_two_frameworks_without_a_certificate_are_refused_with_the_command(
     )
 
 
-def test_a_failed_certificate_is_named_with_its_item(measured: Make, proof: Any) -> None:
+def test_why_uncertified_names_the_failed_item(measured: Make, proof: Any) -> None:
     why = why_uncertified(measured(), measured("jax"), [proof(), proof("jax", passed=False)])
     assert why is not None and "failed its certificate" in why and "gradients, w[0]" in why
 
 
-def test_two_certified_frameworks_are_compared_and_it_is_said(measured: Make, proof: Any) -> None:
+def test_with_certificate_remark_names_both_certificates(measured: Make, proof: Any) -> None:
     sides, known = (measured(), measured("jax")), [proof(), proof("jax")]
     assert different_work(*sides, known) == []
-    found = with_certificate_remark(
-        compare_records(*(Record(attempts=(side,)) for side in sides)), sides, known
-    )
+    comparison = compare_records(*(Record(attempts=(side,)) for side in sides))
+    found = with_certificate_remark(comparison, *sides, known)
     assert found.remarks[-1] == certified_remark(*sides, known) and found.remarks[-1].startswith(
         "certified: "
     )
 
 
-def test_one_framework_needs_no_certificate_and_says_nothing_of_it(measured: Make) -> None:
+def test_with_certificate_remark_adds_nothing_for_one_framework(measured: Make) -> None:
     sides = (measured(), measured(mode="compiled"))
     assert different_work(*sides) == []
     comparison = compare_records(*(Record(attempts=(side,)) for side in sides))
-    assert with_certificate_remark(comparison, sides, []) == comparison
+    assert with_certificate_remark(comparison, *sides, []) == comparison
 
 
-def test_the_worst_item_is_the_one_nearest_to_its_bound(proof: Any) -> None:
+def test_certificate_worst_is_the_item_nearest_to_its_bound(proof: Any) -> None:
     items = (
         {**ITEM, "share": 0.3},
         {**ITEM, "share": None, "item": "loss"},

@@ -58,19 +58,19 @@ def replayed(
 
 @pytest.mark.parametrize("metric", ["med", "cpu"])
 @pytest.mark.parametrize("file", [*CNN, MLP])
-def test_identical_workers_on_a_loud_machine_seldom_raise_an_alarm(
+def test_judge_seldom_alarms_for_identical_workers_on_a_noisy_machine(
     file: str, metric: str, bank: Make
 ) -> None:
     assert share(verdicts(replayed(bank, file, metric), REPLAYED), "faster", "slower") <= 0.05
 
 
-def test_two_percent_are_found_in_a_short_step(bank: Make) -> None:
+def test_judge_detects_two_percent_in_a_short_step(bank: Make) -> None:
     found = verdicts(replayed(bank, MLP, "med", 1.02), REPLAYED)
     assert share(found, "slower") >= 0.85
     assert share(found, "faster") == 0
 
 
-def test_five_percent_are_found_in_cpu_time(bank: Make) -> None:
+def test_judge_detects_five_percent_of_cpu_time(bank: Make) -> None:
     assert share(verdicts(replayed(bank, CNN[0], "cpu", 1.05), REPLAYED), "slower") >= 0.95
 
 
@@ -88,17 +88,17 @@ def law(
 
 @pytest.mark.parametrize("spread", [0.005, 0.015, 0.03])
 @pytest.mark.parametrize("name", ["normal", "t3", "disturbed"])
-def test_no_difference_seldom_raises_an_alarm_whatever_the_noise(name: str, spread: float) -> None:
+def test_judge_seldom_alarms_for_any_noise(name: str, spread: float) -> None:
     assert share(verdicts(law(name, spread), STANDARD, seed=2), "faster", "slower") <= 0.05
 
 
-def test_two_percent_are_found_with_few_pairs() -> None:
+def test_judge_detects_two_percent_with_few_pairs() -> None:
     found = verdicts(law("normal", 0.015, math.log(1.02)), STANDARD)
     assert share(found, "slower") >= 0.95
     assert np.mean([count for _, count in found]) <= 10
 
 
-def test_over_a_suite_of_equal_pairs_few_discoveries_are_made() -> None:
+def test_discoveries_are_few_over_a_suite_of_equal_pairs() -> None:
     rng, suites = np.random.default_rng(5), 100
     found = 0
     for _ in range(suites):
@@ -121,13 +121,13 @@ def test_over_a_suite_of_equal_pairs_few_discoveries_are_made() -> None:
         (np.linspace(0.01, 0.03, 7), "inconclusive"),
     ],
 )
-def test_the_verdict_follows_from_where_the_interval_lies(values: np.ndarray, word: str) -> None:
+def test_outcome_of_follows_from_the_interval(values: np.ndarray, word: str) -> None:
     found = judge(values, STANDARD)
     assert found.outcome == word
     assert found.ratio == pytest.approx(math.exp(values.mean()))
 
 
-def test_a_verdict_is_looked_for_at_the_looks_only() -> None:
+def test_is_undecided_stops_only_at_planned_looks() -> None:
     clear = np.linspace(0.05, 0.06, 12)
     assert [is_undecided(clear[:n], STANDARD) for n in (7, 8, 9, 12)] == [True, False, True, False]
     assert not is_undecided(np.linspace(-1, 1, 27), STANDARD)
@@ -147,7 +147,7 @@ def pair(
     return first, attempt_of(b, blocks=4, pair=word, id=f"b{word}", **changes)
 
 
-def test_resident_pairs_cancel_what_drifts(attempt_of: Make) -> None:
+def test_compare_pairs_cancels_common_drift(attempt_of: Make) -> None:
     pairs = [pair(str(i), attempt_of, seed=i) for i in range(8)]
     found = compare_pairs(pairs)
     assert (found.verdict.outcome, found.units) == ("slower", 8)
@@ -156,26 +156,26 @@ def test_resident_pairs_cancel_what_drifts(attempt_of: Make) -> None:
     assert not wants_more_pairs(pairs) and wants_more_pairs(pairs[:7]) and wants_more_pairs([])
 
 
-def test_contention_is_remarked_and_cpu_time_judged_beside_it(attempt_of: Make) -> None:
+def test_compare_pairs_remarks_contention_and_judges_cpu_time(attempt_of: Make) -> None:
     found = compare_pairs([pair(str(i), attempt_of, seed=i, queue_ns=5_000_000) for i in range(8)])
     assert found.remarks[0].startswith("contended: ready but not running")
     assert found.cpu_time is not None and found.cpu_time.outcome == "slower"
 
 
-def test_cpu_time_of_several_threads_is_not_judged(attempt_of: Make) -> None:
+def test_compare_pairs_skips_cpu_time_of_several_threads(attempt_of: Make) -> None:
     assert (
         compare_pairs([pair(str(i), attempt_of, seed=i, threads=2) for i in range(8)]).cpu_time
         is None
     )
 
 
-def test_what_is_invalid_decides_nothing(attempt_of: Make) -> None:
+def test_compare_pairs_is_inconclusive_for_invalid_processes(attempt_of: Make) -> None:
     found = compare_pairs([pair(str(i), attempt_of, seed=i, compilations=1) for i in range(8)])
     assert (found.verdict.outcome, found.cpu_time) == ("inconclusive", None)
     assert found.remarks[0].startswith("invalid: recompiled")
 
 
-def test_stored_results_are_judged_weakly(
+def test_compare_records_is_at_most_likely(
     record_of: Make, attempt_of: Make, times_of: Make
 ) -> None:
     a = record_of(1)
@@ -190,7 +190,7 @@ def test_stored_results_are_judged_weakly(
     )
 
 
-def test_too_few_stored_processes_decide_nothing(record_of: Make) -> None:
+def test_compare_records_is_inconclusive_for_few_processes(record_of: Make) -> None:
     found = compare_records(record_of(1, processes=2), record_of(2, processes=2))
     assert (found.verdict.outcome, found.verdict.low) == ("inconclusive", None)
     assert (
@@ -199,12 +199,12 @@ def test_too_few_stored_processes_decide_nothing(record_of: Make) -> None:
     )
 
 
-def test_equal_work_may_be_compared(record_of: Make) -> None:
+def test_different_work_is_empty_for_equal_work(record_of: Make) -> None:
     a, b = record_of(1).last, record_of(2, mode="compiled", layout="nhwc").last
     assert different_work(a, b) == []
 
 
-def test_work_can_be_asked_about_before_it_is_measured(record_of: Make) -> None:
+def test_different_work_needs_no_measurement(record_of: Make) -> None:
     a, b = (replace(record_of(seed).last, measurement=None) for seed in (1, 2))
     assert different_work(a, b) == []
 
@@ -228,14 +228,14 @@ def test_work_can_be_asked_about_before_it_is_measured(record_of: Make) -> None:
         ("invalid", {"compilations": 2}),
     ],
 )
-def test_different_work_is_refused_with_the_reason(
+def test_different_work_names_the_difference(
     word: str, changes: dict[str, Any], record_of: Make
 ) -> None:
     a, b = record_of(1).last, record_of(2, **changes).last
     assert word in " ".join(different_work(a, b))
 
 
-def test_the_optimizer_of_inference_does_not_matter(record_of: Make) -> None:
+def test_different_work_ignores_the_optimizer_of_inference(record_of: Make) -> None:
     a = record_of(1, phase="inference").last
     b = record_of(2, phase="inference", network={"fingerprint": "f", "optimizer": "adam"}).last
     assert different_work(a, b) == []
@@ -252,21 +252,21 @@ def turning(attempt_of: Make, *, inside: float, outside: float, pairs: int = 6) 
     return made
 
 
-def test_a_machine_that_changes_from_block_to_block_gets_more_blocks(attempt_of: Make) -> None:
+def test_block_pairs_grow_if_blocks_vary(attempt_of: Make) -> None:
     assert (
         block_pairs(turning(attempt_of, inside=0.2, outside=0.0), STANDARD)
         == STANDARD.pair_blocks_most
     )
 
 
-def test_workers_that_differ_from_pair_to_pair_get_more_pairs_instead(attempt_of: Make) -> None:
+def test_block_pairs_stay_few_if_pairs_vary(attempt_of: Make) -> None:
     assert (
         block_pairs(turning(attempt_of, inside=0.001, outside=0.05), STANDARD)
         == STANDARD.pair_blocks
     )
 
 
-def test_the_first_pairs_take_the_protocols_number_of_turns(attempt_of: Make) -> None:
+def test_block_pairs_start_with_the_protocol_value(attempt_of: Make) -> None:
     assert (
         block_pairs(turning(attempt_of, inside=0.2, outside=0.0, pairs=2), STANDARD)
         == STANDARD.pair_blocks

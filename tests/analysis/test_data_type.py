@@ -28,18 +28,16 @@ def found(
         ("unknown", "real"),
     ],
 )
-def test_real_data_are_named_by_what_they_were_found_on(
-    record_of: Make, kind: str, word: str
-) -> None:
+def test_data_type_of_real_data_names_the_storage(record_of: Make, kind: str, word: str) -> None:
     assert data_type(record_of(processes=1, data="real", findings=found(kind))) == word
 
 
-def test_synthetic_data_are_named_by_where_they_lie(record_of: Make) -> None:
+def test_data_type_of_synthetic_data_names_the_memory(record_of: Make) -> None:
     assert data_type(record_of(processes=1)) == "synthetic on device"
     assert data_type(record_of(processes=1, data="host")) == "synthetic in host memory"
 
 
-def test_a_cold_cache_and_a_tier_are_told_apart(record_of: Make) -> None:
+def test_data_type_names_cold_cache_and_tier(record_of: Make) -> None:
     record = record_of(
         processes=1,
         data="real",
@@ -50,20 +48,20 @@ def test_a_cold_cache_and_a_tier_are_told_apart(record_of: Make) -> None:
     assert data_type(record) == "real on disk, cold (scratch)"
 
 
-def test_a_process_that_found_out_nothing_is_just_real(record_of: Make) -> None:
+def test_data_type_without_findings_is_real(record_of: Make) -> None:
     assert (
         data_type(record_of(processes=1, data="real")) == "real"
         and sentence(record_of(processes=1)) == ""
     )
 
 
-def test_the_sentence_says_when_the_cache_was_not_as_asked(record_of: Make) -> None:
+def test_sentence_reports_a_cache_state_other_than_requested(record_of: Make) -> None:
     record = record_of(processes=1, data="real", findings=found("dram", "warm", "cold", prefetch=2))
     wanted = "real in DRAM [ext4, nvme0n1], 4 KiB a step, 2 kept ready by a thread; page cache warm, though cold was requested"
     assert sentence(record) == wanted
 
 
-def test_staging_is_told_with_its_rate(record_of: Make) -> None:
+def test_staging_sentence_reports_size_and_rate(record_of: Make) -> None:
     told = {
         "bytes": 1 << 20,
         "bytes_per_second": 2.0 * (1 << 20),

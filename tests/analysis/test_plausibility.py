@@ -34,7 +34,7 @@ def run(place: str, devices: int, throughput: float, **changes: Any) -> ForeignR
         ("NVIDIA L4", 121), ("NVIDIA L40S", 366), ("AMD Vega Frontier Edition 16GB", 26.2),
     ],
 )  # fmt: skip
-def test_a_device_is_known_however_it_is_spelt(name: str, teraflops: float) -> None:
+def test_find_device_accepts_any_spelling(name: str, teraflops: float) -> None:
     device = find_device(name)
     assert device is not None and device.peak("fp16") == pytest.approx(teraflops * 1e12)
 
@@ -42,17 +42,17 @@ def test_a_device_is_known_however_it_is_spelt(name: str, teraflops: float) -> N
 @pytest.mark.parametrize(
     "name", ["", "Xeon Gold 6140", "TPU v4", "RTX A1000", "Graphics Device", "A4000", "M4000"]
 )
-def test_other_devices_are_not_taken_for_them(name: str) -> None:
+def test_find_device_rejects_similar_names(name: str) -> None:
     assert find_device(name) is None
 
 
-def test_fp32_may_run_as_tf32() -> None:
+def test_device_peak_of_fp32_allows_tf32() -> None:
     device = find_device("A100")
     assert device is not None and device.peak("fp32") == 156e12 and device.peak("amp") == 312e12
     assert device.peak("fp4") is None
 
 
-def test_more_arithmetic_than_the_device_can_do() -> None:
+def test_implausible_reason_names_flops_above_the_peak() -> None:
     dimensions = {"device": "NVIDIA T4", "precision": "fp16", "devices": 1}
     assert implausible_reason(dimensions, {"flops": 60e12}) == ""
     assert implausible_reason(dimensions, {"flops": 90e12}) == "90 TFLOP/s exceeds the peak of 65"
@@ -75,7 +75,7 @@ def test_more_arithmetic_than_the_device_can_do() -> None:
         ),  # of 48 cores at 3.8 GHz
     ],
 )
-def test_no_processor_that_is_sold_passes_the_bound(
+def test_processor_peaks_exceed_every_real_processor(
     threads: int, flags: list[str], sold_teraflops: dict[str, float]
 ) -> None:
     device = processor_peaks({"threads": threads, "vector_flags": flags})
@@ -97,17 +97,17 @@ def test_no_processor_that_is_sold_passes_the_bound(
         {"threads": 64, "vector_flags": ["asimd", "sve"]},
     ],
 )
-def test_a_processor_of_which_little_is_known_has_no_bound(machine: dict[str, Any]) -> None:
+def test_processor_peaks_are_none_for_an_unknown_processor(machine: dict[str, Any]) -> None:
     assert processor_peaks(machine) is None and implausible_reason({}, {"flops": 1e18}, None) == ""
 
 
-def test_a_convolution_may_save_multiplications() -> None:
+def test_implausible_reason_allows_fast_convolutions() -> None:
     dimensions = {"device": "NVIDIA T4", "precision": "fp16", "operator": "convolution"}
     assert implausible_reason(dimensions, {"flops": 200e12}) == ""
     assert implausible_reason(dimensions, {"flops": 400e12}) != ""
 
 
-def test_more_bytes_than_the_memory_can_move() -> None:
+def test_implausible_reason_names_bandwidth_above_the_peak() -> None:
     assert implausible_reason({"device": "H200"}, {"bandwidth": 4.7e12}) == ""
     assert (
         implausible_reason({"device": "H200"}, {"bandwidth": 6e12})
@@ -115,7 +115,7 @@ def test_more_bytes_than_the_memory_can_move() -> None:
     )
 
 
-def test_shares_and_signs() -> None:
+def test_implausible_reason_checks_shares_and_signs() -> None:
     assert implausible_reason({}, {"accuracy": 1.0}) == "" and "is over 1" in implausible_reason(
         {}, {"accuracy": 76.1}
     )
@@ -123,7 +123,7 @@ def test_shares_and_signs() -> None:
     assert implausible_reason({}, {"loss": -3.0}) == ""
 
 
-def test_speed_times_time_is_the_batch() -> None:
+def test_implausible_reason_compares_throughput_and_batch() -> None:
     assert (
         implausible_reason({"effective_batch": 32}, {"throughput": 100.0, "step_time": 0.333}) == ""
     )
@@ -131,32 +131,32 @@ def test_speed_times_time_is_the_batch() -> None:
     assert wrong == "throughput times step time is 40, the batch 32"
 
 
-def test_a_speed_of_few_digits_is_forgiven() -> None:
+def test_implausible_reason_allows_for_rounding() -> None:
     assert (
         implausible_reason({"effective_batch": 1}, {"throughput": 0.05, "step_time": 21.27}) == ""
     )
 
 
-def test_each_of_many_devices_is_not_faster_than_one() -> None:
+def test_super_linear_runs_are_found() -> None:
     runs = [run("a", 1, 932.0), run("b", 8, 18_291.0), run("c", 8, 7_300.0)]
     assert super_linear_runs(runs) == {"b": "19.6 times as fast on 8 devices as on 1, beyond 8"}
 
 
-def test_only_the_same_question_is_held_against_each_other() -> None:
+def test_super_linear_runs_compares_equal_configurations_only() -> None:
     assert super_linear_runs([run("a", 1, 932.0), run("b", 8, 18_291.0, precision="fp8")]) == {}
     assert (
         super_linear_runs([run("a", 1, 932.0, device=""), run("b", 8, 18_291.0, device="")]) == {}
     )
 
 
-def test_other_servers_may_differ_by_more() -> None:
+def test_super_linear_runs_allow_more_across_servers() -> None:
     runs = [run("a", 1, 100.0, server="small box"), run("b", 8, 1_100.0, server="big box")]
     assert super_linear_runs(runs) == {}
     same = [run("a", 1, 100.0, server="box 1x H200"), run("b", 8, 1_100.0, server="box 8x H200")]
     assert set(super_linear_runs(same)) == {"b"}
 
 
-def test_a_run_is_put_into_quarantine_and_the_others_stay_as_they_are() -> None:
+def test_judge_runs_quarantines_only_impossible_runs() -> None:
     runs = [run("a", 1, 932.0), run("b", 8, 18_291.0)]
     first, second = judge_runs(runs)
     assert first == runs[0] and second.quarantine.startswith("19.6 times")

@@ -107,7 +107,7 @@ def outlier_mark(row: list[float]) -> float:
     return middle + 5 * 1.4826 * plain.median(abs(t - middle) for t in row)
 
 
-def test_every_statistic_can_be_recomputed_from_the_raw_samples(record: Record) -> None:
+def test_result_can_be_recomputed_from_the_raw_samples(record: Record) -> None:
     found = json.loads(json.dumps(result(record).to_dict()))
     typical, mean, numbers = (
         found["typical_time_seconds"],
@@ -142,7 +142,7 @@ def test_every_statistic_can_be_recomputed_from_the_raw_samples(record: Record) 
     assert shown == {name: pytest.approx(value, rel=1e-9) for name, value in expected.items()}
 
 
-def test_speed_intervals_are_the_times_intervals_turned_over(record: Record) -> None:
+def test_throughput_interval_is_the_inverted_time_interval(record: Record) -> None:
     found = result(record)
     assert found.times.typical_time_seconds.low is not None
     speed = found.times.throughput.aggregate["images"]
@@ -152,7 +152,7 @@ def test_speed_intervals_are_the_times_intervals_turned_over(record: Record) -> 
     )
 
 
-def test_the_uncertainty_ratio_says_how_far_independent_steps_mislead(record: Record) -> None:
+def test_uncertainty_ratio_compares_both_errors(record: Record) -> None:
     found = result(record)
     speed = found.times.mean_throughput.per_device["images"]
     half = (speed.high - speed.low) / 2  # type: ignore[operator]
@@ -161,12 +161,12 @@ def test_the_uncertainty_ratio_says_how_far_independent_steps_mislead(record: Re
     )
 
 
-def test_the_headline_says_value_width_and_grade(record_of: Make) -> None:
+def test_headline_has_value_width_and_grade(record_of: Make) -> None:
     words = result(record_of(1)).headline
     assert words == "997.8 µs ±0.94 % (95 %, 8 processes), grade A"
 
 
-def test_one_process_claims_no_more_than_its_own_run(record_of: Make) -> None:
+def test_result_of_one_process_claims_only_its_run(record_of: Make) -> None:
     found = result(record_of(processes=1, protocol=preset("single")))
     assert found.times.typical_time_seconds.low is None
     assert (
@@ -177,7 +177,7 @@ def test_one_process_claims_no_more_than_its_own_run(record_of: Make) -> None:
     assert "ms (no interval: too few processes, 1 process), grade C: one_process" in found.headline
 
 
-def test_a_wild_process_makes_the_mean_doubtful(
+def test_mean_time_is_marked_optimistic_for_a_disturbed_process(
     record_of: Make, attempt_of: Make, times_of: Make
 ) -> None:
     wild = attempt_of(times_of(9, centre_ns=2e6), process=8, id="wild")
@@ -186,7 +186,7 @@ def test_a_wild_process_makes_the_mean_doubtful(
     assert result(record_of(1)).times.mean_time_seconds.claim == "95 % across processes"
 
 
-def test_both_numbers_are_shown_where_a_process_is_set_aside(
+def test_result_has_both_times_if_a_process_is_set_aside(
     record_of: Make, attempt_of: Make, times_of: Make
 ) -> None:
     swapped = attempt_of(times_of(9, centre_ns=2e6), process=8, id="swapped", swap_ins=9)
@@ -201,7 +201,7 @@ def test_both_numbers_are_shown_where_a_process_is_set_aside(
     assert (found.spread.processes, len(found.spread.each_process)) == (8, 9)
 
 
-def test_grouped_samples_are_divided_and_have_no_percentiles(record_of: Make) -> None:
+def test_result_of_grouped_samples_has_no_percentiles(record_of: Make) -> None:
     single, grouped = result(record_of(1)), result(record_of(1, group=4))
     assert grouped.times.typical_time_seconds.value == pytest.approx(
         single.times.typical_time_seconds.value / 4
@@ -213,23 +213,23 @@ def test_grouped_samples_are_divided_and_have_no_percentiles(record_of: Make) ->
     )
 
 
-def test_the_devices_clock_is_used_where_there_is_one(record_of: Make) -> None:
+def test_result_uses_the_device_clock_if_recorded(record_of: Make) -> None:
     found = result(record_of(1, device="cuda:0", device_ns=[500_000] * 200))
     assert found.times.typical_time_seconds.value == 0.0005
 
 
-def test_a_changed_number_of_the_protocol_is_told(record_of: Make) -> None:
+def test_result_reports_protocol_changes(record_of: Make) -> None:
     changed = replace(preset("standard"), target=0.05, warmup_start=7)
     assert result(record_of(1, protocol=changed)).identity.protocol_changes == {"target": 0.05}
 
 
-def test_start_up_and_memory_are_told(record_of: Make) -> None:
+def test_result_reports_start_up_and_memory(record_of: Make) -> None:
     found = result(record_of(1))
     assert found.costs.start_seconds == {"build": 0.25, "first_step": 0.5, "import": 1.0}
     assert (found.costs.memory_bytes, found.costs.elapsed_seconds) == ({"peak_bytes": 1000}, 40.0)
 
 
-def test_a_failure_has_no_result(record_of: Make) -> None:
+def test_result_of_a_failure_raises(record_of: Make) -> None:
     failed = replace(
         record_of().last, measurement=None, failure=Failure(cause=Cause.CRASHED, reason="x")
     )
@@ -237,7 +237,9 @@ def test_a_failure_has_no_result(record_of: Make) -> None:
         result(Record(attempts=(failed,)))
 
 
-def test_millions_of_samples_need_little_memory(attempt_of: Make, times_of: Make) -> None:
+def test_result_of_millions_of_samples_needs_little_memory(
+    attempt_of: Make, times_of: Make
+) -> None:
     """A tenth of 36 × 10⁶, for which the goal is 1 GB; three times its share."""
     times = [times_of(process, steps=100_000, centre_ns=64_000) for process in range(36)]
     attempts = [
@@ -253,7 +255,7 @@ def test_millions_of_samples_need_little_memory(attempt_of: Make, times_of: Make
     assert isinstance(attempts[0].measurement.stamps, array)
 
 
-def test_ranks_have_rates_per_device_and_together(record_of: Make) -> None:
+def test_result_of_ranks_has_rates_per_device_and_in_total(record_of: Make) -> None:
     shared = {"exchange": "allreduce", "devices": 4}
     found = result(
         record_of(**shared, network={"unit": "images", "units_per_step": {"images": 128}})

@@ -31,7 +31,7 @@ def four(times: Any, batch: float) -> tuple[float, float, float, float]:
     return found.mean_time_seconds, found.mean_speed, found.speed_uncertainty, found.speed_jitter
 
 
-def test_the_four_numbers_of_a_thousand_vectors_are_bit_equal_to_the_reference() -> None:
+def test_speed_numbers_equal_the_reference_for_a_thousand_vectors() -> None:
     rng = np.random.default_rng(0)
     for _ in range(1000):
         times, batch = rng.lognormal(-5, 1, rng.integers(1, 500)), int(rng.integers(1, 512))
@@ -40,13 +40,13 @@ def test_the_four_numbers_of_a_thousand_vectors_are_bit_equal_to_the_reference()
 
 @settings(max_examples=100, deadline=None)
 @given(TIMES, st.integers(1, 512))
-def test_the_four_numbers_are_bit_equal_for_any_times(times: np.ndarray, batch: int) -> None:
+def test_speed_numbers_equal_the_reference_for_any_times(times: np.ndarray, batch: int) -> None:
     assert four(times, batch) == reference(times, batch)
 
 
 @settings(max_examples=100, deadline=None)
 @given(TIMES)
-def test_the_four_numbers_agree_with_the_standard_library(times: np.ndarray) -> None:
+def test_speed_numbers_agree_with_the_standard_library(times: np.ndarray) -> None:
     speeds = [32 / t for t in times.tolist()]
     jitter = 1.4826 * plain.median(abs(s - plain.median(speeds)) for s in speeds)
     uncertainty = plain.pstdev(speeds) / math.sqrt(len(speeds))
@@ -58,42 +58,42 @@ TABLE = [(0.005725434, 8732.961728), (0.009522174, 5250.901566), (0.010337743, 4
 
 
 @pytest.mark.parametrize(("time", "speed"), TABLE)
-def test_the_published_rows_come_out(time: float, speed: float) -> None:
+def test_speed_numbers_reproduce_published_rows(time: float, speed: float) -> None:
     assert four([time], 50)[1] == pytest.approx(speed, rel=1e-6)
 
 
-def test_a_constant_series_has_no_jitter_and_no_uncertainty() -> None:
+def test_speed_numbers_of_constant_steps_have_no_jitter_or_uncertainty() -> None:
     assert four([0.5] * 7, 8) == (0.5, 16.0, 0.0, 0.0)
 
 
-def test_the_jitter_of_four_values_is_as_by_hand() -> None:
+def test_speed_jitter_of_four_values_matches_a_hand_calculation() -> None:
     # Speeds 1, 2, 4, 8: median 3, distances 2, 1, 1, 5, their median 1.5.
     assert four([1, 1 / 2, 1 / 4, 1 / 8], 1)[3] == pytest.approx(1.4826 * 1.5)
 
 
-def test_order_does_not_matter(times_of: Make) -> None:
+def test_speed_numbers_ignore_the_order_of_steps(times_of: Make) -> None:
     times = times_of(1) / 1e9
     assert four(times[::-1], 32) == pytest.approx(four(times, 32), rel=1e-12)
 
 
-def test_uncertainty_shrinks_with_the_root_of_repetition(times_of: Make) -> None:
+def test_speed_uncertainty_shrinks_with_the_root_of_the_count(times_of: Make) -> None:
     times = times_of(1) / 1e9
     assert four(np.tile(times, 16), 32)[2] == pytest.approx(four(times, 32)[2] / 4)
 
 
-def test_percentiles_of_groups_are_not_given(attempt_of: Make, times_of: Make) -> None:
+def test_percentiles_are_empty_for_grouped_samples(attempt_of: Make, times_of: Make) -> None:
     grouped = measured_processes([attempt_of(times_of(1), group=4)])
     assert statistics.percentiles(grouped, np.sort(grouped[0].step_seconds)) == ()
 
 
-def test_a_percentile_without_enough_steps_has_no_value(attempt_of: Make, times_of: Make) -> None:
+def test_percentile_without_enough_steps_has_no_value(attempt_of: Make, times_of: Make) -> None:
     parts = measured_processes([attempt_of(times_of(1, steps=200))])
     found = {p.percent: p for p in statistics.percentiles(parts, np.sort(parts[0].step_seconds))}
     assert found[95.0].seconds is not None and found[95.0].steps_beyond == 10
     assert found[99.0].seconds is None and found[99.0].steps_needed == 299
 
 
-def test_outliers_are_counted_against_their_own_process(attempt_of: Make, times_of: Make) -> None:
+def test_outlier_share_uses_the_median_of_each_process(attempt_of: Make, times_of: Make) -> None:
     quick, slow = times_of(1, steps=100), times_of(2, steps=100, centre_ns=1e7)
     slow[7] *= 3
     assert (
@@ -102,7 +102,7 @@ def test_outliers_are_counted_against_their_own_process(attempt_of: Make, times_
     )
 
 
-def test_the_slowest_steps_come_with_their_blocks_evidence(
+def test_slowest_samples_carry_the_evidence_of_their_block(
     attempt_of: Make, times_of: Make
 ) -> None:
     times = times_of(1, steps=100)
@@ -115,20 +115,20 @@ def test_the_slowest_steps_come_with_their_blocks_evidence(
     assert found[0]["block"]["gc_seconds"] == 0.005
 
 
-def test_warm_up_is_in_no_statistic(attempt_of: Make) -> None:
+def test_statistics_exclude_warm_up(attempt_of: Make) -> None:
     part = measured_processes([attempt_of([10**9] * 20 + [1000] * 80, cut=20, faults=5)])[0]
     assert (part.typical, part.mean) == (1e-6, pytest.approx(1e-6))
     assert statistics.per_step([part], "faults") == 5 / 10
 
 
-def test_batch_means_need_forty_steps_and_then_use_all(times_of: Make) -> None:
+def test_within_run_needs_forty_steps_and_uses_all(times_of: Make) -> None:
     times = times_of(1, steps=47) / 1e9
     found = statistics.within_run(times)
     assert found is not None and found.low < times.mean() < found.high
     assert statistics.within_run(times[:39]) is None
 
 
-def test_the_queue_share_counts_only_blocks_that_tell(attempt_of: Make) -> None:
+def test_queue_share_skips_blocks_without_a_run_queue(attempt_of: Make) -> None:
     told = attempt_of([1000] * 100, queue_ns=1000)
     silent = attempt_of([1000] * 100, queue_ns=None)
     assert statistics.queue_share(measured_processes([told, silent])) == 0.1

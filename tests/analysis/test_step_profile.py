@@ -39,7 +39,7 @@ def look(attempt_of: Make) -> Make:
     return make
 
 
-def test_the_sentence_says_what_matters_most(look: Make) -> None:
+def test_profile_sentence_names_the_largest_shares(look: Make) -> None:
     found = read_profile(look())
     assert found is not None and found.sentence == (
         "62 % of a step is convolution, 14 % pooling; 14 % is spent between operators; the backward pass takes 60 %; "
@@ -47,7 +47,7 @@ def test_the_sentence_says_what_matters_most(look: Make) -> None:
     )
 
 
-def test_times_are_shares_of_a_plain_step(look: Make) -> None:
+def test_profile_times_are_shares_of_a_plain_step(look: Make) -> None:
     found = read_profile(look())
     assert found is not None
     assert [(part.name, part.amount) for part in found.phases] == [
@@ -57,7 +57,7 @@ def test_times_are_shares_of_a_plain_step(look: Make) -> None:
     assert [part.name for part in found.memory] == ["activations", "weights"]
 
 
-def test_doubts_are_told(look: Make) -> None:
+def test_profile_remarks_report_perturbation(look: Make) -> None:
     found = read_profile(look())
     assert found is not None and found.remarks == [
         "Marking the phases changed the step by +3.0 %: only the shares are meaningful.",
@@ -66,7 +66,7 @@ def test_doubts_are_told(look: Make) -> None:
     ]
 
 
-def test_the_newest_look_at_the_same_configuration_and_machine_counts(look: Make) -> None:
+def test_newest_profile_matches_configuration_and_machine(look: Make) -> None:
     run = replace(look(), task="measure")
     older, newer = look(), look(trial=0, started="2026-02-01T00:00:00+00:00")
     others = [
@@ -89,11 +89,11 @@ def test_the_newest_look_at_the_same_configuration_and_machine_counts(look: Make
         {"memory": {"held_bytes": {"a": "b"}}},
     ],
 )
-def test_a_look_that_makes_no_sense_is_none(look: Make, nonsense: Any) -> None:
+def test_read_profile_is_none_for_damaged_findings(look: Make, nonsense: Any) -> None:
     assert read_profile(look(nonsense)) is None
 
 
-def test_an_empty_look_has_nothing_to_say(look: Make) -> None:
+def test_profile_sentence_is_empty_for_an_empty_profile(look: Make) -> None:
     found = read_profile(look({"absent": {"operators": "It does not tell."}}))
     assert (
         found is not None

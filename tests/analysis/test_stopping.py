@@ -59,7 +59,7 @@ def coverage(
 
 
 @pytest.mark.parametrize("law", ["normal", "lognormal", "t3"])
-def test_intervals_keep_their_promise_when_they_decide_the_end(law: str) -> None:
+def test_intervals_keep_their_coverage_when_they_decide_the_end(law: str) -> None:
     medians, means = simulated(law, 0.02, seed=11)
     places = list(stopping_places(medians, STANDARD))
     assert coverage(medians, places, pseudo_median(medians), intervals.signed_rank) >= 0.93
@@ -67,13 +67,13 @@ def test_intervals_keep_their_promise_when_they_decide_the_end(law: str) -> None
     assert np.mean(places) < 14
 
 
-def test_the_typical_value_keeps_its_promise_when_a_tenth_of_the_processes_is_disturbed() -> None:
+def test_typical_interval_keeps_its_coverage_with_disturbed_processes() -> None:
     medians, _ = simulated("disturbed", 0.02, seed=12)
     places = list(stopping_places(medians, STANDARD))
     assert coverage(medians, places, pseudo_median(medians), intervals.signed_rank) >= 0.93
 
 
-def test_looking_after_every_process_from_three_on_breaks_the_promise() -> None:
+def test_looking_after_every_process_loses_coverage() -> None:
     _, means = simulated("normal", 0.02, seed=13)
     hits = 0
     for row in means[:1000]:
@@ -86,9 +86,7 @@ def test_looking_after_every_process_from_three_on_breaks_the_promise() -> None:
 
 
 @pytest.mark.parametrize("name", ["cnn_train_t1", "mlp_infer_t1"])
-def test_on_a_recorded_loud_machine_the_promise_is_kept_and_naive_rules_break_it(
-    name: str, bank: Make
-) -> None:
+def test_intervals_keep_their_coverage_on_a_recorded_noisy_machine(name: str, bank: Make) -> None:
     steps = bank("bank_loud")[f"{name}_dt_us_x10"][:, 40:].astype(float)
     medians, means, rng = np.median(steps, axis=1), steps.mean(axis=1), np.random.default_rng(4)
     typical, mean = intervals.typical(medians), means.mean()
@@ -113,33 +111,33 @@ def pooled(means: np.ndarray, steps: np.ndarray) -> intervals.Interval:
     return intervals.Interval(means.mean(), means.mean() - reach, means.mean() + reach)
 
 
-def test_looks_are_those_of_the_method() -> None:
+def test_planned_looks_match_the_method() -> None:
     assert planned_looks(STANDARD) == [6, 8, 11, 15, 20, 27, 36]
     assert planned_looks(preset("gold")) == [8, 11, 15, 20, 27, 36]
     assert planned_looks(preset("quick")) == [3]
 
 
-def test_a_quiet_case_stops_at_the_first_look_and_not_before() -> None:
+def test_is_enough_for_a_quiet_case_at_the_first_look() -> None:
     quiet = np.array([1.0, 1.001, 0.999, 1.002, 1.0, 0.998])
     assert not is_enough(quiet[:5], STANDARD)
     assert is_enough(quiet, STANDARD)
 
 
-def test_between_looks_nothing_is_decided() -> None:
+def test_is_enough_decides_at_looks_only() -> None:
     loud = np.array([1.0, 1.3, 0.9, 1.2, 1.1, 0.8])
     assert not is_enough(loud, STANDARD)
     assert not is_enough(np.append(loud, np.ones(1)), replace(STANDARD, target=10.0))
     assert is_enough(np.append(loud, np.ones(2)), replace(STANDARD, target=10.0))
 
 
-def test_the_budget_ends_a_case_but_never_below_the_least_number() -> None:
+def test_is_enough_if_the_budget_is_spent_after_the_least_processes() -> None:
     loud = np.array([1.0, 1.3, 0.9, 1.2, 1.1, 0.8, 1.0])
     assert is_enough(loud, STANDARD, elapsed_seconds=121)
     assert not is_enough(loud[:5], STANDARD, elapsed_seconds=1e6)
     assert not is_enough(loud, STANDARD, elapsed_seconds=119)
 
 
-def test_real_elapsed_time_counts_towards_the_budget(record_of: Make) -> None:
+def test_wants_more_counts_elapsed_time_towards_the_budget(record_of: Make) -> None:
     record = record_of(processes=7)
     longer = tuple(
         replace(attempt, ended="2026-01-01T00:00:20+00:00") for attempt in record.attempts
@@ -149,17 +147,19 @@ def test_real_elapsed_time_counts_towards_the_budget(record_of: Make) -> None:
 
 
 @pytest.mark.parametrize(("name", "count"), [("quick", 3), ("single", 1)])
-def test_a_fixed_number_of_processes_is_just_that(name: str, count: int, record_of: Make) -> None:
+def test_wants_more_stops_at_a_fixed_number_of_processes(
+    name: str, count: int, record_of: Make
+) -> None:
     record = record_of(processes=count, protocol=preset(name))
     assert not wants_more(record)
     assert count == 1 or wants_more(Record(attempts=record.attempts[:-1]))
 
 
-def test_nothing_yet_wants_more() -> None:
+def test_wants_more_for_an_empty_record() -> None:
     assert wants_more(Record())
 
 
-def test_later_processes_start_from_the_largest_cut(
+def test_next_protocol_starts_from_the_largest_cut(
     record_of: Make, attempt_of: Make, times_of: Make
 ) -> None:
     late = attempt_of(times_of(3), cut=30, process=1)
@@ -168,7 +168,7 @@ def test_later_processes_start_from_the_largest_cut(
     )
 
 
-def test_the_pilot_decides_once_how_long_a_process_measures(record_of: Make) -> None:
+def test_next_protocol_sets_steps_once_after_the_pilot(record_of: Make) -> None:
     record = record_of(processes=4)
     assert next_protocol(Record(attempts=record.attempts[:2])).steps == 0
     steps = next_protocol(Record(attempts=record.attempts[:3])).steps
@@ -179,14 +179,14 @@ def test_the_pilot_decides_once_how_long_a_process_measures(record_of: Make) -> 
     assert next_protocol(Record(attempts=decided)).steps == 77
 
 
-def test_where_only_steps_vary_a_process_measures_three_times_its_start(attempt_of: Make) -> None:
+def test_steps_per_process_is_capped_if_only_steps_vary(attempt_of: Make) -> None:
     times = np.tile([900_000, 1_100_000], 100)
     pilot = measured_processes([attempt_of(times, process=p) for p in range(3)])
     # Five seconds each, 0.2 of them measuring: 4.8 s of start-up at 1 ms a step.
     assert steps_per_process(pilot, STANDARD) == pytest.approx(3 * 4800, rel=0.01)
 
 
-def test_where_only_processes_vary_the_least_is_enough(attempt_of: Make) -> None:
+def test_steps_per_process_is_least_if_only_processes_vary(attempt_of: Make) -> None:
     pilot = measured_processes(
         [
             attempt_of([1_000_000 + 100_000 * p + i % 2 for i in range(200)], process=p)
@@ -196,7 +196,7 @@ def test_where_only_processes_vary_the_least_is_enough(attempt_of: Make) -> None
     assert steps_per_process(pilot, STANDARD) == pytest.approx(500, rel=0.2)
 
 
-def test_repetitions_go_where_the_variance_is(attempt_of: Make) -> None:
+def test_steps_per_process_follows_the_variance(attempt_of: Make) -> None:
     """Kalibera and Jones: n = √(start / step · within / between), here √(4800 · 1e8 / 4e6) ≈ 346."""
     rng = np.random.default_rng(0)
     protocol = replace(STANDARD, least_seconds=0.1)
@@ -209,9 +209,7 @@ def test_repetitions_go_where_the_variance_is(attempt_of: Make) -> None:
     assert 150 <= steps_per_process(measured_processes(pilot), protocol) <= 700
 
 
-def test_a_process_is_set_aside_only_on_evidence_other_than_its_time(
-    attempt_of: Make, times_of: Make
-) -> None:
+def test_set_aside_needs_evidence_other_than_time(attempt_of: Make, times_of: Make) -> None:
     calm = [attempt_of(times_of(p), process=p, id=str(p)) for p in range(6)]
     slow = attempt_of(times_of(7, centre_ns=9e6), process=6, id="slow")
     swapped = attempt_of(times_of(8), process=7, id="swapped", swap_ins=3)
@@ -222,12 +220,14 @@ def test_a_process_is_set_aside_only_on_evidence_other_than_its_time(
     assert list(set_aside(measured_processes([*calm, jumped]))) == ["jumped"]
 
 
-def test_at_most_a_quarter_is_set_aside(record_of: Make) -> None:
+def test_set_aside_takes_at_most_a_quarter(record_of: Make) -> None:
     assert len(set_aside(measured_processes(record_of(processes=9, swap_ins=1).attempts))) == 2
     assert len(set_aside(measured_processes(record_of(processes=3, swap_ins=1).attempts))) == 0
 
 
-def test_who_is_set_aside_is_replaced(record_of: Make, attempt_of: Make, times_of: Make) -> None:
+def test_wants_more_replaces_a_process_set_aside(
+    record_of: Make, attempt_of: Make, times_of: Make
+) -> None:
     six = record_of(processes=6).attempts
     swapped = attempt_of(times_of(8), process=0, id="swapped", swap_ins=3)
     assert not wants_more(Record(attempts=six))

@@ -15,22 +15,22 @@ from steptime.core.cause import Cause
 from steptime.core.record import Failure, Record
 
 
-def test_discoveries_are_those_of_benjamini_and_hochberg() -> None:
+def test_discoveries_match_benjamini_and_hochberg() -> None:
     p_values = [0.001, 0.008, 0.039, 0.041, 0.042, 0.06, 0.074, 0.205, 0.212, 0.216]
     assert discoveries(p_values) == (stats.false_discovery_control(p_values) <= 0.05).tolist()
     assert sum(discoveries(p_values)) == 2
 
 
-def test_the_order_of_the_benchmarks_does_not_matter() -> None:
+def test_discoveries_ignore_the_order_of_benchmarks() -> None:
     assert discoveries([0.9, 0.001, 0.5]) == [False, True, False]
     assert discoveries([]) == []
 
 
-def test_a_small_p_carries_larger_ones_along() -> None:
+def test_discoveries_include_larger_p_values_below_a_later_threshold() -> None:
     assert discoveries([0.02, 0.03, 0.04, 0.049]) == [True] * 4
 
 
-def test_the_mean_over_a_suite_is_geometric_and_has_an_interval() -> None:
+def test_geometric_mean_ratio_has_an_interval() -> None:
     rng = np.random.default_rng(1)
     suite = [math.log(ratio) + 0.01 * rng.standard_normal(12) for ratio in (0.5, 2.0, 1.21)]
     found = geometric_mean_ratio(suite)
@@ -64,14 +64,14 @@ def make(attempt_of: Callable[..., Any], times_of: Callable[..., Any]) -> Callab
     return record
 
 
-def test_cases_are_matched_by_all_but_what_is_compared(make: Callable[..., Record]) -> None:
+def test_match_records_ignores_the_compared_setting(make: Callable[..., Record]) -> None:
     pairs = match_records(
         session_of(make, 1, "eager", (1, 8, 32)), session_of(make, 50, "compiled", (8, 32, 64))
     )
     assert [(a.case.batch_size, b.case.batch_size) for a, b in pairs] == [(8, 8), (32, 32)]
 
 
-def test_equal_plans_are_matched_case_by_case(make: Callable[..., Record]) -> None:
+def test_match_records_pairs_equal_plans_case_by_case(make: Callable[..., Record]) -> None:
     assert (
         len(
             match_records(
@@ -82,7 +82,7 @@ def test_equal_plans_are_matched_case_by_case(make: Callable[..., Record]) -> No
     )
 
 
-def test_what_has_no_measurement_has_no_partner(make: Callable[..., Record]) -> None:
+def test_match_records_skips_failed_records(make: Callable[..., Record]) -> None:
     first, second = session_of(make, 1, "eager", (1, 8)), session_of(make, 50, "eager", (1, 8))
     failed = replace(
         second[0].last, measurement=None, failure=Failure(cause=Cause.CRASHED, reason="x")
@@ -90,21 +90,21 @@ def test_what_has_no_measurement_has_no_partner(make: Callable[..., Record]) -> 
     assert len(match_records(first, [Record(attempts=(failed,)), second[1]])) == 1
 
 
-def test_a_suite_has_a_verdict_for_each_row_and_a_mean(make: Callable[..., Record]) -> None:
+def test_compare_suite_has_a_verdict_per_row_and_a_mean(make: Callable[..., Record]) -> None:
     sizes = (1, 8, 32, 64)
     found = compare_suite(
         match_records(
             session_of(make, 1, "eager", sizes), session_of(make, 90, "compiled", sizes, 1.5)
         )
     )
-    assert [row.verdict.word for row in found.rows] == ["likely slower", *["inconclusive"] * 3]
+    assert [row.verdict.outcome for row in found.rows] == ["likely slower", *["inconclusive"] * 3]
     assert (
         found.mean.ratio == pytest.approx(1.5**0.25, rel=0.01)
         and found.mean.low < 1.5**0.25 < found.mean.high
     )
 
 
-def test_the_change_between_sessions_is_not_averaged_out(make: Callable[..., Record]) -> None:
+def test_compare_suite_keeps_the_change_between_sessions(make: Callable[..., Record]) -> None:
     sizes = (2, 4, 8, 16, 32, 64)
     mean = compare_suite(
         match_records(session_of(make, 1, "eager", sizes), session_of(make, 90, "eager", sizes))
@@ -112,18 +112,18 @@ def test_the_change_between_sessions_is_not_averaged_out(make: Callable[..., Rec
     assert math.log(mean.high / mean.low) > 2 * 1.96 * math.sqrt(2) * SESSION_SD
 
 
-def test_few_processes_give_no_interval_of_the_mean(make: Callable[..., Record]) -> None:
+def test_compare_suite_has_no_mean_interval_for_few_processes(make: Callable[..., Record]) -> None:
     few = [make(seed, centre_ns=1e6, processes=3) for seed in (1, 2)]
     found = compare_suite([(few[0], few[1])])
-    assert found.mean.low is None and found.rows[0].verdict.word == "inconclusive"
+    assert found.mean.low is None and found.rows[0].verdict.outcome == "inconclusive"
 
 
-def test_a_difference_that_is_believed_alone_may_be_doubted_among_many(
+def test_compare_suite_corrects_for_many_comparisons(
     make: Callable[..., Record],
 ) -> None:
     sizes = (1, *range(2, 30))
     pairs = match_records(
         session_of(make, 1, "eager", sizes), session_of(make, 90, "compiled", sizes, 1.105)
     )
-    assert compare_suite(pairs[:1]).rows[0].verdict.word == "likely slower"
-    assert compare_suite(pairs).rows[0].verdict.word == "inconclusive"
+    assert compare_suite(pairs[:1]).rows[0].verdict.outcome == "likely slower"
+    assert compare_suite(pairs).rows[0].verdict.outcome == "inconclusive"

@@ -15,7 +15,7 @@ STEP = Estimate(0.5, 0.4, 0.625, "95 %")
 Make = Callable[..., Any]
 
 
-def test_every_unit_has_its_own_rate() -> None:
+def test_throughput_has_a_rate_for_each_unit() -> None:
     found = throughput(STEP, {"sentences": 8, "source_tokens": 200, "target_tokens": 160})
     assert found.unit == "sentences" and found.value == 16
     assert {unit: rate.value for unit, rate in found.aggregate.items()} == {
@@ -23,7 +23,7 @@ def test_every_unit_has_its_own_rate() -> None:
     }  # fmt: skip
 
 
-def test_one_of_several_devices_does_its_share() -> None:
+def test_throughput_per_device_is_the_aggregate_over_devices() -> None:
     found = throughput(STEP, {"images": 64}, devices=4)
     assert (found.per_device["images"].value, found.aggregate["images"].value, found.devices) == (
         32,
@@ -32,7 +32,7 @@ def test_one_of_several_devices_does_its_share() -> None:
     )
 
 
-def test_an_interval_is_turned_over() -> None:
+def test_estimate_as_rate_inverts_the_interval() -> None:
     rate = throughput(STEP, {"images": 10}).per_device["images"]
     assert (rate.low, rate.high, rate.claim) == (16, 25, "95 %")
 
@@ -45,13 +45,13 @@ def test_an_interval_is_turned_over() -> None:
         ({"unit": "tokens", "units_per_step": {"tokens": 80}}, {"tokens": 80}),
     ],
 )
-def test_old_journals_with_one_number_are_read(
+def test_units_per_step_reads_a_single_number(
     told: dict[str, Any], units: dict[str, float], attempt_of: Make
 ) -> None:
     assert units_per_step(replace(attempt_of([1], blocks=1, batch_size=4), network=told)) == units
 
 
-def test_the_main_unit_comes_first(attempt_of: Make) -> None:
+def test_units_per_step_puts_the_main_unit_first(attempt_of: Make) -> None:
     told = {"unit": "sentences", "units_per_step": {"source_tokens": 9, "sentences": 3}}
     assert list(units_per_step(replace(attempt_of([1], blocks=1), network=told))) == [
         "sentences",

@@ -33,7 +33,7 @@ def watched(attempt_of: Make) -> Callable[..., Attempt]:
     return make
 
 
-def test_a_counter_becomes_a_rate_and_a_gauge_stays(watched: Make) -> None:
+def test_usage_series_turns_counters_into_rates(watched: Make) -> None:
     found = usage_series(watched())
     assert found["cpus"] == [(1.0, 5.0), (2.0, 2.0), (3.0, 2.0)] and found["memory_bytes"][1] == (
         1.0,
@@ -41,17 +41,17 @@ def test_a_counter_becomes_a_rate_and_a_gauge_stays(watched: Make) -> None:
     )
 
 
-def test_only_the_time_of_the_steps_counts(watched: Make) -> None:
+def test_usage_covers_only_the_timed_steps(watched: Make) -> None:
     found = usage(watched())
     assert found is not None and found["cpus"] == {"mean": 2.0, "most": 2.0}
     assert found["memory_bytes"]["most"] == 3 << 20 and found["gpu0.power_w"]["mean"] == 350.0
 
 
-def test_every_reason_that_was_seen_is_told(watched: Make) -> None:
+def test_usage_combines_all_throttle_reasons(watched: Make) -> None:
     assert usage(watched(first_ns=10**12))["gpu0.reasons"] == {"any": 5}  # type: ignore[index]
 
 
-def test_nobody_watched(attempt_of: Make) -> None:
+def test_usage_is_none_without_a_monitor(attempt_of: Make) -> None:
     attempt = attempt_of([1] * 20)
     assert (
         usage(attempt) is None
@@ -60,18 +60,18 @@ def test_nobody_watched(attempt_of: Make) -> None:
     )
 
 
-def test_a_look_that_lacks_a_value_is_passed_over(watched: Make) -> None:
+def test_usage_series_skips_missing_values(watched: Make) -> None:
     columns = {"seconds": [0.0, 1.0, 2.0, 3.0], "memory_bytes": [1, None, 3, None]}
     assert usage_series(watched(columns))["memory_bytes"] == [(0.0, 1), (2.0, 3)]
 
 
-def test_the_sentence_says_what_matters_and_what_watching_cost(watched: Make) -> None:
+def test_usage_sentence_reports_usage_and_monitor_cost(watched: Make) -> None:
     text = usage_sentence(Record(attempts=(watched(),)))
     assert text.startswith("2 CPUs, 3 MiB at most, 2 MiB/s read from disk, gpu0 75 % busy, 350 W")
     assert text.endswith("the monitor itself 0.4 % of a CPU")
 
 
-def test_a_monitor_that_told_nothing_is_said_so(watched: Make) -> None:
+def test_usage_sentence_reports_a_monitor_problem(watched: Make) -> None:
     assert usage_sentence(Record(attempts=(watched({}, problem="It died."),))) == "It died."
 
 
@@ -97,7 +97,7 @@ def test_a_monitor_that_told_nothing_is_said_so(watched: Make) -> None:
         ({}, None, ""),
     ],
 )
-def test_what_the_monitor_could_not_see_is_said(
+def test_unseen_processes_are_reported(
     attempt_of: Make, changes: Any, apart: Any, words: str
 ) -> None:
     columns = {**COLUMNS, **({"apart": apart} if apart else {})}

@@ -18,24 +18,24 @@ from steptime.core.format import digits, duration, percent, with_interval
         (0, "0 ns"),
     ],
 )
-def test_a_duration_has_four_digits_and_the_fitting_unit(seconds: float, words: str) -> None:
+def test_duration_has_four_digits_and_a_fitting_unit(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
 
 @pytest.mark.parametrize(
     ("value", "words"), [(5193.4, "5,193"), (12.3456, "12.35"), (0.012345, "0.01235"), (0.0, "0")]
 )
-def test_numbers_have_four_digits_and_no_exponent(value: float, words: str) -> None:
+def test_digits_has_four_digits_and_no_exponent(value: float, words: str) -> None:
     assert digits(value) == words
 
 
 @pytest.mark.parametrize("high", [None, float("inf")])
-def test_an_interval_that_nothing_limits_above_says_so(high: float | None) -> None:
+def test_with_interval_shows_an_infinite_end(high: float | None) -> None:
     assert (
         with_interval({"value": 0.1, "low": 0.02, "high": high}, duration) == "100 ms (20 ms … ∞)"
     )
     assert with_interval({"value": 0.1, "low": None, "high": None}, duration) == "100 ms"
 
 
-def test_small_shares_keep_two_digits() -> None:
+def test_percent_keeps_two_digits_of_small_shares() -> None:
     assert [percent(share) for share in (0.0123, 0.00057, 0.42)] == ["1.2 %", "0.057 %", "42 %"]

@@ -1,1 +1,3 @@
-"""What records say: statistics across processes, flags, comparisons. Everything is derived from raw samples."""
+"""What records say: statistics across processes, flags, comparisons.
+
+Everything is derived from raw samples."""

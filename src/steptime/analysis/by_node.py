@@ -1,4 +1,4 @@
-"""Two levels of one setting, paired within node, so that a slow node is not mistaken for a slow tier.
+"""Two levels of one setting, paired within node: a slow node is not mistaken for a slow tier.
 
 Reads no store."""
 
@@ -30,8 +30,10 @@ class Reading:
     """One process, or one run of another tool."""
 
     node: str
-    occasion: str  # a campaign or a day: the speed of a node changes between them
-    what: Key  # the configuration, without the setting that is compared
+    # A campaign or a day: the speed of a node changes between them.
+    occasion: str
+    # The configuration, without the setting that is compared.
+    what: Key
     seconds: float
 
     @property
@@ -42,12 +44,18 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class ByNode:
-    paired: Verdict  # B's time over A's, with nodes as the units
-    naive: Verdict  # the same from all readings, as if there were no nodes
-    nodes: dict[str, float]  # B's time over A's on each node that has both sides
-    pairs: int  # occasions and configurations with both sides on one node
-    unpaired: int  # readings without a partner on their node: not in the paired ratio
-    spread: float | None  # slowest node's time over the fastest's; None: no two did the same work
+    # B's time over A's, with nodes as the units.
+    paired: Verdict
+    # The same from all readings, as if there were no nodes.
+    naive: Verdict
+    # B's time over A's on each node that has both sides.
+    nodes: dict[str, float]
+    # Occasions and configurations with both sides on one node.
+    pairs: int
+    # Readings without a partner on their node: not in the paired ratio.
+    unpaired: int
+    # Slowest node's time over the fastest's; None: no two did the same work.
+    spread: float | None
     remarks: tuple[str, ...] = ()
 
     @property

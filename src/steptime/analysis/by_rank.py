@@ -22,17 +22,21 @@ UNDECIDED = -1
 @dataclass(frozen=True)
 class Rank:
     rank: int
-    node: str  # several names if its processes ran on several nodes
+    # Several names if its processes ran on several nodes.
+    node: str
     device: str  # empty: not recorded
     typical_time_seconds: Estimate  # by its own clock
-    slowest_share: float  # of the steps: those that it ended last
-    exchange_seconds: float | None  # alone, from the latest process that recorded it
+    # Of the steps: those that it ended last.
+    slowest_share: float
+    # Alone, from the latest process that recorded it.
+    exchange_seconds: float | None
 
 
 @dataclass(frozen=True)
 class ByRank:
     ranks: tuple[Rank, ...]
-    undecided_share: float  # steps whose last two ranks ended within the error of their clocks
+    # Steps whose last two ranks ended within the error of their clocks.
+    undecided_share: float
 
 
 def by_rank(record: Record) -> ByRank | None:

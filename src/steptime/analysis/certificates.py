@@ -28,7 +28,8 @@ class Certificate:
     fingerprint: str
     version: str  # of the framework
     device: str  # "cpu", or the GPU's name
-    covers: str  # training (which includes inference), or inference alone
+    # Training (which includes inference), or inference alone.
+    covers: str
     passed: bool
     items: tuple[dict[str, Any], ...]
     steps: int = STEPS  # of the trajectory

@@ -38,18 +38,22 @@ SESSION_SD = 0.03
 class Verdict:
     """How long B takes, if A takes 1."""
 
-    outcome: str  # faster, slower, same (each may be "likely …"), inconclusive
+    # Faster, slower, same (each may be "likely …"), inconclusive.
+    outcome: str
     ratio: float
     low: float | None
     high: float | None
-    p: float | None  # of "no difference", corrected for repeated looks
+    # Of "no difference", corrected for repeated looks.
+    p: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
     verdict: Verdict
-    units: int  # pairs, or the smaller number of processes
-    cpu_time: Verdict | None = None  # single-threaded work on a CPU only: waiting threads spin
+    # Pairs, or the smaller number of processes.
+    units: int
+    # Single-threaded work on a CPU only: waiting threads spin.
+    cpu_time: Verdict | None = None
     remarks: tuple[str, ...] = ()
     metric: str = "step time"
 
@@ -63,8 +67,8 @@ def different_work(a: Attempt, b: Attempt, certificates: Sequence[Certificate] =
     Certificates say which frameworks compute the same."""
     reasons = []
     for name in (*SAME_SETTINGS, "threads", "optimizer", "fingerprint"):
-        first = _setting(a, name)
-        second = _setting(b, name)
+        first = _used_value(a, name)
+        second = _used_value(b, name)
         if first != second:
             reasons.append(f"{name} differs: {first} and {second}")
     if a.case.framework != b.case.framework:
@@ -78,17 +82,16 @@ def different_work(a: Attempt, b: Attempt, certificates: Sequence[Certificate] =
 
 
 def with_certificate_remark(
-    comparison: Comparison, sides: Pair, certificates: Sequence[Certificate]
+    comparison: Comparison, a: Attempt, b: Attempt, certificates: Sequence[Certificate]
 ) -> Comparison:
     """Adds a remark if certificates allowed the comparison of two frameworks."""
-    a, b = sides
     if a.case.framework == b.case.framework or why_uncertified(a, b, certificates):
         return comparison
     remark = certified_remark(a, b, certificates)
     return replace(comparison, remarks=(*comparison.remarks, remark))
 
 
-def _setting(attempt: Attempt, name: str) -> Any:
+def _used_value(attempt: Attempt, name: str) -> Any:
     """The value that was really used, if the record has it."""
     case = attempt.case
     if name == "fingerprint":
@@ -138,7 +141,7 @@ def _invalid_flags_by_side(pairs: Sequence[ProcessPair]) -> list[Flag]:
 def _is_single_threaded(processes: Sequence[Process]) -> bool:
     for process in processes:
         case = process.attempt.case
-        if case.device != "cpu" or case.ranks != 1 or _setting(process.attempt, "threads") != 1:
+        if case.device != "cpu" or case.ranks != 1 or _used_value(process.attempt, "threads") != 1:
             return False
     return True
 

@@ -50,7 +50,8 @@ class Order:
 class Process:
     attempt: Attempt
     measurement: Measurement
-    step_seconds: Numbers  # kept samples; a sample of several steps gives their mean
+    # Kept samples; a sample of several steps gives their mean.
+    step_seconds: Numbers
 
     @cached_property
     def order(self) -> Order:

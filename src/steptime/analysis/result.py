@@ -35,7 +35,8 @@ class Identity:
     protocol: dict[str, Any]
     protocol_changes: dict[str, Any]
     environment: dict[str, Any]
-    facts: dict[str, Any]  # of the latest process: threads, flags, the kernels of a step
+    # Of the latest process: threads, flags, the kernels of a step.
+    facts: dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,8 @@ class Times:
     mean_time_seconds: Estimate
     throughput: Throughput  # at the typical time
     mean_throughput: Throughput
-    speed_numbers: SpeedNumbers  # aggregate, in the throughput's unit
+    # Aggregate, in the throughput's unit.
+    speed_numbers: SpeedNumbers
     # How many times too small the speed uncertainty is as an error of this result.
     uncertainty_ratio: float | None
     units_per_step: dict[str, float]
@@ -89,11 +91,13 @@ class SideChannels:
 class Costs:
     """What the steps cost besides their time, and what it cost to measure them."""
 
-    start_seconds: dict[str, float]  # import, build, first_step (with tracing and compilation)
+    # Import, build, first_step (with tracing and compilation).
+    start_seconds: dict[str, float]
     elapsed_seconds: float
     memory_bytes: dict[str, int]
     model_flops_per_second: float | None  # of all devices
-    exchange: dict[str, Any] | None  # alone, of the latest process: backend, bytes, seconds
+    # Alone, of the latest process: backend, bytes, seconds.
+    exchange: dict[str, Any] | None
 
 
 @dataclass(frozen=True, kw_only=True)

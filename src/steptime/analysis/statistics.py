@@ -49,7 +49,8 @@ class Percentile:
     seconds: float | None  # None: too few steps for it
     steps_beyond: int
     steps_needed: int
-    bound_seconds: float | None  # one-sided, 95 %: on the far side of the median
+    # One-sided, 95 %: on the far side of the median.
+    bound_seconds: float | None
 
 
 def percentiles(processes: Sequence[Process], ascending: Numbers) -> tuple[Percentile, ...]:
@@ -106,7 +107,8 @@ def outlier_share(processes: Sequence[Process]) -> float:
 class _Sample(NamedTuple):
     seconds: float
     process: Process
-    number: int  # among all samples of the process, warm-up included
+    # Among all samples of the process, warm-up included.
+    number: int
 
 
 def slowest_samples(processes: Sequence[Process], count: int = 5) -> list[dict[str, Any]]:

@@ -31,7 +31,8 @@ RecordPair = tuple[Record, Record]
 
 @dataclass(frozen=True)
 class Suite:
-    rows: tuple[Comparison, ...]  # of those called different, 5 % may be wrong
+    # Of those called different, 5 % may be wrong.
+    rows: tuple[Comparison, ...]
     mean: Verdict  # the geometric mean of the ratios
 
 

@@ -1,4 +1,4 @@
-"""What a monitor recorded of a worker: rates from its counters, and usage while steps were timed."""
+"""What a monitor recorded of a worker: rates of its counters, and usage while steps were timed."""
 
 from __future__ import annotations
 

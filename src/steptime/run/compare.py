@@ -82,7 +82,7 @@ def compare(
     )  # versions and devices are known only now
     if reasons and not force:
         raise Refused(reasons)
-    comparison = with_certificate_remark(compare_pairs(duel.pairs), duel.pairs[-1], known)
+    comparison = with_certificate_remark(compare_pairs(duel.pairs), *duel.pairs[-1], known)
     if reasons:
         comparison = replace(
             comparison, remarks=(*comparison.remarks, f"force ({force}): {'; '.join(reasons)}")

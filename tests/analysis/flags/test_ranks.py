@@ -36,29 +36,29 @@ def part(attempt_of: Callable[..., Any]) -> Callable[..., list[Process]]:
     return make
 
 
-def test_even_ranks_raise_no_doubt(part: Callable[..., list[Process]]) -> None:
+def test_straggler_is_none_for_even_ranks(part: Callable[..., list[Process]]) -> None:
     assert straggler(part([1000, 1010, 1000], [0, 5, 0])) is None
 
 
-def test_a_rank_that_ends_last_in_most_blocks_is_named(part: Callable[..., list[Process]]) -> None:
+def test_straggler_names_the_rank_that_ends_last(part: Callable[..., list[Process]]) -> None:
     found = straggler(part([1000, 1000, 1200], [0, 0, 0]))
     assert found is not None and found.startswith(
         "rank 2 on node2 ends after the others in 100 % of the blocks, 20 %"
     )
 
 
-def test_a_rank_that_was_kept_from_running_is_named_where_all_end_together(
+def test_straggler_names_the_rank_kept_from_running(
     part: Callable[..., list[Process]],
 ) -> None:
     found = straggler(part([1000, 1000], [40 * STEPS, 400 * STEPS]))
     assert found is not None and "rank 1 on node1 was ready but not running for 40 %" in found
 
 
-def test_a_system_that_does_not_tell_the_run_queue_raises_no_doubt(
+def test_straggler_is_none_without_a_run_queue(
     part: Callable[..., list[Process]],
 ) -> None:
     assert straggler(part([1000, 1000], [None, 400 * STEPS])) is None
 
 
-def test_one_rank_has_no_straggler(attempt_of: Callable[..., Any]) -> None:
+def test_straggler_is_none_for_one_rank(attempt_of: Callable[..., Any]) -> None:
     assert straggler(measured_processes([attempt_of([1000] * STEPS)])) is None

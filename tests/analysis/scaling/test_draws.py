@@ -20,7 +20,7 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def test_one_measured_number_has_student_s_interval() -> None:
+def test_draw_typical_has_student_interval() -> None:
     seconds = np.array([1.0, 1.02, 0.99, 1.01, 1.03, 0.98])
     exact = student(np.log(seconds), 0.05)
     assert exact is not None
@@ -29,18 +29,18 @@ def test_one_measured_number_has_student_s_interval() -> None:
     )
 
 
-def test_two_processes_claim_no_interval() -> None:
+def test_estimate_of_two_processes_has_no_interval() -> None:
     told = estimate(draw_typical([1.0, 1.1], rng()))
     assert (told.low, told.high, told.claim) == (None, None, "no interval: too few processes")
     assert told.value == pytest.approx(1.05, rel=0.01)
 
 
-def test_what_is_not_known_of_one_number_is_not_known_of_their_difference() -> None:
+def test_difference_with_unknown_spread_has_no_interval() -> None:
     difference = draw_typical([2.0, 2.0, 2.1], rng()) - draw_typical([1.0], rng())
     assert not has_spread(difference) and holds_zero(difference)
 
 
-def test_a_ratio_covers_the_truth_as_often_as_it_says() -> None:
+def test_ratio_of_draws_keeps_its_coverage() -> None:
     throw, hits = rng(1), 0
     for _ in range(400):
         above, below = (
@@ -50,7 +50,7 @@ def test_a_ratio_covers_the_truth_as_often_as_it_says() -> None:
     assert 0.93 <= hits / 400 <= 0.99
 
 
-def test_a_process_far_out_widens_the_interval_and_hardly_moves_the_value() -> None:
+def test_draw_typical_is_robust_against_one_outlier() -> None:
     calm, disturbed = (
         draw_typical([1.0, 1.01, 0.99, 1.0, 1.02, last], rng()) for last in (1.0, 3.0)
     )
@@ -58,13 +58,13 @@ def test_a_process_far_out_widens_the_interval_and_hardly_moves_the_value() -> N
     assert interval_ends(disturbed)[1] > 1.3 > interval_ends(calm)[1]
 
 
-def test_a_fit_finds_the_factors_of_its_shapes() -> None:
+def test_fit_factors_finds_the_factors() -> None:
     shapes = [[1.0, 1e9 / count] for count in (1, 2, 4)]
     values = [draw_typical([3 + 2e-9 * size] * 3, rng()) for _, size in shapes]
     assert [factor[0] for factor in fit_factors(shapes, values)] == pytest.approx([3, 2e-9])
 
 
-def test_the_same_seed_gives_the_same_draws() -> None:
+def test_draw_typical_is_reproducible() -> None:
     assert np.array_equal(
         draw_typical([1.0, 1.1, 0.9], rng(3)), draw_typical([1.0, 1.1, 0.9], rng(3))
     )

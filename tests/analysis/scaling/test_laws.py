@@ -99,7 +99,7 @@ WORLDS = {
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_a_prediction_holds_the_truth_as_often_as_it_says(name: str) -> None:
+def test_predict_keeps_its_coverage(name: str) -> None:
     law, world = WORLDS[name]
     covered, wrong = world.shares(law)
     assert covered >= 0.91 and wrong <= 0.10
@@ -108,14 +108,12 @@ def test_a_prediction_holds_the_truth_as_often_as_it_says(name: str) -> None:
 @pytest.mark.parametrize(
     "law, kind, curve", [(amdahl, "strong", shared), (gustafson, "weak", of_gustafson)]
 )
-def test_a_law_that_is_wrong_is_found_out_and_would_have_missed(
-    law: Callable, kind: str, curve: Curve
-) -> None:
+def test_misfit_detects_a_wrong_law(law: Callable, kind: str, curve: Curve) -> None:
     covered, wrong = World(kind, worse(curve)).shares(law)
     assert covered <= 0.1 and wrong >= 0.9
 
 
-def test_an_exchange_that_is_no_ring_s_is_found_out() -> None:
+def test_misfit_detects_an_exchange_that_is_no_ring() -> None:
     def everybody_to_everybody(devices: int) -> float:
         return 0.001 * devices * (devices - 1) ** 2
 
@@ -126,7 +124,7 @@ def test_an_exchange_that_is_no_ring_s_is_found_out() -> None:
     assert covered <= 0.1 and wrong >= 0.9
 
 
-def test_contention_that_grows_is_found_out() -> None:
+def test_misfit_detects_growing_contention() -> None:
     world = World("weak", with_link(lambda n: 0.05 + 0.01 * n), compute=lambda n: 0.05 + 0.01 * n)
     covered, wrong = world.shares(communication)
     assert covered <= 0.1 and wrong >= 0.9
@@ -137,7 +135,7 @@ def one(kind: str, counts: Sequence[int], *, spread: float = 0.001, n: int = 6) 
     return world.series(counts, np.random.default_rng(3), spread, n)
 
 
-def test_the_law_of_communication_finds_its_parameters() -> None:
+def test_communication_finds_its_parameters() -> None:
     law = communication(one("weak", (1, 2, 4, 8)))
     assert isinstance(law, Law) and not law.misfit
     found = {name: value[0] for name, value in law.parameters.items()}
@@ -151,7 +149,7 @@ def test_the_law_of_communication_finds_its_parameters() -> None:
     )
 
 
-def test_another_bandwidth_changes_the_exchange_alone() -> None:
+def test_predict_with_another_bandwidth_changes_only_the_exchange() -> None:
     series = one("weak", (1, 2, 4, 8))
     law = communication(series)
     assert isinstance(law, Law)
@@ -179,9 +177,7 @@ def foretold(series: Series, truth: float) -> bool:
     return low <= truth <= high
 
 
-def test_what_a_wait_costs_the_step_behind_it_is_predicted_and_missed_where_it_is_not_known() -> (
-    None
-):
+def test_predict_includes_the_pause_cost() -> None:
     rng = np.random.default_rng(5)
     worlds = [behind_a_slow_link(rng) for _ in range(SIMULATIONS)]
     blind = [
@@ -192,7 +188,7 @@ def test_what_a_wait_costs_the_step_behind_it_is_predicted_and_missed_where_it_i
     assert sum(foretold(*world) for world in blind) <= 0.1 * SIMULATIONS
 
 
-def test_one_number_of_ranks_leaves_latency_and_bandwidth_open_and_the_interval_says_so() -> None:
+def test_communication_with_one_point_leaves_latency_and_bandwidth_open() -> None:
     law = communication(one("weak", (1, 2)))
     assert isinstance(law, Law)
     low, high = interval_ends(law.step(16, None))
@@ -204,14 +200,14 @@ def test_one_number_of_ranks_leaves_latency_and_bandwidth_open_and_the_interval_
     assert (low, high) == pytest.approx((bandwidth_alone, latency_alone), rel=0.05)
 
 
-def test_two_points_fit_two_parameters_and_the_law_says_that_nothing_checks_it() -> None:
+def test_law_with_two_points_warns_that_nothing_checks_it() -> None:
     law = amdahl(one("strong", (1, 2)))
     assert isinstance(law, Law) and law.warnings == (
         "as many parameters as numbers of devices: nothing checks it",
     )
 
 
-def test_one_point_fits_nothing() -> None:
+def test_law_needs_two_points() -> None:
     told = "too few numbers of devices that are measured in full and not oversubscribed"
     assert laws(one("strong", (1,))) == [
         NoLaw("communication", f"{told}: none"),
@@ -219,20 +215,20 @@ def test_one_point_fits_nothing() -> None:
     ]
 
 
-def test_oversubscribed_points_are_not_fitted() -> None:
+def test_law_ignores_oversubscribed_points() -> None:
     series = one("weak", (1, 2, 4))
     crowded = Point(**{**vars(series.points[2]), "oversubscribed": "4 threads on 2 CPUs"})
     law = gustafson(Series("weak", "allreduce", series.case, (*series.points[:2], crowded)))
     assert isinstance(law, Law) and law.devices == (1, 2)
 
 
-def test_a_parameter_server_has_no_ring() -> None:
+def test_communication_needs_a_ring() -> None:
     series = one("weak", (1, 2, 4))
     law = communication(Series("weak", "parameter_server", series.case, series.points))
     assert law == NoLaw("communication", "a ring's cost is not that of parameter server")
 
 
-def test_a_wrong_law_and_a_batch_too_small_predict_nothing() -> None:
+def test_predict_is_none_for_a_wrong_law_or_a_small_batch() -> None:
     series = one("strong", (1, 2, 4))
     law = communication(series)
     assert isinstance(law, Law)
@@ -243,7 +239,7 @@ def test_a_wrong_law_and_a_batch_too_small_predict_nothing() -> None:
     assert predict(series, wrong, 8) is None
 
 
-def test_a_law_that_is_slightly_off_predicts_and_says_so() -> None:
+def test_law_slightly_off_predicts_with_a_warning() -> None:
     series = one("strong", (1, 2, 4))
     law = Law(
         "Amdahl",
@@ -256,14 +252,14 @@ def test_a_law_that_is_slightly_off_predicts_and_says_so() -> None:
     assert law.warnings == ("at 4 devices it is 1 % off: predictions far beyond may miss",)
 
 
-def test_amdahl_knows_nothing_of_bandwidth() -> None:
+def test_predict_with_amdahl_ignores_bandwidth() -> None:
     series = WORLDS["amdahl"][1].series((1, 2, 4), np.random.default_rng(3))
     law = amdahl(series)
     assert isinstance(law, Law)
     assert predict(series, law, 8) is not None and predict(series, law, 8, 1e9) is None
 
 
-def test_few_processes_predict_without_an_interval() -> None:
+def test_predict_from_few_processes_has_no_interval() -> None:
     series = one("weak", (1, 2, 4), n=2)
     law = communication(series)
     assert isinstance(law, Law) and not law.misfit
@@ -271,7 +267,7 @@ def test_few_processes_predict_without_an_interval() -> None:
     assert said is not None and np.isfinite(said.speed_up[0]) and np.isnan(said.speed_up[1:]).all()
 
 
-def test_one_number_s_exchange_tells_latency_from_bandwidth_with_a_single_number_of_ranks() -> None:
+def test_communication_separates_latency_by_a_tiny_exchange() -> None:
     series, rng = one("weak", (1, 2), spread=0.01), np.random.default_rng(4)
     tiny = draw_typical(2 * LATENCY * np.exp(0.01 * rng.standard_normal(6)), rng)
     first, second = series.points
@@ -290,7 +286,7 @@ def test_one_number_s_exchange_tells_latency_from_bandwidth_with_a_single_number
     assert low < with_link(constant)(16) < high and high - low < (before[1] - before[0]) / 2
 
 
-def test_an_exchange_that_takes_no_longer_than_one_number_leaves_both_open() -> None:
+def test_communication_leaves_both_open_if_bytes_take_no_longer() -> None:
     series = one("weak", (1, 2))
     first, second = series.points
     law = communication(replace(series, points=(first, replace(second, latency=second.exchange))))

@@ -25,31 +25,31 @@ def of(milliseconds: float) -> np.ndarray:
     [(0, 0), (2, 2.5), (4, 5), (34, 36.5), (64, 68), (164, 168)],
     ids=lambda value: f"{value}ms",
 )
-def test_a_wait_costs_itself_and_a_share_of_the_step_behind_it(wait: float, exposed: float) -> None:
-    assert COLD.exposed(of(wait), BARE)[0] == pytest.approx(exposed / 1e3)
+def test_exposed_seconds_adds_the_cost_for_the_next_step(wait: float, exposed: float) -> None:
+    assert COLD.exposed_seconds(of(wait), BARE)[0] == pytest.approx(exposed / 1e3)
 
 
 @pytest.mark.parametrize("wait", [-3.0, 0.0, 0.1, 3.9, 4.1, 63.0, 500.0])
-def test_what_is_exposed_leads_back_to_the_wait(wait: float) -> None:
-    assert COLD.wait(COLD.exposed(of(wait), BARE), BARE) == pytest.approx(of(wait))
+def test_wait_seconds_inverts_exposed_seconds(wait: float) -> None:
+    assert COLD.wait_seconds(COLD.exposed_seconds(of(wait), BARE), BARE) == pytest.approx(of(wait))
 
 
-def test_below_zero_nothing_is_added() -> None:
-    assert COLD.exposed(of(-1), BARE) == pytest.approx(of(-1))
+def test_exposed_seconds_adds_nothing_below_zero() -> None:
+    assert COLD.exposed_seconds(of(-1), BARE) == pytest.approx(of(-1))
 
 
-def test_where_nothing_is_known_a_wait_is_all_that_is_exposed() -> None:
-    assert NO_COST.exposed(of(7), BARE) == pytest.approx(of(7)) and NO_COST.wait(
+def test_no_cost_exposes_the_wait_alone() -> None:
+    assert NO_COST.exposed_seconds(of(7), BARE) == pytest.approx(of(7)) and NO_COST.wait_seconds(
         of(7), BARE
     ) == pytest.approx(of(7))
 
 
-def test_noise_that_says_that_waiting_gains_more_than_it_takes_still_leads_back() -> None:
+def test_wait_seconds_inverts_a_noisy_negative_cost() -> None:
     odd = PauseCost((0.0, 0.001), (np.zeros(1), np.full(3, -0.9)))
-    assert odd.wait(odd.exposed(of(0.5), BARE), BARE) == pytest.approx(of(0.5))
+    assert odd.wait_seconds(odd.exposed_seconds(of(0.5), BARE), BARE) == pytest.approx(of(0.5))
 
 
-def test_a_process_tells_its_typical_turn_and_all_of_them_an_interval(attempt_of: Make) -> None:
+def test_pause_cost_uses_typical_turns_and_has_an_interval(attempt_of: Make) -> None:
     def told(longer: float) -> dict[str, Any]:
         turns = [[0.010, 0.010 * (1 + longer)], [0.020, 0.020 * (1 + longer)], [0.010, 0.1]]
         return {"pause_cost": {"pauses_seconds": [0.0, 0.016], "turns": turns}}
@@ -66,5 +66,5 @@ def test_a_process_tells_its_typical_turn_and_all_of_them_an_interval(attempt_of
     )
 
 
-def test_records_that_tell_nothing_cost_nothing(attempt_of: Make) -> None:
+def test_pause_cost_without_findings_is_none(attempt_of: Make) -> None:
     assert pause_cost([attempt_of(np.full(50, 1e7))], np.random.default_rng(1)) is NO_COST

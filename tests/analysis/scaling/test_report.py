@@ -40,36 +40,36 @@ def notes(series: dict[str, Any]) -> list[str]:
     return found
 
 
-def test_an_ordinary_point_needs_no_word() -> None:
+def test_report_has_no_notes_for_an_ordinary_point() -> None:
     assert notes(told(110, 102, 12)) == []
 
 
-def test_an_interval_that_holds_zero_is_said() -> None:
+def test_report_notes_an_interval_that_holds_zero() -> None:
     assert notes(told(102.01, 102, 5)) == ["exposed may be nothing: the interval holds zero"]
 
 
-def test_a_step_that_pays_more_than_the_exchange_is_said() -> None:
+def test_report_notes_a_step_that_pays_more_than_the_exchange() -> None:
     assert notes(told(130, 102, 5)) == ["a step pays more than the exchange alone takes"]
 
 
-def test_an_efficiency_above_one_is_shown_and_said() -> None:
+def test_report_notes_an_efficiency_above_one() -> None:
     series = told(95, 90, 8)
     assert series["points"][1]["efficiency"]["value"] > 1
     assert notes(series) == ["efficiency is above 100 %, beyond its interval"]
 
 
-def test_an_oversubscribed_point_is_marked_and_predicts_nothing() -> None:
+def test_report_marks_an_oversubscribed_point() -> None:
     series = told(210, 200, 12, oversubscribed="4 threads on 2 CPUs")
     assert notes(series) == ["oversubscribed: 4 threads on 2 CPUs"]
     assert all("too few numbers of devices" in law["no_fit"] for law in series["laws"])
 
 
-def test_without_intervals_nothing_is_claimed_of_them() -> None:
+def test_report_has_no_notes_without_intervals() -> None:
     series = told(102.01, 102, 5, n=2)
     assert notes(series) == [] and series["points"][1]["exposed_seconds"]["low"] is None
 
 
-def test_a_law_predicts_for_the_wanted_devices_and_links() -> None:
+def test_report_predicts_for_the_targets() -> None:
     communication, gustafson = told(110, 102, 12)["laws"]
     asked = [
         (one["devices"], one["bandwidth_bytes_per_second"]) for one in communication["predictions"]

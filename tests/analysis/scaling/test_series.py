@@ -75,7 +75,7 @@ def only(records: Sequence[Record]) -> Series:
     return series
 
 
-def test_a_weak_series_holds_the_batch_of_each_device(record: Make) -> None:
+def test_find_series_weak_holds_the_batch_per_device(record: Make) -> None:
     series = only([record(1, 100), record(2, 125), record(4, 200)])
     assert (series.kind, [point.devices for point in series.points]) == ("weak", [1, 2, 4])
     assert [series.speed_up(p.devices, p.step)[0] for p in series.points] == pytest.approx(
@@ -86,13 +86,13 @@ def test_a_weak_series_holds_the_batch_of_each_device(record: Make) -> None:
     )
 
 
-def test_a_strong_series_holds_the_batch_of_all_together(record: Make) -> None:
+def test_find_series_strong_holds_the_total_batch(record: Make) -> None:
     series = only([record(1, 100), record(2, 60, batch_size=32)])
     assert series.kind == "strong"
     assert series.speed_up(2, series.points[1].step)[0] == pytest.approx(100 / 60)
 
 
-def test_exposed_is_what_a_step_takes_longer_than_without_exchange(record: Make) -> None:
+def test_point_exposed_is_the_difference_to_no_exchange(record: Make) -> None:
     point = only(
         [record(1, 100), record(2, 130, alone=40), record(2, 105, exchange="independent")]
     ).points[1]
@@ -103,20 +103,20 @@ def test_exposed_is_what_a_step_takes_longer_than_without_exchange(record: Make)
     ] and not holds_zero(point.exposed)
 
 
-def test_a_step_quicker_with_exchange_than_without_is_not_clamped(record: Make) -> None:
+def test_point_exposed_is_not_clamped(record: Make) -> None:
     point = only(
         [record(1, 100), record(2, 90, alone=5), record(2, 105, exchange="independent")]
     ).points[1]
     assert point.exposed is not None and point.exposed[0] == pytest.approx(-0.015, rel=1e-3)
 
 
-def test_without_the_independent_series_nothing_is_said_of_exposure(record: Make) -> None:
+def test_point_exposed_is_none_without_independent_ranks(record: Make) -> None:
     point = only([record(1, 100), record(2, 130, alone=40)]).points[1]
     assert (point.exposed, point.overlapped) == (None, None)
     assert point.bandwidth is not None and point.bandwidth[0] == pytest.approx(400 / 0.04)
 
 
-def test_one_number_s_exchange_is_the_latency_and_the_rest_the_link_s_own_rate(
+def test_point_latency_and_link_come_from_a_tiny_exchange(
     record: Make,
 ) -> None:
     point = only([record(1, 100), record(2, 130, alone=40, tiny=8)]).points[1]
@@ -125,21 +125,21 @@ def test_one_number_s_exchange_is_the_latency_and_the_rest_the_link_s_own_rate(
     assert only([record(1, 100), record(2, 130, alone=40)]).points[1].latency is None
 
 
-def test_bytes_that_take_no_longer_than_one_number_have_no_rate(record: Make) -> None:
+def test_point_link_is_none_if_bytes_take_no_longer(record: Make) -> None:
     assert only([record(1, 100), record(2, 130, alone=8, tiny=8)]).points[1].link is None
 
 
-def test_ranks_side_by_side_tell_what_a_wait_costs(record: Make) -> None:
+def test_point_wait_excludes_the_pause_cost(record: Make) -> None:
     told = {"pauses_seconds": [0.0, 0.05], "turns": [[0.1, 0.11]] * 3}
     bare = record(2, 105, exchange="independent", pause_cost=told)
     point = only([record(1, 100), record(2, 130, alone=40), bare]).points[1]
-    assert point.exposed is not None and point.waited is not None
-    assert (point.exposed - point.waited)[0] == pytest.approx(
-        0.1 * 0.105 * point.waited[0] / 0.05, rel=0.01
+    assert point.exposed is not None and point.wait is not None
+    assert (point.exposed - point.wait)[0] == pytest.approx(
+        0.1 * 0.105 * point.wait[0] / 0.05, rel=0.01
     )
 
 
-def test_weak_and_strong_share_the_first_point_and_the_exchange(record: Make) -> None:
+def test_find_series_shares_draws_between_weak_and_strong(record: Make) -> None:
     records = [record(1, 100), record(2, 130, alone=40), record(2, 70, alone=42, batch_size=32)]
     weak, strong = find_series(records)
     assert (weak.kind, strong.kind) == ("weak", "strong")
@@ -150,17 +150,17 @@ def test_weak_and_strong_share_the_first_point_and_the_exchange(record: Make) ->
     )
 
 
-def test_other_networks_and_failures_make_no_series(record: Make) -> None:
+def test_find_series_ignores_other_networks_and_failures(record: Make) -> None:
     failed = Record(attempts=(replace(record(2, 100).attempts[0], measurement=None),))
     assert find_series([record(1, 100), failed, record(2, 100, workload="deepmnist")]) == []
 
 
-def test_two_numbers_of_nodes_are_not_mixed(record: Make) -> None:
+def test_find_series_refuses_two_numbers_of_nodes(record: Make) -> None:
     with pytest.raises(SteptimeError, match="several numbers of nodes"):
         find_series([record(1, 100), record(2, 130), record(2, 150, nodes=2)])
 
 
-def test_what_exchanges_nothing_belongs_to_every_link(record: Make) -> None:
+def test_find_series_shares_independent_ranks_between_links(record: Make) -> None:
     links = [
         record(2, step, interconnect=word, launch="hosts")
         for word, step in (("slow", 150), ("fast", 120))
@@ -173,7 +173,7 @@ def test_what_exchanges_nothing_belongs_to_every_link(record: Make) -> None:
     assert slow.points[1].independent is fast.points[1].independent is not None
 
 
-def test_ranks_of_another_launch_are_another_series(record: Make) -> None:
+def test_find_series_separates_launches(record: Make) -> None:
     records = [
         record(1, 100),
         record(2, 120, launch="hosts"),
@@ -182,45 +182,45 @@ def test_ranks_of_another_launch_are_another_series(record: Make) -> None:
     assert only(records).points[1].independent is None
 
 
-def test_more_threads_than_cpus_are_oversubscribed_and_kept_from_fits(record: Make) -> None:
+def test_series_clean_excludes_oversubscribed_points(record: Make) -> None:
     series = only([record(1, 100), record(2, 130), record(4, 300)])
     assert [point.oversubscribed for point in series.points] == ["", "", "4 threads on 2 CPUs"]
     assert [point.devices for point in series.clean] == [1, 2]
 
 
-def test_ranks_of_two_hosts_do_not_crowd_one(record: Make) -> None:
+def test_oversubscription_counts_ranks_per_host(record: Make) -> None:
     assert (
         oversubscription(record(4, 300, nodes=2)) == "" and oversubscription(record(4, 300)) != ""
     )
 
 
-def test_two_ranks_on_one_gpu_are_oversubscribed(record: Make) -> None:
+def test_oversubscription_counts_ranks_per_gpu(record: Make) -> None:
     machine = {"gpus": [{"name": "one"}]}
     assert oversubscription(record(2, 100, device="cuda:0", machine=machine)) == "2 ranks on 1 GPU"
     assert oversubscription(record(2, 100, device="cuda:0", machine={"gpus": None})) == ""
 
 
-def test_a_plan_of_both_kinds_has_every_number_with_exchange_and_without() -> None:
+def test_plan_cases_has_every_count_with_and_without_exchange() -> None:
     cases = set(plan_cases(Case(workload="lenet5", batch_size=64), [1, 2], ("weak", "strong")))
     found = {(case.devices, case.batch_size, case.exchange) for case in cases}
     words = ("allreduce", "independent")
     assert found == {(1, 64, "none"), *((2, batch, word) for batch in (64, 32) for word in words)}
 
 
-def test_a_batch_that_can_not_be_shared_is_refused_with_another() -> None:
+def test_plan_cases_refuses_a_batch_that_cannot_be_shared() -> None:
     with pytest.raises(
         SteptimeError, match=r"64 cannot be shared evenly by 3 devices.*batch_size=63"
     ):
         list(plan_cases(Case(workload="lenet5", batch_size=64), [1, 3], ("strong",)))
 
 
-def test_ranks_have_as_many_threads_as_leave_room_for_all() -> None:
+def test_share_threads_leaves_room_for_all_ranks() -> None:
     case = Case(workload="lenet5")
     assert [share_threads(case, [1, 2, 4], cpus).threads for cpus in (2, 16)] == [1, 4]
     assert share_threads(Case(workload="lenet5", threads=3), [1, 2], 16).threads == 3
 
 
-def test_cases_of_the_other_kind_are_left_out() -> None:
+def test_select_cases_keeps_cases_of_the_kind() -> None:
     cases = list(
         dict.fromkeys(
             plan_cases(Case(workload="lenet5", batch_size=64), [1, 2], ("weak", "strong"))
@@ -230,6 +230,6 @@ def test_cases_of_the_other_kind_are_left_out() -> None:
     assert len(select_cases(cases, ("weak", "strong"))) == len(cases) == 5
 
 
-def test_ranks_that_only_run_side_by_side_make_no_series() -> None:
+def test_select_cases_is_empty_without_exchange() -> None:
     cases = [Case(workload="lenet5", devices=count, exchange="independent") for count in (1, 2)]
     assert select_cases(cases, ("weak",)) == []

@@ -68,7 +68,8 @@ BELOW_ZERO = Misfit(inf, "one of its terms would have to be below zero")
 class Law:
     name: str
     parameters: dict[str, Uncertain]
-    devices: tuple[int, ...]  # numbers of devices that it was fitted to
+    # Numbers of devices that it was fitted to.
+    devices: tuple[int, ...]
     step: Step = field(repr=False)
     remarks: tuple[str, ...] = ()
     worst_misfit: Misfit = NO_MISFIT
@@ -96,7 +97,8 @@ class NoLaw:
 @dataclass(frozen=True)
 class Prediction:
     devices: int
-    bandwidth: float | None  # bytes per second; None: as measured
+    # Bytes per second; None: as measured.
+    bandwidth: float | None
     step: Uncertain
     speed_up: Uncertain
     efficiency: Uncertain
@@ -180,7 +182,7 @@ def communication(series: Series) -> Law | NoLaw:
     def step(devices: int, bandwidth: float | None) -> Uncertain:
         bare = compute(devices)
         wait: Uncertain = np.maximum(0, link.seconds(devices, bandwidth) - hidden * bare)
-        return bare + pause_cost.exposed(wait, bare)
+        return bare + pause_cost.exposed_seconds(wait, bare)
 
     residuals = []
     for point in points:
@@ -209,8 +211,8 @@ def _computing_points(series: Series) -> list[Point]:
 
 
 def _hidden_share(point: Point) -> Uncertain:
-    assert point.exchange is not None and point.waited is not None and point.independent is not None
-    return (point.exchange - point.waited) / point.independent
+    assert point.exchange is not None and point.wait is not None and point.independent is not None
+    return (point.exchange - point.wait) / point.independent
 
 
 def _compute(points: Sequence[Point], kind: str) -> tuple[Callable[[int], Uncertain], Misfit]:

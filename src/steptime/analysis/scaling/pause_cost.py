@@ -23,7 +23,8 @@ class _Section(NamedTuple):
 
     begin: float
     length: float
-    cost: Uncertain  # how much longer a step takes after the longer pause
+    # How much longer a step takes after the longer pause.
+    cost: Uncertain
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,15 @@ class PauseCost:
     pauses: tuple[float, ...] = (0.0,)
     longer: tuple[Uncertain, ...] = (np.zeros(1),)
 
-    def exposed(self, wait: Uncertain, bare: Uncertain) -> Uncertain:
+    def exposed_seconds(self, wait: Uncertain, bare: Uncertain) -> Uncertain:
         """What this wait adds to a step of `bare` seconds: itself and its cost for the step."""
         exposed = wait
         for begin, length, cost in self._sections(bare):
             exposed = exposed + np.clip(wait - begin, 0, length) / length * cost
         return exposed
 
-    def wait(self, exposed: Uncertain, bare: Uncertain) -> Uncertain:
-        """The inverse of `exposed`. Values below zero are noise, and no wait with a cost."""
+    def wait_seconds(self, exposed: Uncertain, bare: Uncertain) -> Uncertain:
+        """The inverse of `exposed_seconds`. Values below zero are noise, and no wait with a cost."""
         wait = np.minimum(exposed, 0)
         left = np.maximum(exposed, 0)
         for _, length, cost in self._sections(bare):

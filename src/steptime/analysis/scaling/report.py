@@ -20,7 +20,8 @@ class Target(NamedTuple):
     """What a prediction is asked for."""
 
     devices: int
-    bandwidth: float | None = None  # bytes per second; None: as measured
+    # Bytes per second; None: as measured.
+    bandwidth: float | None = None
 
 
 def report(series: Series, targets: Sequence[Target] = ()) -> Json:

@@ -45,12 +45,16 @@ class Point:
     devices: int
     batch_size: int  # of each
     step: Uncertain
-    independent: Uncertain | None  # the same work without exchange; for one device, its step
-    exchange: Uncertain | None  # of one step's gradients, and nothing else
+    # The same work without exchange; for one device, its step.
+    independent: Uncertain | None
+    # Of one step's gradients, and nothing else.
+    exchange: Uncertain | None
     latency: Uncertain | None = None  # of an exchange of one number
     exchanged_bytes: int = 0
-    pause_cost: PauseCost = NO_COST  # what a wait costs the step after it
-    oversubscribed: str = ""  # why its ranks do not fit the machine; empty if they do
+    # What a wait costs the step after it.
+    pause_cost: PauseCost = NO_COST
+    # Why its ranks do not fit the machine; empty if they do.
+    oversubscribed: str = ""
 
     @property
     def exposed(self) -> Uncertain | None:
@@ -69,11 +73,11 @@ class Point:
         return self.exchange - self.exposed
 
     @property
-    def waited(self) -> Uncertain | None:
+    def wait(self) -> Uncertain | None:
         """The exposed part without the cost of a wait for the step after it."""
         if self.exposed is None or self.independent is None:
             return None
-        return self.pause_cost.wait(self.exposed, self.independent)
+        return self.pause_cost.wait_seconds(self.exposed, self.independent)
 
     @property
     def bandwidth(self) -> Uncertain | None:
@@ -96,7 +100,8 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    kind: str  # weak: a fixed batch per device; strong: a fixed batch of all devices
+    # Weak: a fixed batch per device; strong: a fixed batch of all devices.
+    kind: str
     exchange: str
     case: Case  # with the most devices
     points: tuple[Point, ...]

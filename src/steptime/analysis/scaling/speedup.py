@@ -40,7 +40,8 @@ class Line:
 @dataclass(frozen=True)
 class ScalingTable:
     kind: str  # weak or strong
-    over: str  # what grows: devices, nodes or threads
+    # What grows: devices, nodes or threads.
+    over: str
     configuration: dict[str, Any]
     lines: tuple[Line, ...]
 

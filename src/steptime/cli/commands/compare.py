@@ -126,7 +126,7 @@ def _compare_records(
     reasons = different_work(*pair, certificates)
     if reasons and not force:
         raise Refused(reasons)
-    comparison = with_certificate_remark(compare_records(first, second), pair, certificates)
+    comparison = with_certificate_remark(compare_records(first, second), *pair, certificates)
     if reasons:
         remark = f"force ({force}): {'; '.join(reasons)}"
         comparison = replace(comparison, remarks=(*comparison.remarks, remark))

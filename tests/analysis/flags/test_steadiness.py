@@ -18,18 +18,18 @@ def noise(seed: int, count: int = 30) -> np.ndarray:
 
 
 @pytest.mark.parametrize("rule", [drift, level_shift])
-def test_mere_noise_is_seldom_called_a_trend(rule: object) -> None:
+def test_drift_and_level_shift_are_rare_in_noise(rule: object) -> None:
     found = [rule(noise(seed)) for seed in SEEDS]  # type: ignore[operator]
     assert np.mean([trend.p < 0.05 for trend in found]) <= 0.08
 
 
-def test_a_ramp_is_a_drift_of_its_size() -> None:
+def test_drift_measures_a_ramp() -> None:
     trends = [drift(noise(seed) * np.linspace(1, 1.09, 30)) for seed in SEEDS]
     assert np.mean([trend is not None and trend.p < 0.01 for trend in trends]) >= 0.95
     assert np.median([trend.change for trend in trends if trend]) == pytest.approx(0.06, abs=0.01)
 
 
-def test_a_step_in_the_middle_is_found_at_its_place() -> None:
+def test_level_shift_finds_size_and_position() -> None:
     trends = [level_shift(noise(seed) * np.where(np.arange(30) < 12, 1, 1.1)) for seed in SEEDS]
     assert (
         np.mean(
@@ -43,38 +43,38 @@ def test_a_step_in_the_middle_is_found_at_its_place() -> None:
     assert np.median([trend.change for trend in trends if trend]) == pytest.approx(0.1, abs=0.01)
 
 
-def test_one_wild_block_is_no_level_shift() -> None:
+def test_level_shift_ignores_one_wild_block() -> None:
     medians = noise(1)
     medians[13] = 50
     trend = level_shift(medians)
     assert trend is not None and trend.p > 0.01
 
 
-def test_few_or_constant_blocks_say_nothing() -> None:
+def test_trends_are_none_for_few_or_constant_blocks() -> None:
     assert drift(noise(1, 5)) is None
     assert level_shift(np.ones(20)) is None
 
 
-def test_a_random_order_of_processes_is_seldom_called_correlated() -> None:
+def test_neighbour_correlation_is_rare_in_random_order() -> None:
     assert np.mean([neighbour_correlation_p(noise(seed, 12)) < 0.02 for seed in SEEDS]) <= 0.05
 
 
-def test_processes_that_follow_each_other_are_called_correlated() -> None:
+def test_neighbour_correlation_detects_slow_change() -> None:
     assert neighbour_correlation_p(np.sin(np.arange(20) / 4)) < 0.02
     assert neighbour_correlation_p(np.array([1.0, 2.0, 1.0, 2.0, 1.5, 2.5, 1.1, 2.1])) > 0.5
 
 
-def test_the_same_numbers_give_the_same_p() -> None:
+def test_trend_p_is_reproducible() -> None:
     assert drift(noise(5)) == drift(noise(5))
 
 
-def test_two_groups_need_a_wide_gap_and_two_on_each_side() -> None:
+def test_gap_between_groups_needs_a_wide_gap_and_two_values_each() -> None:
     assert gap_between_groups(np.array([1.0, 1.01, 1.02, 1.2, 1.21])) == (1.02, 1.2)
     assert gap_between_groups(np.array([1.0, 1.01, 1.02, 1.03, 1.2])) is None
     assert gap_between_groups(np.array([1.0, 1.1, 1.2, 1.3, 1.4])) is None
     assert gap_between_groups(np.array([1.0, 2.0])) is None
 
 
-def test_nothing_drifts_down_by_more_than_all_of_it() -> None:
+def test_drift_is_never_below_minus_100_percent() -> None:
     found = drift(np.array([5.0, 5.1, 4.9, 2.0, 1.9, 2.1, 1.5, 1.6, 1.4]))
     assert found is not None and found.change == pytest.approx(-0.7, abs=0.01)

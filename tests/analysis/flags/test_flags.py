@@ -27,7 +27,7 @@ def names(record: Record) -> set[str]:
     return {flag.name for flag in flags(measured_processes(record.attempts))}
 
 
-def test_clean_runs_raise_nothing(record_of: Make) -> None:
+def test_flags_are_empty_for_clean_runs(record_of: Make) -> None:
     raised = [name for seed in SEEDS for name in names(record_of(seed)) - {"too_few_samples"}]
     assert len(raised) <= 1  # of 20 runs, each asked 30 questions
 
@@ -71,7 +71,7 @@ def test_clean_runs_raise_nothing(record_of: Make) -> None:
         ("target_missed", {"protocol": replace(preset("standard"), target=0.0001)}),
     ],
 )
-def test_an_injected_fault_raises_its_flag(
+def test_flags_include_each_injected_fault(
     name: str, changes: dict[str, Any], record_of: Make
 ) -> None:
     assert name in names(record_of(1, **changes))
@@ -81,7 +81,7 @@ def test_an_injected_fault_raises_its_flag(
 @pytest.mark.parametrize(
     ("blocks", "share", "raised"), [(2, 0.5, False), (2, 1.0, True), (10, 0.3, True)]
 )
-def test_one_block_that_was_disturbed_is_no_sign_of_work_that_is_not_waited_for(
+def test_unsynchronised_ignores_a_single_disturbed_block(
     blocks: int, share: float, raised: bool, attempt_of: Make, times_of: Make
 ) -> None:
     attempt = attempt_of(
@@ -113,14 +113,14 @@ def injected(
         ("bimodal", lambda process: 1 + 0.5 * (process % 2)),
     ],
 )
-def test_a_disturbed_course_raises_its_flag_in_nearly_all_runs(
+def test_flags_detect_a_disturbed_course_in_most_runs(
     name: str, shape: Callable[[int], np.ndarray], record_of: Make, attempt_of: Make
 ) -> None:
     raised = [name in names(injected(shape, seed, record_of, attempt_of)) for seed in SEEDS]
     assert np.mean(raised) >= 0.95
 
 
-def test_a_level_shift_is_given_with_its_place(record_of: Make, attempt_of: Make) -> None:
+def test_level_shift_names_sample_and_time(record_of: Make, attempt_of: Make) -> None:
     record = injected(
         lambda process: np.where(np.arange(200) < 120, 1, 1.1), 1, record_of, attempt_of
     )
@@ -135,19 +135,19 @@ def test_a_level_shift_is_given_with_its_place(record_of: Make, attempt_of: Make
 @pytest.mark.parametrize(
     ("count", "name"), [(1, "one_process"), (3, "few_processes"), (5, "few_processes")]
 )
-def test_few_processes_limit_the_claims(count: int, name: str, record_of: Make) -> None:
+def test_few_processes_are_flagged(count: int, name: str, record_of: Make) -> None:
     assert names(record_of(processes=count)) >= {name}
     assert not names(record_of(processes=6)) & {"one_process", "few_processes"}
 
 
-def test_the_clock_of_the_gpu_falling_is_throttling(attempt_of: Make, times_of: Make) -> None:
+def test_throttled_detects_a_falling_gpu_clock(attempt_of: Make, times_of: Make) -> None:
     fast = [attempt_of(times_of(p), process=p, gpu={"sm_clock_mhz": 1980.0}) for p in range(5)]
     slow = attempt_of(times_of(6), process=6, gpu={"sm_clock_mhz": 1200.0})
     assert "throttled" in names(Record(attempts=(*fast, slow)))
     assert "throttled" not in names(Record(attempts=tuple(fast)))
 
 
-def test_one_unsteady_process_of_eight_is_noise_and_half_of_them_invalid(
+def test_no_steady_state_is_noisy_for_one_process_and_invalid_for_half(
     record_of: Make, attempt_of: Make
 ) -> None:
     unsteady = tuple(record_of(3, steady=False).attempts)
@@ -158,7 +158,7 @@ def test_one_unsteady_process_of_eight_is_noise_and_half_of_them_invalid(
     assert [flag.level for flag in half if flag.name == "no_steady_state"] == ["invalid"]
 
 
-def test_missing_percentiles_are_named_and_grouped_samples_have_none(record_of: Make) -> None:
+def test_too_few_samples_names_percentiles_of_single_steps(record_of: Make) -> None:
     found = {
         flag.name: flag.evidence
         for flag in flags(measured_processes(record_of(processes=1).attempts))
@@ -167,7 +167,7 @@ def test_missing_percentiles_are_named_and_grouped_samples_have_none(record_of: 
     assert "too_few_samples" not in names(record_of(processes=1, group=4))
 
 
-def test_side_channels_that_a_system_lacks_raise_nothing(record_of: Make) -> None:
+def test_flags_ignore_missing_side_channels(record_of: Make) -> None:
     silent = {
         "queue_ns": None,
         "pressure": None,
@@ -194,11 +194,9 @@ def test_every_rule_has_a_known_level() -> None:
         (["noisy", "invalid"], 12, "X"),
     ],
 )
-def test_the_grade_follows_from_the_heaviest_doubt(
-    levels: list[str], count: int, expected: str
-) -> None:
+def test_grade_follows_from_the_heaviest_flag(levels: list[str], count: int, expected: str) -> None:
     assert grade([Flag("some", level, "why") for level in levels], count) == expected
 
 
-def test_a_missing_percentile_costs_no_grade() -> None:
+def test_grade_ignores_a_missing_percentile() -> None:
     assert grade([Flag("too_few_samples", "limits", "200 steps")], 8) == "A"
