@@ -34,6 +34,7 @@ def main() -> int:
     job_path = Path(sys.argv[1])
     journal_path = Path(sys.argv[2])
     end_with_parent()
+    # Ctrl-C ends the worker without a traceback; its parent closes the journal.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     job = Job.from_dict(json.loads(job_path.read_text()))
     ranks = here(os.environ) if job.case.ranks > 1 else Ranks()
@@ -131,6 +132,7 @@ def perform_task(
         **framework.versions(),
     }
     import_seconds = time.perf_counter() - begin
+    # Each rank uses the GPU with its number on the node.
     rank_case = case
     if rendezvous is not None and case.device != "cpu":
         rank_case = replace(case, device=f"cuda:{ranks.local}")
@@ -144,6 +146,7 @@ def perform_task(
     try:
         plugins.load("tasks", job.task).perform(context)
     except Exception as problem:
+        # Every framework has its own exception for a full device.
         if framework.is_out_of_memory(problem):
             raise MemoryError(str(problem)) from problem
         raise
@@ -197,6 +200,7 @@ def end_with_parent() -> None:
 def reserve_stdout() -> IO[str]:
     """A file for answers to the parent alone. What frameworks print goes to standard error."""
     answers = os.fdopen(os.dup(1), "w")
+    # The descriptor itself, because native libraries print without Python's sys.stdout.
     os.dup2(2, 1)
     return answers
 

@@ -39,7 +39,8 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
         train, test = (supervised.samples(CASE, word) for word in ("train", "test"))
     course = Training(framework.lower(supervised.build(CASE), CASE), CASE, 1, None)
     assert (
-        course.run_epoch(0, part(train, 12_000), part(test, IMAGES), "accuracy")["test"]["value"] > 0.85
+        course.run_epoch(0, part(train, 12_000), part(test, IMAGES), "accuracy")["test"]["value"]
+        > 0.85
     )
     save(path, course.program.weights())
     return path

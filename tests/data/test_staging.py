@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from steptime.core.errors import NoSpace, SteptimeError
-from steptime.data.sets import NoSet, cifar10, folder, mnist
+from steptime.data.sets import NoSet, cifar10, data_folder, mnist
 from steptime.data.staging import _process_tag, remove_stale, stage
 
 
@@ -21,13 +21,13 @@ def test_inside_the_set_is_read_from_the_tier_and_gone_afterwards(
 ) -> None:
     monkeypatch.setenv("LOCAL", str(tmp_path))
     with stage(mnist.SET, "$LOCAL", "me") as told:
-        inside = folder()
+        inside = data_folder()
         assert inside.parent == tmp_path and len(list(inside.iterdir())) == told["files"] == 4
         assert (
             told["bytes"] == sum(path.stat().st_size for path in inside.iterdir())
             and told["seconds"] > 0
         )
-    assert folder() == tiny_mnist and not inside.exists()
+    assert data_folder() == tiny_mnist and not inside.exists()
 
 
 def test_a_set_in_another_form_is_staged_as_it_is(
@@ -39,7 +39,7 @@ def test_a_set_in_another_form_is_staged_as_it_is(
         (tmp_path / "cifar-10" / name).write_bytes(b"1234")
     monkeypatch.setenv("STEPTIME_DATA", str(tmp_path))
     with stage(cifar10.SET, str(tmp_path / "tier"), "me") as told:
-        assert sorted(path.name for path in folder().iterdir()) == sorted(cifar10.MOSAICS)
+        assert sorted(path.name for path in data_folder().iterdir()) == sorted(cifar10.MOSAICS)
         assert told["bytes"] == 28 and told["bytes_per_second"] == told["bytes"] / told["seconds"]
         assert told["on"] == told["from"] and told["on"]["kind"]
 

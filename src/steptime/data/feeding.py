@@ -24,6 +24,7 @@ class FedProgram:
         self._program.feed(next(self._batches))
         return self._program.step()
 
+    # The meter also needs `timer`, `wait`, `facts` and so on.
     def __getattr__(self, name: str) -> Any:
         return getattr(self._program, name)
 

@@ -19,7 +19,7 @@ from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
 from steptime.core.ranks import Ranks
 from steptime.data import pages, tiers
-from steptime.data.sets import Samples, folder
+from steptime.data.sets import Samples, data_folder
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,7 @@ class Ingest:
         size = self._case.batch_size
         batches_per_epoch = self.samples // size
         drop_pages = self._is_cold
+        # Rank r of n reads the batches r, r + n, r + 2n, … so that no two ranks share one.
         for number in count(self._ranks.rank, self._ranks.size):
             first = number % batches_per_epoch * size
             values = self.values.read(first, size, drop_pages=drop_pages)
@@ -138,10 +139,10 @@ class Ingest:
 def unpack(samples: Samples, case: Case, ranks: Ranks | None = None) -> Iterator[Ingest]:
     """Beside the dataset's own files, and so on the same tier."""
     try:
-        ingest = Ingest(samples, folder(), case, ranks)
+        ingest = Ingest(samples, data_folder(), case, ranks)
     except OSError as problem:
         raise SteptimeError(
-            f"Real data are unpacked beside the dataset, but {folder()} cannot be written: "
+            f"Real data are unpacked beside the dataset, but {data_folder()} cannot be written: "
             f"{problem}. Name a tier of the machine file with staging."
         ) from None
     with contextlib.closing(ingest):

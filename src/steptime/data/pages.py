@@ -12,14 +12,13 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+# Shares of resident pages: a file is cold up to the first and warm from the second on.
 COLD_SHARE, WARM_SHARE = 0.05, 0.95
-"""Shares of resident pages: a file is cold up to the first and warm from the second on."""
 
+# The kernel caches pages in folios of up to this size and drops only complete ones. A folio that
+# two ranges share is dropped only if a range includes all of it. So a range is extended to the
+# beginning of its first folio.
 FOLIO_BYTES = 1 << 21
-"""The kernel caches pages in folios of up to this size and drops only complete ones.
-
-A folio that two ranges share is dropped only if a range includes all of it. So a range is
-extended to the beginning of its first folio."""
 
 
 def cache_state(share: float | None) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from steptime.core.errors import FULL_DISK, NoSpace, SteptimeError
 from steptime.data import tiers
-from steptime.data.sets import VARIABLE, DataSet, folder
+from steptime.data.sets import VARIABLE, DataSet, data_folder
 
 PREFIX = "steptime-data-"
 COPY_NAME = re.compile(
@@ -22,7 +22,8 @@ COPY_NAME = re.compile(
 )
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 PID_NAMESPACE = Path("/proc/self/ns/pid")
-START_TIME = 19  # index in /proc/PID/stat, counted after the process name
+# Index in /proc/PID/stat, counted after the process name.
+START_TIME = 19
 
 
 @contextlib.contextmanager
@@ -32,12 +33,12 @@ def stage(dataset: DataSet, tier: str, owner: str) -> Iterator[dict[str, Any]]:
     The copies are removed at the end. If this process is killed first, the run that started it
     removes them by the owner's name, or the next process that stages does."""
     target = _tier_folder(tier)
-    source = folder()
+    source = data_folder()
     names = (*dataset.files, *dataset.other_forms)
     candidates = [dataset.find(name, source) for name in names]
     originals = [path for path in candidates if path is not None]
     if not originals:
-        raise dataset.missing(next(iter(dataset.files)), source)
+        raise dataset.missing_file_error(next(iter(dataset.files)), source)
     remove_stale(target)
     prefix = f"{PREFIX}{owner}-{_process_tag()}-"
     with (
@@ -72,6 +73,7 @@ def _tier_folder(tier: str) -> Path:
 
 def _copy_files(originals: list[Path], target: str) -> list[Path]:
     """Copied means on the disk, not only in the page cache."""
+    # An error that is not about space is a broken disk: it ends the worker as a crash.
     try:
         copies = [Path(shutil.copy(path, target)) for path in originals]
         for path in copies:

@@ -11,7 +11,8 @@ import numpy as np
 from steptime.graph import Graph
 from steptime.graph.ops import Input
 
-STREAM = 0x6261_7463  # keeps batches apart from the weights' streams
+# Keeps batches apart from the weights' streams.
+STREAM = 0x6261_7463
 
 
 def synthetic_batch(graph: Graph, size: int, seed: int) -> dict[str, Any]:
@@ -19,6 +20,7 @@ def synthetic_batch(graph: Graph, size: int, seed: int) -> dict[str, Any]:
     op = graph.input.op
     assert isinstance(op, Input)
     shape = (size, *op.dims)
+    # A language model has a target at every position of the sequence.
     *positions, classes = graph[graph.output].shape
     if op.vocabulary:
         values: Any = rng.integers(0, op.vocabulary, shape)

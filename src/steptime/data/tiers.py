@@ -17,7 +17,8 @@ NETWORK = (
 )  # fmt: skip
 KINDS = ("dram", "nvme", "ssd", "disk", "network", "unknown")
 ROTATIONAL_KINDS = {0: "ssd", 1: "disk", None: "unknown"}
-MOST_LAYERS = 8  # of devices on top of each other: partitions, mapped devices, loops
+# Devices may lie on top of each other: partitions, mapped devices, loops.
+MOST_LAYERS = 8
 
 
 class Mount(NamedTuple):

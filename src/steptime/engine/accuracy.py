@@ -17,9 +17,10 @@ Array = Any
 
 LEAST_SAMPLES, MOST_SAMPLES = 8, 64
 MOST_FLOPS = {"synthetic": 1e11, "test set": 1e12}
-MOST_CALLS = 1250  # a test set of 10 000 images in batches of 8
+# A test set of 10 000 images in batches of 8.
+MOST_CALLS = 1250
+# Outputs of one precision are kept until those of the other have been computed.
 MOST_OUTPUT_BYTES = 1 << 30
-"""Outputs of one precision are kept until those of the other have been computed."""
 
 
 def sample_count(batch_size: int, flops: float, output_bytes: int, data: str) -> int:
@@ -52,7 +53,8 @@ class Tally:
     error: float
     squares: float  # of the exact logits
     divergence: float
-    agreed: int  # positions with the same largest logit
+    # Positions that have the largest logit at the same class.
+    agreed: int
 
 
 def compare_outputs(exact_batches: Sequence[Array], low_batches: Sequence[Array]) -> dict[str, Any]:

@@ -16,8 +16,8 @@ import numpy as np
 from steptime.core.program import Program
 from steptime.engine.clock import Clock
 
+# Host and device must agree within the larger of the two.
 MOST_SHARE, MOST_NS = 0.01, 50_000
-"""Host and device must agree within the larger of the two."""
 TRIES = 3
 
 
@@ -42,8 +42,10 @@ def agreement(name: str, pairs: Iterable[tuple[int, int]]) -> dict[str, float]:
 
 
 class ForcedRun(NamedTuple):
-    steps_ns: int  # what the steps and the wait seemed to take
-    rest_ns: int  # what reading the last results took after that
+    # What the steps and the wait seemed to take.
+    steps_ns: int
+    # What reading the last results took after that.
+    rest_ns: int
 
 
 def forced_share(

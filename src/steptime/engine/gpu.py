@@ -16,8 +16,8 @@ from typing import Any
 from steptime.engine.clock import Clock
 
 DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/proc/driver/nvidia")
+# Reading may take this share of the time: an expensive board is read at fewer block ends.
 MOST_READING_SHARE = 0.001
-"""Reading may take this share of the time: an expensive board is read at fewer block ends."""
 
 
 def open_nvml() -> Any | None:
@@ -47,6 +47,7 @@ class Gpu:
             start_ns = clock()
             read_board(nvml, handle)
             costs.append(clock() - start_ns)
+        # The median of three, because one read may be disturbed.
         self.cost_ns = int(statistics.median(costs))
         self._next_ns = 0
 

@@ -30,7 +30,8 @@ def group_size(step_ns: float, least_ns: float) -> int:
 def event_cost_ns(record: Callable[[], Any], clock: Clock, count: int = 64) -> float:
     """Host time to record one event. The first few are left out: they fill the event pool."""
     costs = []
-    events = []  # kept alive, so that no event is reused
+    # Kept alive, so that no event is reused.
+    events = []
     for _ in range(count):
         start = clock()
         events.append(record())

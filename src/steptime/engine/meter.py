@@ -67,6 +67,7 @@ class Meter:
         """Run to the steady state. Only the choice of the group runs before the first stamp."""
         self._first_step_seconds = self._burst(1) / 1e9
         self.group, step_ns = self._choose_group()
+        # Only an estimate: every block updates it.
         self._sample_ns = self.group * step_ns
         gc.collect()
         # Objects made at start-up stay out of the collections during steps.
@@ -136,6 +137,7 @@ class Meter:
                 wait()
         wait()
         elapsed_ns = self._clock() - start_ns
+        # Freed after the clock is read, as in the timed loops.
         del outputs
         return elapsed_ns
 
@@ -180,6 +182,7 @@ class Meter:
     def _run_block(self, seconds: float, least_steps: int = 1) -> None:
         protocol = self._protocol
         count = math.ceil(1e9 * seconds / self._sample_ns)
+        # A device's queue is drained at every block's end, so a block needs several steps.
         if self._timer is not None:
             most = math.ceil(1e9 * protocol.block_most_seconds / self._sample_ns)
             count = max(count, min(most, math.ceil(protocol.block_steps / self.group)))
@@ -209,6 +212,7 @@ class Meter:
     def _warm_up(self) -> None:
         """Run twice as long each time, until the transient ends well inside what was run."""
         protocol = self._protocol
+        # A GPU needs longer until its clocks and its temperature are stable.
         patience = 1 if self._case.device == "cpu" else 2
         most_seconds = min(patience * protocol.warmup_most_seconds, protocol.budget_seconds / 4)
         samples = max(protocol.warmup_steps, 2 * protocol.warmup_start)

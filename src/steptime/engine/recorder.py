@@ -36,11 +36,13 @@ class Entry(NamedTuple):
     # The end of the previous block: its bookkeeping is in this block's first sample.
     first_ns: int
     last_ns: int
-    stretch_ns: int  # its stretches, without the bookkeeping before them
+    # Without the bookkeeping before the stretches.
+    stretch_ns: int
     drain_ns: int
     lead_ns: int
     device_ns: int
-    idle_ns: int  # before first_ns, with the clock stopped
+    # The gap before first_ns, while the clock stood still.
+    idle_ns: int
     before: Reading
     after: Reading
     compilations: int
@@ -85,6 +87,7 @@ class Recorder:
     def block(self, count: int, least_ns: int = 0) -> Entry:
         """At least `count` samples, and more until the block has lasted `least_ns`."""
         idle_ns = self._resume() if self._paused else 0
+        # Room for twice as many, because the estimate of a sample's time may be too long.
         view = self._stamps.room(2 * count)
         first = self._stamps.used
         first_ns = self._last_ns
@@ -142,6 +145,7 @@ class Recorder:
 
     def _resume(self) -> int:
         self._paused = False
+        # What happened during the pause does not count for the next block.
         self._reading = self.channels.read()
         self._compilations = self._program.compilations()
         now = self._clock()
@@ -158,6 +162,7 @@ class Recorder:
         lead_ns = view[first] - start_ns
         dispatched_ns = view[last - 1]
         self._program.wait()
+        # The last sample ends with the wait, not with its dispatch.
         view[last - 1] = self._last_ns = self._clock()
         self._stamps.used = last
         if events:

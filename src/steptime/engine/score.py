@@ -23,6 +23,7 @@ class Score:
 
     def add(self, outputs: Any, targets: NDArray[Any]) -> None:
         logits = np.asarray(outputs, np.float32)
+        # Subtracting the largest logit keeps the exponentials finite.
         top = logits.max(axis=-1, keepdims=True)
         total = np.log(np.exp(logits - top).sum(axis=-1)) + top[..., 0]
         chosen = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]

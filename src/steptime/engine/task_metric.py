@@ -14,7 +14,8 @@ Array = Any
 Interval = tuple[float, float]
 Z_95 = 1.959963984540054
 CONFIDENCE = 0.95
-MOST_NATS = 700.0  # the exponential of more overflows a float
+# The exponential of more overflows a float.
+MOST_NATS = 700.0
 
 
 def task_metric(

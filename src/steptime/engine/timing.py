@@ -13,8 +13,8 @@ from typing import Any
 from steptime.engine.clock import Clock
 
 Step = Callable[[], Any]
+# Stamps the samples `range` of a view. Returns device events, one more than samples, or none.
 Loop = Callable[[memoryview, range], list[Any]]
-"""Stamps the samples `range` of a view. Returns device events, one more than samples, or none."""
 
 
 def host_loop(step: Step, clock: Clock, group: int) -> Loop:

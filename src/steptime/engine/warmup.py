@@ -10,18 +10,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from steptime.core.protocol import ROBUST, Protocol
 
+# A coarse clock may give every step the same time. Clipping to a spread of 0 would hide the
+# transient.
 LEAST_SPREAD = 1e-4
-"""A coarse clock may give every step the same time. Clipping to a spread of 0 would hide the
-transient."""
+# With fewer batches the variance of half of them means nothing, so only spikes are cut.
 LEAST_BATCHES = 4
-"""With fewer batches the variance of half of them means nothing, so only spikes are cut."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    cut: int  # samples before this one are warm-up
-    boundary_ratio: float  # where MSER's minimum lies, 0 … 0.5 of the run
-    settled: bool  # False: the minimum is at the edge of the search, so a longer run might move it
+    # Samples before this one are warm-up.
+    cut: int
+    # The position of MSER's minimum, 0 … 0.5 of the run.
+    boundary_ratio: float
+    # False: the minimum is at the edge of the search, so a longer run might move it.
+    settled: bool
 
 
 def find_cut(times: ArrayLike, protocol: Protocol) -> Cut:

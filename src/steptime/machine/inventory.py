@@ -66,6 +66,7 @@ def hardware(root: Path = ROOT) -> dict[str, Any]:
     first = cpus[0] if cpus else {}
     flags = first.get("flags", first.get("Features", "")).split()
     sockets = {cpu.get("physical id") for cpu in cpus}
+    # Virtual machines and ARM may report no core id: then every logical CPU counts as a core.
     cores = {(cpu.get("physical id"), cpu.get("core id", cpu.get("processor"))) for cpu in cpus}
     memory = _memory_bytes(root, "MemTotal")
     numa_nodes = list((root / "sys/devices/system/node").glob("node[0-9]*"))
@@ -114,6 +115,7 @@ def health(root: Path = ROOT, nvml: Any = None) -> dict[str, Any]:
 
 
 def usable_cpus() -> set[int]:
+    # Affinity exists on Linux only. It is what a container or a batch system allows.
     if hasattr(os, "sched_getaffinity"):
         return os.sched_getaffinity(0)
     return set(range(os.cpu_count() or 1))

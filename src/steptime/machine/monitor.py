@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from steptime.engine import gpu
 from steptime.machine.process_tree import TICK_SECONDS, ProcessTree
 
+# The monitor may use this share of one CPU: if a reading is expensive, there are fewer.
 MOST_CPU_SHARE = 0.01
-"""The monitor may use this share of one CPU: if a reading is expensive, there are fewer."""
 SECTOR_BYTES = 512
 TREE_COLUMNS = (
     "cpu_seconds",
@@ -59,6 +59,7 @@ def main() -> int:
     seconds = float(sys.argv[2])
     device = sys.argv[3]
     journal = "".join(sys.argv[4:])
+    # The monitor must not compete with the worker for a CPU.
     os.nice(19)
     try:
         worker_file = os.pidfd_open(worker)
@@ -89,6 +90,7 @@ def watch(worker_file: int, watcher: Watcher, seconds: float, device: str) -> No
         cpu_before = time.process_time()
         times = {"seconds": round(elapsed, 6), "own_cpu_seconds": round(cpu_before, 6)}
         print(json.dumps({**times, **row}), flush=True)
+        # Sleeps until the next reading, or returns at once when the worker ends.
         if poll.poll(1000 * max(seconds, cost / MOST_CPU_SHARE)):
             return
         row = watcher.read()
@@ -154,6 +156,7 @@ def machine_cpu(root: Path) -> dict[str, float]:
     with suppress(OSError, ValueError, IndexError):
         first_line = (root / "proc/stat").read_text().splitlines()[0]
         ticks = [int(field) for field in first_line.split()[1:8]]
+        # The kernel counts time waiting for a disk as idle time of its own kind.
         idle, waiting_for_disk = ticks[3], ticks[4]
         busy = sum(ticks) - idle - waiting_for_disk
         return {"machine_cpu_seconds": busy * TICK_SECONDS}
@@ -164,6 +167,7 @@ def network_bytes(path: Path) -> dict[str, float]:
     """Of all interfaces and all senders. What never left the machine is counted separately."""
     received = sent = loopback = 0
     with suppress(OSError, ValueError, IndexError):
+        # Two lines of headings come first.
         for line in path.read_text().splitlines()[2:]:
             name, _, rest = line.partition(":")
             fields = rest.split()

@@ -23,7 +23,8 @@ SECONDS = {"cpu": 6.0, "cuda": 36.0}
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # frameworks may print, and that is not an answer
+    # What frameworks print must not mix with the answers.
+    os.dup2(2, 1)
 
     from steptime.machine import inventory
 

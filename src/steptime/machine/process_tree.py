@@ -11,20 +11,22 @@ from typing import NamedTuple
 TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 WORKER = b"steptime.worker"
+# The first two count all read and write calls, the others what reached the storage.
 IO_COLUMNS = {
     b"rchar": "read_bytes",
     b"wchar": "written_bytes",
     b"read_bytes": "disk_read_bytes",
     b"write_bytes": "disk_written_bytes",
 }
-"""The first two count all read and write calls, the others what reached the storage."""
 
 
 class ProcessStat(NamedTuple):
     parent: int
     session: int
-    start_ticks: int  # tells a process from a later one with the same number
-    cpu_ticks: int  # its own, and those of the children that it has waited for
+    # Tells a process from a later one with the same number.
+    start_ticks: int
+    # Its own, and those of the children that it has waited for.
+    cpu_ticks: int
     memory_pages: int
     threads: int
 
@@ -102,10 +104,10 @@ class ProcessTree:
 
     def _is_worker(self, process: int) -> bool:
         try:
-            words = self._read_file(process, "cmdline").split(b"\0")
+            arguments = self._read_file(process, "cmdline").split(b"\0")
         except OSError:
             return False
-        return WORKER in words and self._journal in words
+        return WORKER in arguments and self._journal in arguments
 
     def _read_stat(self, process: int) -> ProcessStat | None:
         """None: the process is gone."""

@@ -18,13 +18,14 @@ from steptime.core.program import Program
 from steptime.ranks.rendezvous import Rendezvous
 
 LEAST_REPEATS, MOST_REPEATS = 3, 20
+# All repeats together take about this long, unless the least number takes longer.
 SECONDS = 2.0
-"""All repeats together take about this long, unless the least number takes longer."""
-TAIL = 0.025  # probability that an interval leaves out on each side, at most
+# An interval leaves out at most this probability on each side.
+TAIL = 0.025
 LEAST_SECONDS = 1e-9  # a coarse clock may report 0 s
 
+# `value`, `low` and `high`. A missing end: too few repeats, or nothing limits that side.
 Interval = dict[str, float | None]
-"""`value`, `low` and `high`. A missing end: too few repeats, or nothing limits that side."""
 
 
 def explain_missing_exchange(program: Program, case: Case) -> str:

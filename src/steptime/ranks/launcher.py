@@ -26,13 +26,15 @@ from steptime.core.record import Failure
 from steptime.machine.oom import count_oom_kills
 from steptime.ranks.rendezvous import PORT_OFFSET
 
+# Set for ranks that this module started: they leave a note about their failure.
 LAUNCHED = "STEPTIME_LAUNCHED"
-"""Set for ranks that this module started: they leave a note about their failure."""
 PARENT = "STEPTIME_PARENT"
-GRACE_SECONDS = 3.0  # for the other ranks to leave their notes after one is lost
+# Time for the other ranks to leave their notes after one is lost.
+GRACE_SECONDS = 3.0
 PR_SET_PDEATHSIG = 1
 FIRST_PORT, PORT_STRIDE, PORT_SLOTS = 20000, 16, 768
-EXTRA_PORTS = 8  # besides one for each rank, which some frameworks listen at
+# Besides one for each rank: some frameworks listen at a port on every rank.
+EXTRA_PORTS = 8
 
 Processes = dict[str, subprocess.Popen[bytes]]
 
@@ -155,7 +157,7 @@ def _start_with_srun(command: Sequence[str], case: Case) -> Processes:
     # If srun alone is killed, it ends its tasks on all nodes. If its helper child is killed with
     # it, it does not. So srun must not be in the process group that our parent kills.
     srun = subprocess.Popen(
-        [*_srun_words(case), *command],
+        [*_srun_command(case), *command],
         env=variables,
         start_new_session=True,
         preexec_fn=die_with_parent,
@@ -163,8 +165,8 @@ def _start_with_srun(command: Sequence[str], case: Case) -> Processes:
     return {"srun": srun}
 
 
-def _srun_words(case: Case) -> list[str]:
-    words = [
+def _srun_command(case: Case) -> list[str]:
+    command = [
         "srun",
         f"--nodes={case.nodes}",
         f"--ntasks={case.ranks}",
@@ -172,8 +174,8 @@ def _srun_words(case: Case) -> list[str]:
     ]
     cpus = os.environ.get("SLURM_CPUS_ON_NODE", "")
     if cpus.isdigit():
-        words.append(f"--cpus-per-task={max(1, int(cpus) // case.ranks_per_node)}")
-    return [*words, "--overcommit", "--cpu-bind=none", "--input=0", "--kill-on-bad-exit=1"]
+        command.append(f"--cpus-per-task={max(1, int(cpus) // case.ranks_per_node)}")
+    return [*command, "--overcommit", "--cpu-bind=none", "--input=0", "--kill-on-bad-exit=1"]
 
 
 def die_with_parent() -> None:

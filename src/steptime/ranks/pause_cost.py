@@ -16,10 +16,11 @@ from steptime.ranks.collectives import slowest_seconds
 from steptime.ranks.rendezvous import Rendezvous
 
 PAUSES_SECONDS = (0.0, 0.001, 0.004, 0.016, 0.064)
-STEPS = 5  # of a block, each after a pause of that length
-MOST_TURNS = 5  # of one block for each pause
+# Steps of a block, each after a pause of the same length.
+STEPS = 5
+MOST_TURNS = 5  # each has one block for each pause
+# Limit for all turns together. If a single turn takes longer, nothing is measured.
 SECONDS = 4.0
-"""Limit for all turns together. If a single turn takes longer, nothing is measured."""
 
 
 def measure_pause_cost(program: Program, rendezvous: Rendezvous, case: Case) -> dict[str, Any]:

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 from steptime.core.ranks import Ranks
 from steptime.engine.clock import Clock
 
+# The framework listens at the port itself, the rendezvous at the next one.
 PORT_OFFSET = 1
-"""The framework listens at the port itself, the rendezvous at the next one."""
-MEET_SECONDS = 120.0  # nodes of a cluster start one after the other
+# Nodes of a cluster start one after the other.
+MEET_SECONDS = 120.0
 RETRY_SECONDS = 0.05
 PINGS = 64
 MOST_RECEIVED = 1 << 20  # bytes of one recv call

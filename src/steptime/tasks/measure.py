@@ -32,7 +32,8 @@ from steptime.ranks.pause_cost import measure_pause_cost
 from steptime.tasks import TaskContext
 
 TURN_STEPS = 3
-COMPARISON_SEED = 1000  # far from the seeds of the step's batch and of calibration
+# Far from the seeds of the step's batch and of calibration.
+COMPARISON_SEED = 1000
 
 
 def perform(context: TaskContext) -> None:
@@ -73,9 +74,11 @@ def measure(
     if is_low(case.precision):
         comparison = PrecisionComparison.choose(case, work)
         if case.phase != "inference":
-            program.load(work.weights)  # the timed steps have changed them
+            # The timed steps have changed the weights.
+            program.load(work.weights)
         low_outputs = comparison.predict(program)
-        del program  # a device may not have room for two
+        # A device may not have room for two programs.
+        del program
         findings["accuracy"] = comparison.accuracy_loss(context, work, low_outputs)
     context.journal.write_measurement(measurement, findings)
 
@@ -129,7 +132,8 @@ class PrecisionComparison:
     """The samples on which a low precision is compared with fp32."""
 
     data: str  # "test set" or "synthetic"
-    batches: list[tuple[Batch, int]]  # each with the number of its samples that count
+    # Each with the number of its samples that count.
+    batches: list[tuple[Batch, int]]
 
     @classmethod
     def choose(cls, case: Case, work: Work) -> PrecisionComparison:
@@ -193,7 +197,8 @@ def run_meter(meter: Meter, context: TaskContext, starts: dict[str, float]) -> M
 
 def measure_turns(meter: Meter, context: TaskContext, starts: dict[str, float]) -> Measurement:
     """One block for each `turn` on standard input. Only these blocks count, not the warm-up."""
-    meter.block(0.0)  # after it the clock stops until the first turn
+    # After it the clock stops until the first turn.
+    meter.block(0.0)
     warmup_samples = meter.samples
     send(context, "ready")
     while receive(context) == "turn":

@@ -21,9 +21,11 @@ from steptime.engine.score import Score
 from steptime.graph import weights
 from steptime.tasks import TaskContext
 
-STEPS_BETWEEN_READS = 50  # reading a loss makes the host wait for the device
+# Reading a loss makes the host wait for the device.
+STEPS_BETWEEN_READS = 50
 REPORT_SECONDS = 0.5
-SHUFFLE = 0x7368_7566  # keeps this stream apart from those of weights and batches
+# Keeps this stream apart from those of weights and batches.
+SHUFFLE = 0x7368_7566
 
 
 def perform(context: TaskContext) -> None:

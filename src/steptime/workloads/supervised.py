@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 LEAST_CALIBRATION_SAMPLES = 32  # of a large network
 MOST_CALIBRATION_SAMPLES = 256  # of a small one
 CALIBRATION_FLOPS = 1e10
-RANK_SEEDS = 1 << 20  # between the seeds of two ranks: no other seeds are counted up that far
+# Between the seeds of two ranks: no other seeds are counted up that far.
+RANK_SEEDS = 1 << 20
 
 
 def names() -> list[str]:
@@ -37,6 +38,7 @@ def describe(case: Case) -> dict[str, Any]:
     network = networks.load(case.workload)
     graph = network.graph
     flops = graph.forward_flops
+    # The forward phase of training also counts as forward work only.
     if case.phase == "training":
         flops += graph.backward_flops
     samples = case.ranks * case.batch_size
@@ -88,6 +90,7 @@ def calibration(case: Case) -> tuple[dict[str, Any], ...]:
 
     graph = networks.load(case.workload).graph
     size = case.batch_size
+    # The forward passes of calibration should cost about the same for all networks.
     affordable = int(CALIBRATION_FLOPS // max(graph.forward_flops, 1))
     count = min(max(affordable, LEAST_CALIBRATION_SAMPLES), MOST_CALIBRATION_SAMPLES)
     batches = _batches(case, "train") if case.weights else None
@@ -111,10 +114,10 @@ def data_set(case: Case) -> Any:
 
 def samples(case: Case, split: str) -> Samples:
     """The `train` or `test` split. The error says what is missing, and where to get it."""
-    from steptime.data.sets import folder
+    from steptime.data.sets import data_folder
 
     graph = networks.load(case.workload).graph
-    split_samples: Samples = data_set(case).read(folder(), split, graph)
+    split_samples: Samples = data_set(case).read(data_folder(), split, graph)
     return split_samples
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from steptime.core.errors import SteptimeError
-from steptime.data.sets import NoSet, Samples, folder, images, mnist
+from steptime.data.sets import NoSet, Samples, data_folder, image_samples, mnist
 from steptime.graph import Graph, Net
 
 FILE = "t10k-labels-idx1-ubyte.gz"
@@ -56,14 +56,14 @@ def test_the_folder_is_the_variable_s_or_data_in_the_working_folder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("STEPTIME_DATA", "/sets")
-    assert folder() == Path("/sets")
+    assert data_folder() == Path("/sets")
     monkeypatch.delenv("STEPTIME_DATA")
-    assert folder() == Path("data")
+    assert data_folder() == Path("data")
 
 
 def test_pictures_get_a_black_frame_where_the_network_reads_larger_ones() -> None:
     pictures = np.full((2, 1, 28, 28), 255, np.uint8)
-    batch = images(pictures, np.array([3, 9], np.uint8), graph(1, 32, 32)).batch(slice(0, 2))
+    batch = image_samples(pictures, np.array([3, 9], np.uint8), graph(1, 32, 32)).batch(slice(0, 2))
     assert batch["input"].shape == (2, 1, 32, 32) and batch["input"].dtype == np.float32
     assert (
         batch["input"].sum() == 2 * 28 * 28
@@ -75,7 +75,7 @@ def test_pictures_get_a_black_frame_where_the_network_reads_larger_ones() -> Non
 
 def test_a_network_may_read_the_pixels_in_a_row() -> None:
     pictures = np.arange(784, dtype=np.uint8).reshape(1, 1, 28, 28)
-    batch = images(pictures, np.zeros(1, np.uint8), graph(784)).batch([0])
+    batch = image_samples(pictures, np.zeros(1, np.uint8), graph(784)).batch([0])
     assert batch["input"].shape == (1, 784) and batch["input"][0, 51] == np.float32(51 / 255)
 
 
@@ -86,7 +86,7 @@ def test_a_network_that_does_not_fit_the_set_is_refused(wanted: Graph) -> None:
     with pytest.raises(
         SteptimeError, match=r"tiny (reads samples of|ends in the) shape .*; the dataset has"
     ):
-        images(np.zeros((1, 1, 28, 28), np.uint8), np.array([9], np.uint8), wanted)
+        image_samples(np.zeros((1, 1, 28, 28), np.uint8), np.array([9], np.uint8), wanted)
 
 
 def test_batches_are_in_order_and_of_one_size() -> None:

@@ -70,7 +70,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_parts_tile_the_step(clock: Clock, queued: bool) -> None:
     program = Parted(clock)
     program.timer = Queue(clock) if queued else None
-    found = phases.phases(program, CASE, lambda case: None)
+    found = phases.measure_phases(program, CASE, lambda case: None)
     assert found["seconds"] == pytest.approx({"forward": 0.002, "backward": 0.003, "other": 0.0})
     assert sum(found["seconds"].values()) == pytest.approx(found["plain_seconds"])
     assert found["perturbation"] == pytest.approx(0.0)
@@ -89,7 +89,7 @@ def test_a_training_step_in_one_piece_is_told_by_difference(clock: Clock) -> Non
         asked.append(case.phase)
         return Whole(clock, backward_ms=0)
 
-    found = phases.phases(Whole(clock), CASE, lower)
+    found = phases.measure_phases(Whole(clock), CASE, lower)
     assert asked == ["forward"] and found["how"] == "by difference"
     assert found["seconds"] == pytest.approx({"forward": 0.002, "backward and optimizer": 0.003})
     assert found["range_seconds"]["backward and optimizer"] == pytest.approx([0.003, 0.003])
@@ -101,6 +101,6 @@ def test_marks_that_take_time_are_told(clock: Clock) -> None:
             super().step_in_stages(mark)
             self.clock.nanoseconds += 500_000
 
-    assert phases.phases(Slowed(clock), CASE, lambda case: None)["perturbation"] == pytest.approx(
-        0.1
-    )
+    assert phases.measure_phases(Slowed(clock), CASE, lambda case: None)[
+        "perturbation"
+    ] == pytest.approx(0.1)

@@ -21,7 +21,7 @@ from steptime.store.blobs import Blobs
 from steptime.store.journal import Journal
 from steptime.tasks import TaskContext
 from steptime.tasks.profile import perform, trace
-from steptime.tasks.profile.operators import digest
+from steptime.tasks.profile.operators import summarise
 from steptime.tasks.profile.traffic import least_bytes
 
 CASE = Case(workload="mnist-mlp", framework="numpy", precision="fp64", batch_size=2)
@@ -93,7 +93,7 @@ def test_what_a_framework_can_not_tell_has_a_reason(tmp_path: Path, short: Proto
 
 def test_shares_of_operators_sum_to_one_and_many_are_not_listed() -> None:
     seen = StepProfile(tuple(Operator(f"op{n}", 2, 1.0) for n in range(100)), [], 10.0)
-    found = digest(seen, 10, 0.5)
+    found = summarise(seen, 10, 0.5)
     listed = sum(one["share"] for one in found["operators"])
     assert listed + found["unlisted_share"] == pytest.approx(1.0) and len(found["operators"]) == 40
     assert found["perturbation"] == pytest.approx(1.0) and found["operators"][0][

@@ -38,7 +38,8 @@ class DataSet:
     name: str
     title: str
     address: str  # where its authors offer it
-    files: dict[str, tuple[str, ...]]  # name -> SHA-256 of each known edition
+    # SHA-256 of each known edition, by file name.
+    files: dict[str, tuple[str, ...]]
     # How the network's input is made from the files: belongs to the dataset's definition.
     preparation: str
     metric: str = "accuracy"  # of a network's predictions
@@ -56,7 +57,7 @@ class DataSet:
         """The file, if it is here and is what its authors published."""
         path = self.find(file, folder)
         if path is None:
-            raise self.missing(file, folder)
+            raise self.missing_file_error(file, folder)
         self.verify(file, file_digest(path), str(path))
         return path
 
@@ -67,7 +68,7 @@ class DataSet:
                 f"expected {self._digests(file)}. Download it again from {self.address}."
             )
 
-    def missing(self, file: str, folder: Path) -> NoSet:
+    def missing_file_error(self, file: str, folder: Path) -> NoSet:
         return NoSet(
             f"{self.title} is missing: no {file} in {folder.absolute()} "
             f"or a folder {self.name!r} below it. "
@@ -123,7 +124,7 @@ class Samples:
             yield self.batch(slice(first, first + size))
 
 
-def folder() -> Path:
+def data_folder() -> Path:
     """Where datasets are searched: `$STEPTIME_DATA`, or `data` in the working folder."""
     return Path(os.environ.get(VARIABLE) or "data").expanduser()
 
@@ -135,7 +136,7 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def images(values: NDArray[np.uint8], targets: NDArray[np.uint8], graph: Graph) -> Samples:
+def image_samples(values: NDArray[np.uint8], targets: NDArray[np.uint8], graph: Graph) -> Samples:
     """Bytes (count, channels, height, width) scaled to 0 … 1, padded with black if needed."""
     input_shape = graph.input.shape
     image_shape = values.shape[1:]

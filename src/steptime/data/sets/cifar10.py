@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steptime.core.errors import NotInstalled, SteptimeError
-from steptime.data.sets import DataSet, Samples, images
+from steptime.data.sets import DataSet, Samples, image_samples
 from steptime.graph import Graph
 
 ARCHIVE, LABELS = "cifar-10-binary.tar.gz", "labels.u8"
@@ -39,7 +39,8 @@ SET = DataSet(
     other_forms=(ARCHIVE, *MOSAICS),
 )
 SIDE = 32
-VALUES = 3 * SIDE * SIDE  # of one image: its red, green and blue plane
+# Values of one image: its red, green and blue planes.
+VALUES = 3 * SIDE * SIDE
 SPLITS = {
     "train": [name for name in SET.files if name.startswith("data")],
     "test": ["test_batch.bin"],
@@ -48,7 +49,7 @@ SPLITS = {
 
 def read(folder: Path, split: str, graph: Graph) -> Samples:
     records = np.concatenate([_read_records(name, folder) for name in SPLITS[split]])
-    return images(records[:, 1:].reshape(-1, 3, SIDE, SIDE), records[:, 0], graph)
+    return image_samples(records[:, 1:].reshape(-1, 3, SIDE, SIDE), records[:, 0], graph)
 
 
 # Cached, because a mosaic takes a second to decode.
@@ -69,7 +70,7 @@ def _read_content(name: str, folder: Path) -> tuple[bytes, str]:
     if path := SET.find(name.replace(".bin", ".webp"), folder):
         index = list(SET.files).index(name)
         return read_mosaic(path, path.parent / LABELS, index), f"The content of {path}"
-    raise SET.missing(name, folder)
+    raise SET.missing_file_error(name, folder)
 
 
 def read_archive(path: Path, name: str) -> bytes:

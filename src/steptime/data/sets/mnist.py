@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steptime.core.errors import SteptimeError
-from steptime.data.sets import DataSet, Samples, images
+from steptime.data.sets import DataSet, Samples, image_samples
 from steptime.graph import Graph
 
 SET = DataSet(
@@ -46,7 +46,7 @@ def read(folder: Path, split: str, graph: Graph) -> Samples:
     prefix = PREFIXES[split]
     pictures = read_idx(SET.find_verified(f"{prefix}-images-idx3-ubyte.gz", folder))
     labels = read_idx(SET.find_verified(f"{prefix}-labels-idx1-ubyte.gz", folder))
-    return images(pictures[:, None], labels, graph)
+    return image_samples(pictures[:, None], labels, graph)
 
 
 def read_idx(path: Path) -> NDArray[Any]:

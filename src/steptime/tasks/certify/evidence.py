@@ -15,16 +15,18 @@ from steptime.core.program import Framework, Program
 from steptime.graph import Work
 from steptime.tasks.certify.probes import dropout_probe, dropout_rates, rule_probe, without_dropout
 
+# item -> name (of a weight, a step, a rate) -> array
 Evidence = dict[str, dict[str, Any]]
-"""item -> name (of a weight, a step, a rate) -> array"""
 
 RULE = "optimizer rule"
-STEPS = 20  # default length of the trajectory
-GENTLE_FALL = 0.01  # share of the loss that the first step may remove, to first order
+# Default length of the trajectory.
+STEPS = 20
+# Share of the loss that the first step may remove, to first order.
+GENTLE_FALL = 0.01
 RULE_STEPS = 3
 DROPOUT_STEPS = 16
+# Loss scaling starts high and skips steps until nothing overflows.
 MOST_SKIPS = 24
-"""Loss scaling starts high and skips steps until nothing overflows."""
 
 
 class RoundingFramework(Protocol):
@@ -65,7 +67,7 @@ def widen_precision(precision: str) -> str:
 def gather_evidence(
     lower: Lowering, work: Work, *, covers: str, rate: float = 0.0, steps: int = STEPS
 ) -> Evidence:
-    """`rate`: learning rate of the timed step, 0 for the network's own. `steps`: of the trajectory."""
+    """`rate`: learning rate, 0 for the network's own. `steps`: length of the trajectory."""
     outputs = lower(work, "inference").predict(work.batch)
     evidence: Evidence = {"outputs": {"outputs": np.asarray(outputs, np.float64)}}
     if covers == "training":

@@ -11,11 +11,13 @@ import numpy as np
 
 from steptime.tasks.certify.evidence import Evidence
 
-SLACK = 4.0  # times the largest deviation that rounding caused in the reference
+# A bound is this many times the largest deviation that rounding caused in the reference.
+SLACK = 4.0
+# And as many roundings of the largest value: the order of a sum may cost them after lucky draws.
 FLOOR = 1.0
-"""Roundings of the largest value on top: what the order of a sum may cost if a draw was lucky."""
 SIGMAS = 5.0
-WEAK = 0.5  # a bound wider than this, relative, proves little
+# A bound wider than this, relative, proves little.
+WEAK = 0.5
 LEAP = 1 / 3  # of the first loss, in one step
 
 
@@ -26,8 +28,8 @@ class Deviation(NamedTuple):
     rms: float
 
 
+# item -> name -> deviation of the rounded runs
 Deviations = dict[str, dict[str, Deviation]]
-"""item -> name -> deviation of the rounded runs"""
 
 
 class Limits(NamedTuple):
@@ -43,7 +45,8 @@ class Comparison:
     error: float
     bound: float
     where: str
-    share: float  # of the bound: above 1 the array is wrong
+    # Error divided by bound: above 1 the array is wrong.
+    share: float
 
 
 def judge(

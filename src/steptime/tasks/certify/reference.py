@@ -25,17 +25,22 @@ from steptime.tasks.certify.evidence import (
 )
 from steptime.tasks.certify.judge import Deviation, Deviations, deviation
 
-EVIDENCE = 5  # increase it when the gathered evidence changes
-SMALL = 4_000_000  # weights: a network with fewer is kept in float64
+# Increase it when the gathered evidence changes.
+EVIDENCE = 5
+# A network with fewer weights is kept in float64.
+SMALL = 4_000_000
 
 
 @dataclass(frozen=True)
 class Effort:
     """How much is computed for one network: less if one pass through it takes long."""
 
-    steps: int = STEPS  # of the trajectory, for the reference and all frameworks
-    draws: int = 3  # of rounding errors, up to the first step
-    trajectories: int = 3  # of these draws that go on to the last step
+    # Length of the trajectory, for the reference and all frameworks.
+    steps: int = STEPS
+    # Draws of rounding errors, each up to the first step.
+    draws: int = 3
+    # How many of these draws go on to the last step.
+    trajectories: int = 3
 
     @classmethod
     def from_options(cls, options: dict[str, Any]) -> Effort:

@@ -34,7 +34,9 @@ def perform(context: TaskContext) -> None:
     blobs = Blobs(Path(context.job.options["store"]))
 
     def profile_phases() -> dict[str, Any]:
-        return phases.phases(program, case, lambda other: context.framework.lower(work, other))
+        return phases.measure_phases(
+            program, case, lambda other: context.framework.lower(work, other)
+        )
 
     sections: dict[str, Callable[[], dict[str, Any]]] = {
         "phases": profile_phases,
@@ -66,7 +68,7 @@ def profile_operators(program: Program, blobs: Blobs) -> dict[str, Any]:
         raise Unsupported(NOT_REPORTED.format("operators"))
     plain_seconds = phases.step_seconds(program, program.step, STEPS)
     step_profile = cast(Inspectable, program).profile(STEPS)
-    facts = operators.digest(step_profile, STEPS, plain_seconds)
+    facts = operators.summarise(step_profile, STEPS, plain_seconds)
     return {**facts, "trace": trace.store_trace(step_profile.events, blobs)}
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-VERSION = 2  # of the table: shares of two versions are not comparable line by line
+# Of the table. Shares of two versions are not comparable line by line.
+VERSION = 2
 OTHER = "other"
 TABLE = (
     ("waiting", r"^\(device waits\)$"),

@@ -7,10 +7,11 @@ from typing import Any
 from steptime.core.inspection import StepProfile
 from steptime.tasks.profile.classes import VERSION, class_of
 
-MOST_LISTED = 40  # operators that are kept by name; the classes include all of them
+# Operators that are kept by name; the classes include all of them.
+MOST_LISTED = 40
 
 
-def digest(profile: StepProfile, steps: int, plain_seconds: float) -> dict[str, Any]:
+def summarise(profile: StepProfile, steps: int, plain_seconds: float) -> dict[str, Any]:
     timed = [operator for operator in profile.operators if operator.seconds > 0]
     total = sum(operator.seconds for operator in timed) or 1.0
     classes: dict[str, float] = {}

@@ -24,7 +24,7 @@ REST = "backward and optimizer"
 Lower = Callable[[Case], Program]
 
 
-def phases(program: Program, case: Case, lower: Lower) -> dict[str, Any]:
+def measure_phases(program: Program, case: Case, lower: Lower) -> dict[str, Any]:
     steps = turn_steps(program)
     if not _has_phases(program):
         return undivided_phases(program, case, lower, steps)

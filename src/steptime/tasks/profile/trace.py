@@ -8,7 +8,8 @@ from typing import Any
 
 from steptime.store.blobs import Blobs
 
-PHASES = ("X", "M", "s", "f")  # spans, names of threads, arrows from a launch to its kernel
+# Spans, names of threads, arrows from a launch to its kernel.
+PHASES = ("X", "M", "s", "f")
 FIELDS = ("name", "cat", "ph", "ts", "dur", "pid", "tid", "id", "bp")
 ARGUMENTS = (
     "name",
