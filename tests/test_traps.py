@@ -57,12 +57,12 @@ def needs(package: str) -> None:
 @pytest.mark.parametrize(
     "test", re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", TRAPS), ids=lambda test: test[1]
 )
-def test_every_test_that_the_list_names_exists(test: tuple[str, str]) -> None:
+def test_traps_page_names_existing_tests(test: tuple[str, str]) -> None:
     path, name = test
     assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8")
 
 
-def test_openvino_reads_a_model_without_a_child_and_without_a_file_of_its_own(
+def test_openvino_reads_model_without_child_or_file(
     tmp_path: Path,
 ) -> None:
     needs("openvino"), needs("onnx")
@@ -72,7 +72,7 @@ def test_openvino_reads_a_model_without_a_child_and_without_a_file_of_its_own(
 
 
 @pytest.mark.parametrize(("policy", "word"), [("active", "ACTIVE"), ("passive", "PASSIVE")])
-def test_the_openmp_library_hears_the_wait_policy(policy: str, word: str) -> None:
+def test_openmp_follows_wait_policy(policy: str, word: str) -> None:
     needs("torch")
     shell = {**environment(wait_policy=policy), "OMP_DISPLAY_ENV": "true"}
     shown = told_by("import torch; torch.set_num_threads(2)", shell)
@@ -81,7 +81,7 @@ def test_the_openmp_library_hears_the_wait_policy(policy: str, word: str) -> Non
     assert f"OMP_WAIT_POLICY = '{word}'" in shown
 
 
-def test_a_cold_compiler_of_pytorch_keeps_its_work_in_the_fresh_folder() -> None:
+def test_cold_pytorch_compiler_writes_into_fresh_folder() -> None:
     needs("torch")
     code = "from torch._inductor.runtime.cache_dir_utils import cache_dir; print(cache_dir())"
     variables = environment(compile_cache="cold")
@@ -89,7 +89,7 @@ def test_a_cold_compiler_of_pytorch_keeps_its_work_in_the_fresh_folder() -> None
     assert set(CACHES) <= variables.keys()
 
 
-def test_the_thread_count_may_change_the_routine_and_the_record_shows_it() -> None:
+def test_thread_count_may_change_kernels_and_record_shows_it() -> None:
     needs("torch")
     from steptime.frameworks import pytorch
     from steptime.workloads import supervised

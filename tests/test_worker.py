@@ -40,7 +40,7 @@ def start(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]
 
 @pytest.mark.live
 @pytest.mark.usefixtures("misbehaving")
-def test_started_by_hand_it_measures_and_prints_nothing(orders: Path, tmp_path: Path) -> None:
+def test_worker_started_by_hand_prints_nothing(orders: Path, tmp_path: Path) -> None:
     done = start(str(orders), str(tmp_path / "a.jsonl"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     attempt = read(tmp_path / "a.jsonl")
@@ -48,14 +48,14 @@ def test_started_by_hand_it_measures_and_prints_nothing(orders: Path, tmp_path: 
 
 
 @pytest.mark.live
-def test_a_worker_whose_parent_is_gone_does_nothing(orders: Path, tmp_path: Path) -> None:
+def test_worker_exits_if_parent_is_gone(orders: Path, tmp_path: Path) -> None:
     done = start(str(orders), str(tmp_path / "a.jsonl"), STEPTIME_PARENT="1")
     assert done.returncode == 1 and "is gone" in done.stderr
     assert not (tmp_path / "a.jsonl").exists()
 
 
 @pytest.mark.live
-def test_a_journal_that_is_there_already_is_left_alone(orders: Path, tmp_path: Path) -> None:
+def test_worker_leaves_existing_journal_alone(orders: Path, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("precious")
     done = start(str(orders), str(tmp_path / "a.jsonl"))
     assert done.returncode == 1 and "File exists" in done.stderr and "Traceback" not in done.stderr
@@ -64,7 +64,7 @@ def test_a_journal_that_is_there_already_is_left_alone(orders: Path, tmp_path: P
 
 @pytest.mark.live
 @pytest.mark.usefixtures("misbehaving")
-def test_a_full_disk_is_a_failure_with_a_sentence(orders: Path, tmp_path: Path) -> None:
+def test_worker_records_full_disk_as_no_space(orders: Path, tmp_path: Path) -> None:
     text = f"""
 import resource, sys
 from steptime import worker
@@ -90,7 +90,7 @@ sys.exit(worker.main())
     )
 
 
-def test_a_failure_tells_its_first_line_as_reason_and_the_end_of_its_traceback() -> None:
+def test_describe_failure_has_first_line_and_end_of_traceback() -> None:
     try:
         raise ValueError("\n".join(f"line {number}" for number in range(100)))
     except ValueError as problem:
@@ -99,7 +99,7 @@ def test_a_failure_tells_its_first_line_as_reason_and_the_end_of_its_traceback()
     assert failure.output.splitlines() == [f"line {number}" for number in range(60, 100)]
 
 
-def test_the_worker_s_own_imports_load_no_numpy_before_the_journal_begins() -> None:
+def test_worker_imports_no_numpy_before_journal_begins() -> None:
     text = "import sys, steptime.worker; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", text]).returncode == 0
 
@@ -148,7 +148,7 @@ def run_ranks(tmp_path: Path, short: Protocol, misbehaving: None, no_orphans: No
 
 
 @pytest.mark.live
-def test_two_ranks_run_the_same_number_of_steps_and_are_all_in_the_record(run_ranks: Ran) -> None:
+def test_worker_ranks_run_equal_steps_and_are_recorded(run_ranks: Ran) -> None:
     attempt, done = run_ranks("calm")
     measurement = attempt.measurement
     assert measurement is not None and (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -160,7 +160,7 @@ def test_two_ranks_run_the_same_number_of_steps_and_are_all_in_the_record(run_ra
 
 
 @pytest.mark.live
-def test_the_slowest_rank_is_the_step(run_ranks: Ran) -> None:
+def test_worker_step_is_that_of_slowest_rank(run_ranks: Ran) -> None:
     measurement = run_ranks("lame_second")[0].measurement
     assert measurement is not None
     first, second = (sum(_steps(rank.stamps)) for rank in measurement.ranks)
@@ -179,7 +179,7 @@ def test_the_slowest_rank_is_the_step(run_ranks: Ran) -> None:
         ("fails", "crashed", "RuntimeError: boom"),
     ],
 )
-def test_a_rank_that_is_lost_ends_them_all_with_its_cause(
+def test_worker_lost_rank_ends_all_with_its_cause(
     run_ranks: Ran, framework: str, cause: str, reason: str
 ) -> None:
     attempt, done = run_ranks(framework)
@@ -191,13 +191,13 @@ def test_a_rank_that_is_lost_ends_them_all_with_its_cause(
 
 
 @pytest.mark.live
-def test_what_a_framework_can_not_do_is_said_without_a_rank(run_ranks: Ran) -> None:
+def test_worker_unsupported_case_names_no_rank(run_ranks: Ran) -> None:
     failure = run_ranks("calm", precision="fp64")[0].failure
     assert failure is not None and failure.reason == "precision fp64: not in this framework"
 
 
 @pytest.mark.live
-def test_ranks_whose_framework_exchanges_nothing_are_not_called_an_exchange(run_ranks: Ran) -> None:
+def test_worker_refuses_exchange_that_framework_lacks(run_ranks: Ran) -> None:
     failure = run_ranks("calm", exchange="allreduce")[0].failure
     assert (
         failure is not None
@@ -206,7 +206,7 @@ def test_ranks_whose_framework_exchanges_nothing_are_not_called_an_exchange(run_
 
 
 @pytest.mark.live
-def test_several_nodes_without_slurm_are_refused(
+def test_worker_refuses_several_nodes_without_slurm(
     run_ranks: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
@@ -219,7 +219,7 @@ def test_several_nodes_without_slurm_are_refused(
 
 
 @pytest.mark.live
-def test_ranks_leave_a_journal_alone_that_is_there_already(orders: Path, tmp_path: Path) -> None:
+def test_worker_ranks_leave_existing_journal_alone(orders: Path, tmp_path: Path) -> None:
     job = json.loads(orders.read_text())
     job["case"] |= {"exchange": "independent", "devices": 2}
     orders.write_text(json.dumps(job))
@@ -232,7 +232,7 @@ def test_ranks_leave_a_journal_alone_that_is_there_already(orders: Path, tmp_pat
 
 
 @pytest.mark.live
-def test_ranks_that_somebody_else_started_need_no_starter(run_ranks: Ran) -> None:
+def test_worker_accepts_ranks_of_another_launcher(run_ranks: Ran) -> None:
     attempt, done = run_ranks("calm", sys.executable, "-c", BY_SOMEBODY_ELSE)
     assert (
         attempt.measurement is not None
@@ -242,7 +242,7 @@ def test_ranks_that_somebody_else_started_need_no_starter(run_ranks: Ran) -> Non
 
 
 @pytest.mark.live
-def test_of_ranks_that_somebody_else_started_the_first_that_fails_tells_why(run_ranks: Ran) -> None:
+def test_worker_first_failing_rank_of_another_launcher_is_recorded(run_ranks: Ran) -> None:
     failure = run_ranks("full_second", sys.executable, "-c", BY_SOMEBODY_ELSE)[0].failure
     assert (
         failure is not None and failure.cause == "out_of_memory" and "Rank 1 of 2" in failure.reason
@@ -250,14 +250,14 @@ def test_of_ranks_that_somebody_else_started_the_first_that_fails_tells_why(run_
 
 
 @pytest.mark.live
-def test_another_number_of_ranks_than_the_case_s_is_refused(run_ranks: Ran) -> None:
+def test_worker_refuses_wrong_number_of_ranks(run_ranks: Ran) -> None:
     failure = run_ranks("calm", sys.executable, "-c", BY_SOMEBODY_ELSE, devices=3)[0].failure
     assert failure is not None and "The case has 3 ranks, but 2 were started" in failure.reason
 
 
 @pytest.mark.live
 @pytest.mark.usefixtures("misbehaving", "no_orphans")
-def test_ranks_end_with_the_process_that_started_them(
+def test_worker_ranks_die_with_their_launcher(
     orders: Path, tmp_path: Path, workers: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STEPTIME_TEST_GATE", str(tmp_path / "never"))

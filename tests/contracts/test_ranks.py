@@ -54,7 +54,7 @@ def after_steps(case: Case, ranks: int, folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.live
 @pytest.mark.parametrize("exchange", ALL_REDUCE)
 @pytest.mark.parametrize("framework", plugins.names("frameworks"))
-def test_two_ranks_do_the_step_of_one_process_with_both_batches(
+def test_two_ranks_match_one_process_with_both_batches(
     framework: str, exchange: str, tmp_path: Path
 ) -> None:
     case = two_ranks(framework, exchange)

@@ -60,7 +60,7 @@ def images(real_data: Path) -> Samples:
     "ignore::DeprecationWarning"
 )  # Inductor's, about other parts of PyTorch
 @pytest.mark.parametrize("name", plugins.names("frameworks"))
-def test_every_framework_predicts_the_same_classes(
+def test_frameworks_predict_equal_classes_with_trained_weights(
     name: str, weights: Path, images: Samples
 ) -> None:
     try:

@@ -16,12 +16,12 @@ def kind(request: pytest.FixtureRequest) -> ModuleType:
     return plugins.load("workloads", request.param)
 
 
-def test_a_kind_knows_what_it_names(kind: ModuleType) -> None:
+def test_workload_kind_knows_its_names(kind: ModuleType) -> None:
     assert kind.names() and all(kind.knows(name) for name in kind.names())
     assert not kind.knows("no such workload")
 
 
-def test_a_workload_is_described_for_the_record(kind: ModuleType) -> None:
+def test_workload_describe_has_record_facts(kind: ModuleType) -> None:
     for name in kind.names():
         told = kind.describe(Case(workload=name, batch_size=3))
         assert told["fingerprint"] and told["flops_per_step"] > 0
@@ -31,7 +31,7 @@ def test_a_workload_is_described_for_the_record(kind: ModuleType) -> None:
         )
 
 
-def test_a_name_belongs_to_one_kind_alone() -> None:
+def test_workload_name_belongs_to_one_kind() -> None:
     names = [
         name
         for kind in plugins.names("workloads")
@@ -40,6 +40,6 @@ def test_a_name_belongs_to_one_kind_alone() -> None:
     assert len(names) == len(set(names))
 
 
-def test_an_unknown_workload_is_answered_with_the_nearest() -> None:
+def test_unknown_workload_suggests_the_nearest() -> None:
     with pytest.raises(UnknownWord, match="Did you mean 'resnet50'"):
         workloads.load("resnet5O")

@@ -27,20 +27,20 @@ def numbered() -> Iterator[dict[str, Any]]:
     return ({"input": number} for number in count())
 
 
-def test_every_step_has_the_next_batch_and_the_rest_is_the_program_s_own() -> None:
+def test_fed_program_takes_next_batch_in_each_step() -> None:
     program = FedProgram(Program(), numbered())
     assert [program.step()["input"] for _ in range(3)] == [0, 1, 2] and program.timer is None
 
 
 @pytest.mark.parametrize("most", [0, 1, 3])
-def test_batches_keep_their_order_however_many_are_kept_ready(most: int) -> None:
+def test_prefetch_keeps_order(most: int) -> None:
     before = threading.active_count()
     with prefetch(numbered(), most) as batches:
         assert [batch["input"] for batch in islice(batches, 7)] == list(range(7))
     assert threading.active_count() == before
 
 
-def test_a_thread_makes_batches_before_they_are_asked_for() -> None:
+def test_prefetch_makes_batches_in_advance() -> None:
     made = threading.Event()
 
     def batches() -> Iterator[dict[str, Any]]:
@@ -52,7 +52,7 @@ def test_a_thread_makes_batches_before_they_are_asked_for() -> None:
         assert made.wait(10)
 
 
-def test_what_goes_wrong_in_the_thread_is_told_to_whoever_waits() -> None:
+def test_prefetch_raises_error_of_the_thread() -> None:
     def broken() -> Iterator[dict[str, Any]]:
         yield {"input": 0}
         raise OSError("the disk is gone")

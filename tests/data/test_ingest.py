@@ -34,7 +34,7 @@ def real(size: int = 3, **settings: Any) -> Case:
 
 
 @pytest.mark.parametrize("cache", ["warm", "cold"])
-def test_batches_are_those_of_the_set_again_and_again(samples: Samples, cache: str) -> None:
+def test_ingest_repeats_the_batches_of_the_dataset(samples: Samples, cache: str) -> None:
     with unpack(samples, real(page_cache=cache)) as ingest:
         found = list(islice(ingest.batches(), 5))
     for number, batch in enumerate(found):
@@ -44,12 +44,12 @@ def test_batches_are_those_of_the_set_again_and_again(samples: Samples, cache: s
         assert batch["target"].dtype == np.int64 and batch["input"].dtype == np.float32
 
 
-def test_ranks_read_batches_of_their_own(samples: Samples) -> None:
+def test_ingest_gives_each_rank_its_own_batches(samples: Samples) -> None:
     with unpack(samples, real(1), Ranks(1, 3)) as ingest:
         assert [int(batch["target"][0]) for batch in islice(ingest.batches(), 4)] == [1, 4, 7, 0]
 
 
-def test_what_was_read_from_where_is_told(samples: Samples, folder: Path) -> None:
+def test_ingest_facts_say_what_was_read(samples: Samples, folder: Path) -> None:
     with unpack(samples, real(prefetch=2)) as ingest:
         list(islice(ingest.batches(), 4))
         told = ingest.facts()
@@ -66,7 +66,7 @@ def test_what_was_read_from_where_is_told(samples: Samples, folder: Path) -> Non
     assert told["on"]["kind"] and told["prefetch"] == 2 and list(folder.iterdir()) == []
 
 
-def test_a_cold_cache_is_what_was_found_and_not_what_was_asked_for(
+def test_ingest_facts_report_observed_cache_state(
     samples: Samples, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("steptime.data.pages.drop", lambda *range: False)  # a system that refuses
@@ -77,7 +77,7 @@ def test_a_cold_cache_is_what_was_found_and_not_what_was_asked_for(
         }  # fmt: skip
 
 
-def test_a_batch_that_the_set_can_not_fill_is_refused(samples: Samples) -> None:
+def test_ingest_refuses_batch_larger_than_dataset(samples: Samples) -> None:
     with (
         pytest.raises(SteptimeError, match="The batch size 11 exceeds the 10 samples"),
         unpack(samples, real(11)),
@@ -85,14 +85,14 @@ def test_a_batch_that_the_set_can_not_fill_is_refused(samples: Samples) -> None:
         pass
 
 
-def test_a_file_that_is_cut_short_meanwhile_is_told(samples: Samples) -> None:
+def test_ingest_reports_truncated_file(samples: Samples) -> None:
     with unpack(samples, real()) as ingest:
         os.truncate(ingest.values.descriptor, 5)
         with pytest.raises(SteptimeError, match="ended 16 bytes too early"):
             next(ingest.batches())
 
 
-def test_a_folder_that_can_not_be_written_asks_for_a_tier(
+def test_unpack_suggests_tier_if_folder_is_read_only(
     samples: Samples, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STEPTIME_DATA", "/proc/self")

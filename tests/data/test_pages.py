@@ -22,7 +22,7 @@ def file(tmp_path: Path) -> Iterator[int]:
         yield out.fileno()
 
 
-def test_what_was_read_is_in_memory_and_what_was_dropped_is_not(file: int) -> None:
+def test_warm_and_drop_change_resident_share(file: int) -> None:
     pages.warm(file)
     assert pages.resident_share([file]) == 1.0
     assert pages.drop(file)
@@ -31,7 +31,7 @@ def test_what_was_read_is_in_memory_and_what_was_dropped_is_not(file: int) -> No
     assert pages.resident_share([file]) == 0.0
 
 
-def test_ranges_that_follow_each_other_leave_nothing_between_them(file: int) -> None:
+def test_drop_of_consecutive_ranges_leaves_no_gaps(file: int) -> None:
     pages.warm(file)
     step = 100_003
     for first in range(0, SIZE, step):
@@ -42,7 +42,7 @@ def test_ranges_that_follow_each_other_leave_nothing_between_them(file: int) -> 
     assert share is not None and share < 0.01
 
 
-def test_memory_does_not_let_go() -> None:
+def test_drop_has_no_effect_in_memory_file_system() -> None:
     if not Path("/dev/shm").is_dir():
         pytest.skip("this machine has no /dev/shm")
     with tempfile.TemporaryFile(dir="/dev/shm", buffering=0) as file:
@@ -51,7 +51,7 @@ def test_memory_does_not_let_go() -> None:
         assert pages.resident_share([file.fileno()]) == 1.0
 
 
-def test_nothing_has_no_share(tmp_path: Path) -> None:
+def test_resident_share_of_nothing_is_none(tmp_path: Path) -> None:
     with (tmp_path / "empty").open("wb") as file:
         assert pages.resident_share([file.fileno()]) is None
     assert pages.resident_share([]) is None
@@ -60,11 +60,11 @@ def test_nothing_has_no_share(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "share, word", [(0.0, "cold"), (0.5, "partial"), (1.0, "warm"), (None, "unknown")]
 )
-def test_a_share_has_a_word(share: float | None, word: str) -> None:
+def test_cache_state_names_a_share(share: float | None, word: str) -> None:
     assert pages.cache_state(share) == word
 
 
-def test_what_can_not_be_dropped_is_said() -> None:
+def test_drop_returns_false_if_refused() -> None:
     read, write = os.pipe()
     assert not pages.drop(read)
     os.close(read)

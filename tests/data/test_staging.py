@@ -16,7 +16,7 @@ from steptime.data.sets import NoSet, cifar10, data_folder, mnist
 from steptime.data.staging import _process_tag, remove_stale, stage
 
 
-def test_inside_the_set_is_read_from_the_tier_and_gone_afterwards(
+def test_stage_copies_dataset_and_removes_it(
     tiny_mnist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOCAL", str(tmp_path))
@@ -30,7 +30,7 @@ def test_inside_the_set_is_read_from_the_tier_and_gone_afterwards(
     assert data_folder() == tiny_mnist and not inside.exists()
 
 
-def test_a_set_in_another_form_is_staged_as_it_is(
+def test_stage_copies_other_forms_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "cifar-10").mkdir()
@@ -44,7 +44,7 @@ def test_a_set_in_another_form_is_staged_as_it_is(
         assert told["on"] == told["from"] and told["on"]["kind"]
 
 
-def test_a_tier_that_is_not_here_is_told(tiny_mnist: Path, tmp_path: Path) -> None:
+def test_stage_explains_missing_tier(tiny_mnist: Path, tmp_path: Path) -> None:
     with (
         pytest.raises(SteptimeError, match=r"The tier \$NOWHERE .* variable that is not set"),
         stage(mnist.SET, "$NOWHERE", "me"),
@@ -58,7 +58,7 @@ def test_a_tier_that_is_not_here_is_told(tiny_mnist: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("tiny_mnist")
-def test_a_tier_without_room_is_told_and_nothing_stays_there(tmp_path: Path) -> None:
+def test_stage_on_full_tier_raises_no_space_and_leaves_nothing(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
     try:
@@ -69,9 +69,7 @@ def test_a_tier_without_room_is_told_and_nothing_stays_there(tmp_path: Path) -> 
     assert not list(tmp_path.glob("steptime-data-*"))
 
 
-def test_a_set_that_is_not_here_can_not_be_staged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stage_explains_missing_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPTIME_DATA", str(tmp_path / "none"))
     with pytest.raises(NoSet), stage(mnist.SET, str(tmp_path), "me"):
         pass
@@ -114,9 +112,7 @@ def somebody(tier: Path) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
         yield start
 
 
-def test_what_a_killed_process_left_goes_when_the_next_one_stages(
-    tier: Path, somebody: Any
-) -> None:
+def test_stage_removes_copies_of_killed_processes(tier: Path, somebody: Any) -> None:
     killed, living = somebody(), somebody()
     killed.kill()
     killed.wait()
@@ -127,7 +123,7 @@ def test_what_a_killed_process_left_goes_when_the_next_one_stages(
     assert set(tier.iterdir()) == kept
 
 
-def test_a_later_process_with_the_number_of_a_dead_one_does_not_keep_its_copy(tier: Path) -> None:
+def test_remove_stale_checks_process_start_time(tier: Path) -> None:
     own = f"steptime-data-x-{_process_tag()}-abc"
     place, number, began, _ = own.removeprefix("steptime-data-x-").split("-")
     reused, alive = tier / f"steptime-data-x-{place}-{number}-{int(began) - 1}-abc", tier / own
@@ -140,7 +136,7 @@ def test_a_later_process_with_the_number_of_a_dead_one_does_not_keep_its_copy(ti
 @pytest.mark.parametrize(
     "name", ["steptime-data-x-0123456789ab.1-1-1-abc", "steptime-data-x-abc", "steptime-data"]
 )
-def test_what_can_not_be_judged_from_here_stays(tier: Path, name: str) -> None:
+def test_remove_stale_keeps_copies_of_other_hosts(tier: Path, name: str) -> None:
     """Of another host or boot, of a container, or of nobody that says so."""
     (tier / name).mkdir()
     remove_stale(tier)

@@ -43,7 +43,7 @@ def block(
     "kind, word",
     [("tmpfs", "dram"), ("nfs4", "network"), ("lustre", "network"), ("fuse.sshfs", "network")],
 )
-def test_some_file_systems_say_it_all(root: Path, kind: str, word: str) -> None:
+def test_describe_knows_memory_and_network_file_systems(root: Path, kind: str, word: str) -> None:
     mount(root, "/", "ext4", "8:1")
     mount(root, "/data", kind)
     assert describe("/data/set", root) == {"kind": word, "file_system": kind}
@@ -53,7 +53,7 @@ def test_some_file_systems_say_it_all(root: Path, kind: str, word: str) -> None:
     "name, rotational, word",
     [("sda", 1, "disk"), ("sdb", 0, "ssd"), ("nvme0n1", 0, "nvme"), ("sdc", None, "unknown")],
 )
-def test_a_partition_is_what_its_disk_is(
+def test_describe_follows_partition_to_disk(
     root: Path, name: str, rotational: int | None, word: str
 ) -> None:
     block(root, "8:0", name, rotational)
@@ -63,7 +63,7 @@ def test_a_partition_is_what_its_disk_is(
     assert (found["kind"], found["device"], found["file_system"]) == (word, name, "xfs")
 
 
-def test_a_mapped_device_is_what_it_lies_on(root: Path) -> None:
+def test_describe_follows_mapped_device(root: Path) -> None:
     block(root, "259:0", "nvme0n1")
     mapped = block(root, "253:0", "dm-0")
     (mapped / "slaves").mkdir()
@@ -72,7 +72,7 @@ def test_a_mapped_device_is_what_it_lies_on(root: Path) -> None:
     assert describe("/data", root)["kind"] == "nvme"
 
 
-def test_a_loop_is_what_its_file_lies_on(root: Path) -> None:
+def test_describe_follows_loop_device(root: Path) -> None:
     block(root, "8:0", "sda", 1)
     (block(root, "7:0", "loop0") / "loop").mkdir()
     (root / "sys/block/loop0/loop/backing_file").write_text("/images/one.img\n")
@@ -86,13 +86,13 @@ def test_a_loop_is_what_its_file_lies_on(root: Path) -> None:
     }
 
 
-def test_an_invented_device_number_is_looked_up_by_name(root: Path) -> None:
+def test_describe_falls_back_to_device_name(root: Path) -> None:
     block(root, "8:0", "sda", 0)
     mount(root, "/data", "btrfs", "0:41", "/dev/sda")
     assert describe("/data", root)["kind"] == "ssd"
 
 
-def test_a_virtual_disk_says_that_it_is_one(root: Path) -> None:
+def test_describe_marks_virtual_disk(root: Path) -> None:
     block(root, "254:0", "vda", 1)
     mount(root, "/", "ext4", "254:0")
     assert describe("/", root) == {
@@ -100,7 +100,7 @@ def test_a_virtual_disk_says_that_it_is_one(root: Path) -> None:
     }  # fmt: skip
 
 
-def test_an_overlay_is_where_its_writes_go(root: Path) -> None:
+def test_describe_follows_overlay_to_upper_folder(root: Path) -> None:
     block(root, "8:0", "sda", 0)
     mount(root, "/images", "ext4", "8:0")
     mount(root, "/data", "overlay", options="rw,lowerdir=/a,upperdir=/images/upper,workdir=/w")
@@ -109,7 +109,7 @@ def test_an_overlay_is_where_its_writes_go(root: Path) -> None:
     assert describe("/seen", root) == {"kind": "unknown", "file_system": "overlay"}
 
 
-def test_the_deepest_and_last_mount_counts_and_names_are_whole(root: Path) -> None:
+def test_describe_uses_deepest_and_last_mount(root: Path) -> None:
     mount(root, "/", "ext4")
     mount(root, "/data", "ext4")
     mount(root, "/data", "tmpfs")
@@ -121,11 +121,11 @@ def test_the_deepest_and_last_mount_counts_and_names_are_whole(root: Path) -> No
     assert describe("/database", root)["file_system"] == "ext4"
 
 
-def test_a_system_that_tells_nothing_is_unknown(tmp_path: Path) -> None:
+def test_describe_is_unknown_without_mount_table(tmp_path: Path) -> None:
     assert describe("/data", tmp_path) == {"kind": "unknown"}
 
 
-def test_this_machine_s_memory_is_found() -> None:
+def test_describe_finds_memory_of_this_machine() -> None:
     if not Path("/dev/shm").is_dir():
         pytest.skip("this machine has no /dev/shm")
     assert describe("/dev/shm")["kind"] == "dram" and describe(Path.cwd())["kind"] in KINDS

@@ -12,7 +12,7 @@ from steptime.engine.accuracy import compare_outputs, sample_count
 EXACT = np.array([[1.0, 2.0, 3.0], [4.0, 0.0, -4.0]], np.float32)
 
 
-def test_equal_outputs_cost_nothing() -> None:
+def test_compare_outputs_is_zero_for_equal_outputs() -> None:
     found = compare_outputs([EXACT], [EXACT])
     assert (found["largest_logit_error"], found["kl_divergence"], found["top1_agreement"]) == (
         0,
@@ -22,7 +22,7 @@ def test_equal_outputs_cost_nothing() -> None:
     assert (found["samples"], found["positions"], found["broken_positions"]) == (2, 2, 0)
 
 
-def test_errors_are_told_as_they_are_and_beside_the_size_of_the_outputs() -> None:
+def test_compare_outputs_has_absolute_and_relative_errors() -> None:
     low = EXACT + np.array([[0.5, 0, 0], [0, 0, -0.1]], np.float32)
     found = compare_outputs([EXACT], [low])
     rms = np.sqrt(np.square(EXACT).mean())
@@ -32,26 +32,26 @@ def test_errors_are_told_as_they_are_and_beside_the_size_of_the_outputs() -> Non
     assert found["mean_relative_error"] == pytest.approx(0.1 / rms)
 
 
-def test_the_divergence_is_from_the_exact_distribution_to_the_low_one() -> None:
+def test_compare_outputs_divergence_is_from_exact_to_low() -> None:
     exact, low = np.log([[0.5, 0.5]]), np.log([[0.9, 0.1]])
     expected = 0.5 * np.log(0.5 / 0.9) + 0.5 * np.log(0.5 / 0.1)
     assert compare_outputs([exact], [low])["kl_divergence"] == pytest.approx(expected)
 
 
-def test_a_shift_of_all_logits_is_an_error_but_no_divergence() -> None:
+def test_compare_outputs_shift_has_error_but_no_divergence() -> None:
     found = compare_outputs([EXACT], [EXACT + 7])
     assert found["largest_logit_error"] == pytest.approx(7)
     assert found["kl_divergence"] == pytest.approx(0, abs=1e-12) and found["top1_agreement"] == 1
 
 
-def test_agreement_counts_positions_and_has_an_interval() -> None:
+def test_compare_outputs_agreement_counts_positions() -> None:
     exact, low = np.eye(4)[None], np.eye(4)[None, [0, 1, 2, 0]]
     found = compare_outputs([exact], [low])
     assert (found["samples"], found["positions"], found["top1_agreement"]) == (1, 4, 0.75)
     assert found["top1_agreement_interval"] == pytest.approx([0.3006, 0.9544], abs=1e-4)
 
 
-def test_batches_are_one_set_whatever_their_size() -> None:
+def test_compare_outputs_does_not_depend_on_batch_size() -> None:
     low = EXACT + np.array([[0.25], [0.5]], np.float32) * [1, 0, 0]
     apart = compare_outputs([EXACT[:1], EXACT[1:]], [low[:1], low[1:]])
     assert apart == compare_outputs([EXACT], [low])
@@ -63,7 +63,7 @@ def broken(places: Any) -> dict[str, Any]:
     return compare_outputs([EXACT], [low])
 
 
-def test_a_position_that_is_not_finite_disagrees_and_tells_no_error() -> None:
+def test_compare_outputs_counts_nonfinite_position_as_disagreement() -> None:
     found = broken((0, 1))
     assert (found["broken_positions"], found["top1_agreement"], found["largest_logit_error"]) == (
         1,
@@ -72,7 +72,7 @@ def test_a_position_that_is_not_finite_disagrees_and_tells_no_error() -> None:
     )
 
 
-def test_outputs_that_are_all_broken_are_still_a_price() -> None:
+def test_compare_outputs_allows_all_positions_broken() -> None:
     found = broken((slice(None), 0))
     assert found["broken_positions"] == 2 and found["kl_divergence"] is None
     assert (
@@ -83,7 +83,7 @@ def test_outputs_that_are_all_broken_are_still_a_price() -> None:
     )
 
 
-def test_a_reference_that_is_not_finite_is_none() -> None:
+def test_compare_outputs_refuses_nonfinite_reference() -> None:
     with pytest.raises(SteptimeError, match="not finite"):
         compare_outputs([np.full((1, 2), np.nan)], [EXACT[:1, :2]])
 
@@ -99,12 +99,12 @@ def test_a_reference_that_is_not_finite_is_none() -> None:
         (1, 1, 1 << 28, 8),
     ],
 )
-def test_few_samples_of_large_networks_and_more_of_small_ones(
+def test_sample_count_is_smaller_for_large_networks(
     batch_size: int, flops: float, output_bytes: int, expected: int
 ) -> None:
     assert sample_count(batch_size, flops, output_bytes, "synthetic") == expected
 
 
-def test_a_test_set_is_taken_whole_where_that_is_cheap() -> None:
+def test_sample_count_covers_the_test_set_if_cheap() -> None:
     assert sample_count(8, 4e7, 40, "test set") == 10_000
     assert sample_count(1, 4e7, 40, "test set") == 1250

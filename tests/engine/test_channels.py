@@ -28,27 +28,27 @@ def root(tmp_path):
     return tmp_path
 
 
-def test_run_queue_pressure_and_swap_are_read(root):
+def test_channels_read_run_queue_pressure_and_swap(root):
     with Channels(root=root) as channels:
         reading = channels.read()
     assert (reading.queue_ns, reading.pressure_ns, reading.swap_ins) == (7000, 122_000, 42)
 
 
-def test_files_are_read_anew_each_time(root):
+def test_channels_read_files_again_each_time(root):
     with Channels(root=root) as channels:
         channels.read()
         (root / "proc/self/schedstat").write_text("100 9000 3\n")
         assert channels.read().queue_ns == 9000
 
 
-def test_what_a_system_lacks_is_none_and_named(tmp_path):
+def test_channels_name_what_the_system_lacks(tmp_path):
     with Channels(root=tmp_path) as channels:
         reading = channels.read()
         assert channels.absent == ["run queue", "CPU pressure", "swap-ins"]
     assert (reading.queue_ns, reading.pressure_ns, reading.swap_ins) == (None, None, None)
 
 
-def test_swapping_is_looked_for_only_after_a_major_fault(root):
+def test_channels_read_swap_only_after_major_fault(root):
     with Channels(root=root) as channels:
         channels.read()
         (root / "proc/vmstat").write_text("pswpin 50\n")
@@ -57,7 +57,7 @@ def test_swapping_is_looked_for_only_after_a_major_fault(root):
         assert channels.read().swap_ins == 50
 
 
-def test_touching_new_memory_shows_as_faults():
+def test_channels_show_new_memory_as_faults():
     with (
         Channels() as channels,
         mmap.mmap(-1, 1 << 24) as memory,
@@ -68,7 +68,7 @@ def test_touching_new_memory_shows_as_faults():
         assert channels.read().faults - before.faults >= (1 << 24) // mmap.PAGESIZE
 
 
-def test_working_shows_as_cpu_time(fakes):
+def test_channels_show_work_as_cpu_time(fakes):
     step = fakes.spin(1_000_000)
     with Channels() as channels:
         before = channels.read()
@@ -77,7 +77,7 @@ def test_working_shows_as_cpu_time(fakes):
         assert channels.read().cpu_ns - before.cpu_ns > 5_000_000
 
 
-def test_garbage_collection_is_timed_while_watched(fakes):
+def test_channels_time_garbage_collection_while_open(fakes):
     clock = fakes.Clock()
     with Channels(clock) as channels:
         gc.collect()
@@ -86,29 +86,29 @@ def test_garbage_collection_is_timed_while_watched(fakes):
     assert channels._gc_ns == 50
 
 
-def test_steal_is_a_share_of_all_ticks_and_guest_is_not_counted_twice(root):
+def test_steal_share_counts_guest_time_once(root):
     first = cpu_ticks(root)
     assert first == (10, 100)
     assert steal_share(first, (15, 200)) == 0.05
 
 
-def test_steal_is_unknown_where_the_kernel_does_not_tell(tmp_path):
+def test_steal_share_is_none_without_kernel_data(tmp_path):
     assert cpu_ticks(tmp_path) is None and steal_share(None, (1, 2)) is None
 
 
-def test_no_time_between_readings_is_no_steal():
+def test_steal_share_is_zero_without_elapsed_time():
     assert steal_share((3, 100), (3, 100)) == 0.0
 
 
-def test_a_difference_with_an_unknown_is_unknown():
+def test_difference_is_none_if_a_value_is_none():
     assert difference(None, 3) is None and difference(1, 3) == 2
 
 
-def test_swap_ins_are_unknown_without_the_file(tmp_path):
+def test_swap_ins_is_none_without_the_file(tmp_path):
     assert swap_ins(tmp_path) is None
 
 
-def test_a_reading_opens_no_file_again(root):
+def test_channels_read_does_not_reopen_files(root):
     """That would be the dearest part of it; what a reading costs is told by benchmarks/overhead.py."""
     with Channels(root=root) as channels:
         for path in ("proc/self/schedstat", "proc/pressure/cpu"):

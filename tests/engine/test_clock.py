@@ -5,33 +5,33 @@ from itertools import chain, count, repeat
 from steptime.engine.clock import SOURCE, Drift, self_test, source
 
 
-def test_cost_is_the_median_and_resolution_the_smallest_step():
+def test_self_test_cost_is_median_and_resolution_smallest_step():
     ticks = chain([0, 40, 90, 140, 190], repeat(190))
     told = self_test(lambda: next(ticks), calls=5)
     assert told == {"cost_ns": 50, "resolution_ns": 40, "monotone": True}
 
 
-def test_a_clock_that_goes_back_is_not_monotone():
+def test_self_test_sees_clock_that_goes_back():
     ticks = iter([10, 20, 15, 30])
     assert not self_test(lambda: next(ticks), calls=4)["monotone"]
 
 
-def test_a_clock_that_stands_still_has_no_resolution():
+def test_self_test_has_no_resolution_for_stopped_clock():
     assert self_test(lambda: 5, calls=10)["resolution_ns"] == 0
 
 
-def test_this_machines_clock_passes():
+def test_self_test_passes_on_this_machine():
     told = self_test()
     assert told["monotone"] and 0 < told["resolution_ns"] <= told["cost_ns"]
 
 
-def test_the_source_is_read_and_may_be_missing(tmp_path):
+def test_clock_source_may_be_missing(tmp_path):
     assert source(tmp_path) is None
     (tmp_path / SOURCE).parent.mkdir(parents=True)
     (tmp_path / SOURCE).write_text("hpet\n")
     assert source(tmp_path) == "hpet"
 
 
-def test_a_clock_that_runs_one_percent_fast_is_told():
+def test_drift_shows_clock_that_runs_one_percent_fast():
     fast, right = count(0, 101), count(0, 100)
     assert round(Drift(lambda: next(fast), lambda: next(right)).share(), 6) == 0.01

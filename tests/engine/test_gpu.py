@@ -7,7 +7,7 @@ import pytest
 from steptime.engine import gpu
 
 
-def test_a_reading_holds_what_the_board_answers(fakes):
+def test_gpu_reading_has_what_the_board_reports(fakes):
     nvml = fakes.Nvml()
     nvml.reasons = 0x40
     reading = gpu.find_gpu("cuda:0", nvml).read()
@@ -19,7 +19,7 @@ def test_a_reading_holds_what_the_board_answers(fakes):
     }
 
 
-def test_a_dear_reading_is_done_only_once_in_a_thousand_times_its_cost(fakes):
+def test_gpu_read_is_limited_to_a_thousandth_of_the_time(fakes):
     clock = fakes.Clock()
     board = gpu.find_gpu("cuda:0", fakes.Nvml(clock, cost_ns=1_000_000), clock)
     assert board.cost_ns == pytest.approx(1_000_000, rel=0.01)
@@ -30,7 +30,7 @@ def test_a_dear_reading_is_done_only_once_in_a_thousand_times_its_cost(fakes):
     assert board.read() is not None
 
 
-def test_without_nvml_or_on_the_cpu_there_is_no_board(fakes):
+def test_find_gpu_is_none_without_nvml_or_on_cpu(fakes):
     assert gpu.find_gpu("cuda:0", None) is None
     assert gpu.find_gpu("cpu", fakes.Nvml()) is None
 
@@ -38,12 +38,12 @@ def test_without_nvml_or_on_the_cpu_there_is_no_board(fakes):
 @pytest.mark.parametrize(
     ("visible", "handle"), [("", 1), ("1,0", 0), ("GPU-a,GPU-b", "GPU-b"), ("0", 1)]
 )
-def test_the_process_counts_only_the_boards_that_it_may_see(fakes, monkeypatch, visible, handle):
+def test_find_gpu_counts_visible_boards_only(fakes, monkeypatch, visible, handle):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert gpu.find_gpu("cuda:1", fakes.Nvml())._handle == handle
 
 
-def test_the_inventory_names_every_board_with_units(fakes):
+def test_gpu_inventory_lists_every_board(fakes):
     first, second = gpu.inventory(fakes.Nvml())
     assert first == second
     assert (first["name"], first["memory_bytes"], first["power_limit_w"]) == (
@@ -58,16 +58,16 @@ def test_the_inventory_names_every_board_with_units(fakes):
     )
 
 
-def test_this_process_is_not_another(fakes):
+def test_other_processes_excludes_this_process(fakes):
     nvml = fakes.Nvml()
     nvml.pids = [os.getpid(), 77]
     assert gpu.other_processes(nvml) == 1
 
 
-def test_without_nvml_nothing_is_known(fakes):
+def test_gpu_inventory_is_empty_without_nvml(fakes):
     assert gpu.inventory(None) == [] and gpu.other_processes(None) is None
 
 
-def test_nothing_is_imported_where_there_is_no_driver(monkeypatch):
+def test_open_nvml_imports_nothing_without_a_driver(monkeypatch):
     monkeypatch.setattr(gpu, "DRIVERS", ("/nowhere",))
     assert gpu.open_nvml() is None

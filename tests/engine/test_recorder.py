@@ -50,7 +50,7 @@ def on_device(recording):
     return start
 
 
-def test_samples_tile_the_clock_over_all_blocks(fakes, on_host):
+def test_recorder_samples_are_contiguous_over_all_blocks(fakes, on_host):
     recorder = on_host(fakes.Host(1000))
     for count in (3, 5, 2):
         recorder.block(count)
@@ -59,7 +59,7 @@ def test_samples_tile_the_clock_over_all_blocks(fakes, on_host):
     assert sum(make_block(entry).host_ns for entry in recorder.entries) == stamps[-1] - stamps[0]
 
 
-def test_time_between_blocks_is_in_the_next_sample(fakes, on_host):
+def test_recorder_adds_time_between_blocks_to_next_sample(fakes, on_host):
     program = fakes.Host(1000)
     recorder = on_host(program)
     recorder.block(2)
@@ -68,7 +68,7 @@ def test_time_between_blocks_is_in_the_next_sample(fakes, on_host):
     assert recorder.times_ns()[2] > 70_000
 
 
-def test_a_pause_stops_the_clock_and_is_recorded(fakes, on_host):
+def test_recorder_pause_stops_the_clock(fakes, on_host):
     program = fakes.Host(1000)
     recorder = on_host(program)
     recorder.block(2)
@@ -79,13 +79,13 @@ def test_a_pause_stops_the_clock_and_is_recorded(fakes, on_host):
     assert recorder.seconds * 1e9 == pytest.approx(recorder.stamps()[-1] - recorder.stamps()[0])
 
 
-def test_a_block_goes_on_until_it_is_long_enough(fakes, on_host):
+def test_recorder_block_continues_until_long_enough(fakes, on_host):
     recorder = on_host(fakes.Host(1000))
     entry = recorder.block(10, least_ns=15_000)
     assert entry.last_ns - entry.first_ns >= 15_000 and entry.samples == recorder.samples == 15
 
 
-def test_the_last_stamp_of_a_block_is_after_the_wait(fakes, on_device):
+def test_recorder_last_stamp_of_block_is_after_the_wait(fakes, on_device):
     device = fakes.Device(100_000, dispatch_ns=1000)
     recorder = on_device(device)
     block = make_block(recorder.block(10))
@@ -93,32 +93,32 @@ def test_the_last_stamp_of_a_block_is_after_the_wait(fakes, on_device):
     assert block.dispatch_ns < 0.1 * block.host_ns
 
 
-def test_device_intervals_sum_to_the_hosts_block(fakes, on_device):
+def test_recorder_device_intervals_sum_to_host_block(fakes, on_device):
     recorder = on_device(fakes.Device(100_000))
     entry = recorder.block(10)
     assert recorder.device_ns()[1:] == [100_000] * 9
     assert entry.device_ns == pytest.approx(entry.stretch_ns, rel=0.001)
 
 
-def test_the_lead_is_the_first_dispatch_also_in_a_block_of_one(fakes, on_device):
+def test_recorder_lead_is_first_dispatch(fakes, on_device):
     recorder = on_device(fakes.Device(100_000, dispatch_ns=1000))
     assert recorder.block(1).lead_ns == recorder.block(5).lead_ns < 1500
 
 
-def test_compilations_are_those_of_the_block(fakes, on_host):
+def test_recorder_counts_compilations_per_block(fakes, on_host):
     program = fakes.Host(1000)
     program.compiles_at = {6}
     recorder = on_host(program)
     assert [recorder.block(5).compilations for _ in range(3)] == [0, 1, 0]
 
 
-def test_collections_are_timed_in_the_block_where_they_happen(fakes, on_host):
+def test_recorder_times_garbage_collection_in_its_block(fakes, on_host):
     program = fakes.Host(lambda number: gc.collect() if number == 7 else 1000)
     recorder = on_host(program)
     assert [make_block(recorder.block(5)).gc_ns > 0 for _ in range(3)] == [False, True, False]
 
 
-def test_throttling_is_read_at_block_ends(fakes, on_device):
+def test_recorder_reads_throttling_at_block_ends(fakes, on_device):
     device, nvml = fakes.Device(100_000), fakes.Nvml()
     recorder = on_device(device, find_gpu("cuda:0", nvml, device.clock))
     nvml.reasons = 0x20
@@ -133,7 +133,7 @@ def touch_new_memory():
         memory[:: mmap.PAGESIZE] = bytes(len(memory) // mmap.PAGESIZE)
 
 
-def test_memory_that_is_new_in_every_step_shows_as_faults(recording):
+def test_recorder_shows_new_memory_as_faults(recording):
     program = type(
         "Program", (), {"timer": None, "compilations": lambda self: 0, "wait": lambda self: None}
     )()
@@ -144,7 +144,7 @@ def test_memory_that_is_new_in_every_step_shows_as_faults(recording):
 
 
 @pytest.mark.live
-def test_a_busy_neighbour_on_the_same_core_shows_as_run_queue_delay(fakes, recording):
+def test_recorder_shows_busy_neighbour_as_run_queue_delay(fakes, recording):
     program = type(
         "Program", (), {"timer": None, "compilations": lambda self: 0, "wait": lambda self: None}
     )()

@@ -17,33 +17,33 @@ class Output:
 
 
 @pytest.mark.parametrize("group", [1, 4])
-def test_there_is_one_stamp_per_sample_and_a_group_of_steps_in_it(fakes, group):
+def test_host_loop_stamps_once_per_group(fakes, group):
     device, view = fakes.Host(1000), views(5)
     host_loop(device.step, device.clock, group)(view, range(5))
     assert device.steps == 5 * group
     assert np.diff(view).tolist() == [1000 * group + 50] * 4
 
 
-def test_a_stream_has_an_event_at_its_start_and_behind_every_sample(fakes):
+def test_stream_loop_records_event_at_start_and_after_each_sample(fakes):
     device, view = fakes.Device(10_000), views(3)
     events = stream_loop(device.step, device.clock, 2, device.timer.record)(view, range(3))
     assert len(events) == 4
     assert device.timer.elapsed_ns(events[1], events[2]) == 20_000
 
 
-def test_a_stream_does_not_wait(fakes):
+def test_stream_loop_does_not_wait(fakes):
     device, view = fakes.Device(1_000_000), views(3)
     stream_loop(device.step, device.clock, 1, device.timer.record)(view, range(3))
     assert view[2] < device.busy_until
 
 
-def test_latency_waits_for_every_step(fakes):
+def test_latency_loop_waits_for_every_step(fakes):
     device, view = fakes.Device(10_000, dispatch_ns=500), views(3)
     latency_loop(device.step, device.clock, 2, device.wait)(view, range(3))
     assert np.diff(view).tolist() == [2 * 10_500 + 50] * 2
 
 
-def test_an_output_lives_until_its_stamp_and_not_into_the_next_step(fakes):
+def test_loop_keeps_output_alive_until_its_stamp(fakes):
     alive, seen = weakref.WeakSet(), []
 
     def step():
@@ -60,5 +60,5 @@ def test_an_output_lives_until_its_stamp_and_not_into_the_next_step(fakes):
     assert seen == [0, 1] * 3
 
 
-def test_the_cost_of_a_stamp_is_the_clocks_when_all_else_is_free(fakes):
+def test_stamp_cost_is_the_clock_s_cost(fakes):
     assert stamp_cost_ns(fakes.Clock()) == 50

@@ -40,66 +40,66 @@ def cuts(transient: np.ndarray, kind: str) -> list[int]:
 
 @pytest.mark.parametrize("kind", NOISES)
 @pytest.mark.parametrize("name", TRANSIENTS)
-def test_what_a_transient_leaves_in_the_mean_is_small(name, kind):
+def test_find_cut_leaves_little_of_a_transient_in_the_mean(name, kind):
     left = [TRANSIENTS[name][cut:].mean() - 1 for cut in cuts(TRANSIENTS[name], kind)]
     assert abs(np.mean(left)) <= BIAS[kind]
 
 
 @pytest.mark.parametrize("kind", NOISES)
-def test_a_run_without_a_transient_is_kept(kind):
+def test_find_cut_keeps_a_run_without_transient(kind):
     assert 1 - np.mean(cuts(TRANSIENTS["none"], kind)) / STEPS >= 0.92
 
 
-def test_a_fixed_cut_of_ten_steps_would_fail_the_bound():
+def test_fixed_cut_of_ten_steps_would_fail_the_bound():
     assert TRANSIENTS["long decay"][10:].mean() - 1 > 0.01
 
 
-def test_a_ramp_that_never_settles_is_not_settled(protocol):
+def test_find_cut_reports_a_ramp_as_not_settled(protocol):
     generator = np.random.default_rng(1)
     ramp = 1e6 * np.linspace(1, 3, 400) * noise(generator, "light").repeat(2)[:400]
     assert not find_cut(ramp, protocol).settled
 
 
-def test_a_perfect_clock_does_not_hide_the_transient(protocol):
+def test_find_cut_sees_transient_without_noise(protocol):
     assert find_cut([2e6] * 30 + [1e6] * 270, protocol).cut == 30
 
 
-def test_equal_times_are_cut_by_one_sample_only(protocol):
+def test_find_cut_removes_one_sample_of_equal_times(protocol):
     found = find_cut([5.0] * 100, protocol)
     assert (found.cut, found.settled) == (1, True)
 
 
-def test_a_spike_late_in_the_run_is_not_warm_up(protocol):
+def test_find_cut_ignores_late_spikes(protocol):
     times = [1e6] * 300
     times[250] = 9e6
     assert find_cut(times, protocol).cut == 1
 
 
-def test_few_samples_are_cut_by_their_spikes_alone(protocol):
+def test_find_cut_uses_only_spikes_for_few_samples(protocol):
     assert find_cut([9e6, 1e6, 1e6, 1e6], protocol).cut == 1
     assert find_cut([9e6, 9e6, 1e6, 1e6, 1e6, 1e6], protocol).cut == 2
 
 
-def test_a_later_process_starts_from_the_largest_cut_seen():
+def test_find_cut_starts_from_largest_earlier_cut():
     assert find_cut([1e6] * 300, Protocol(warmup_start=70)).cut == 70
 
 
-def test_a_start_beyond_the_run_keeps_its_second_half():
+def test_find_cut_keeps_second_half_if_start_is_beyond_the_run():
     assert find_cut([1e6] * 100, Protocol(warmup_start=900)).cut == 50
 
 
-def test_a_million_samples_are_judged_at_once(protocol):
+def test_find_cut_is_fast_for_a_million_samples(protocol):
     times = np.random.default_rng(3).normal(1e6, 1e4, 1_000_000)
     assert find_cut(times, protocol).settled
 
 
-def test_the_cut_moves_behind_a_block_that_compiled():
+def test_move_past_compilations_moves_cut_after_compiling_block():
     assert move_past_compilations(5, [(10, 0), (10, 1), (10, 0)]) == (20, True)
 
 
-def test_a_block_that_the_cut_divides_is_left_out_without_blame():
+def test_move_past_compilations_forgives_block_divided_by_cut():
     assert move_past_compilations(5, [(10, 3), (10, 0)]) == (10, False)
 
 
-def test_compilations_before_the_cut_change_nothing():
+def test_move_past_compilations_ignores_blocks_before_the_cut():
     assert move_past_compilations(10, [(10, 3), (10, 0)]) == (10, False)

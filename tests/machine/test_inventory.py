@@ -41,7 +41,7 @@ def root(tmp_path) -> Path:
     return tmp_path
 
 
-def test_the_processor_is_counted_in_sockets_cores_and_threads(root):
+def test_hardware_counts_sockets_cores_and_threads(root):
     found = inventory.hardware(root)
     assert (found["cpu"], found["sockets"], found["cores"], found["threads"]) == (
         "Fast CPU",
@@ -51,17 +51,17 @@ def test_the_processor_is_counted_in_sockets_cores_and_threads(root):
     )
 
 
-def test_caches_memory_and_nodes_are_read(root):
+def test_hardware_reads_caches_memory_and_numa_nodes(root):
     found = inventory.hardware(root)
     assert found["caches_bytes"] == {"L1d": 32 * 1024, "L3": 16 * 1024**2}
     assert (found["memory_bytes"], found["memory_gib"], found["numa_nodes"]) == (8 * 1024**3, 8, 2)
 
 
-def test_the_system_has_a_name(root):
+def test_system_has_os_name(root):
     assert inventory.system(root)["os"] == "Some Linux 1"
 
 
-def test_health_tells_what_disturbs(root):
+def test_health_reports_what_disturbs(root):
     health = inventory.health(root)
     assert (health["governor"], health["turbo"], health["virtualised"]) == ("powersave", True, True)
     assert (health["steal_share"], health["load"], health["clock_source"]) == (0.5, 1.25, "hpet")
@@ -69,26 +69,26 @@ def test_health_tells_what_disturbs(root):
     assert health["swap_used_bytes"] == 60 * 1024
 
 
-def test_two_threads_of_one_core_share_it(root):
+def test_smt_shared_is_true_for_two_threads_of_one_core(root):
     assert inventory.smt_shared(root, {0, 4}) is True
     assert inventory.smt_shared(root, {0, 1}) is False
     assert inventory.smt_shared(root, {7}) is None
 
 
-def test_boost_is_turbo_by_another_name(tmp_path):
+def test_turbo_reads_boost_too(tmp_path):
     assert inventory.turbo(tmp_path) is None
     (tmp_path / "sys/devices/system/cpu/cpufreq").mkdir(parents=True)
     (tmp_path / "sys/devices/system/cpu/cpufreq/boost").write_text("0\n")
     assert inventory.turbo(tmp_path) is False
 
 
-def test_an_empty_system_says_nothing_and_does_not_fail(tmp_path):
+def test_inventory_of_empty_system_has_no_values(tmp_path):
     found = inventory.inventory(tmp_path)
     assert found["caches_bytes"] is None and found["memory_bytes"] is None
     assert found["health"]["governor"] is None and found["health"]["virtualised"] is None
 
 
-def test_the_fingerprint_is_of_the_hardware_alone(root, fakes):
+def test_fingerprint_depends_on_hardware_only(root, fakes):
     nvml = fakes.Nvml()
     before = inventory.inventory(root, nvml)["fingerprint"]
     nvml.pids = [7]
@@ -98,16 +98,16 @@ def test_the_fingerprint_is_of_the_hardware_alone(root, fakes):
     assert inventory.inventory(root, nvml)["fingerprint"] != before
 
 
-def test_boards_are_in_the_inventory(root, fakes):
+def test_inventory_includes_gpus(root, fakes):
     assert [board["name"] for board in inventory.inventory(root, fakes.Nvml())["gpus"]] == [
         "Board",
         "Board",
     ]
 
 
-def test_lists_of_cpus_are_understood():
+def test_parse_cpu_list_reads_ranges():
     assert inventory._parse_cpu_list("0-2,5") == {0, 1, 2, 5}
 
 
-def test_this_machine_can_be_stored():
+def test_inventory_of_this_machine_is_json():
     assert json.loads(json.dumps(inventory.inventory()))["fingerprint"]

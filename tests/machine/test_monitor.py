@@ -40,7 +40,7 @@ def watched(work: str, seconds: str = "0.05") -> tuple[dict[str, Any], list[dict
 
 
 @pytest.mark.live
-def test_a_busy_worker_shows_in_the_series_and_the_monitor_ends_with_it(tmp_path: Path) -> None:
+def test_monitor_records_busy_worker_and_ends_with_it(tmp_path: Path) -> None:
     head, rows = watched(BUSY.format(path=str(tmp_path / "out")))
     assert head["interval_seconds"] == 0.05 and "cpu_seconds" not in head["absent"]
     assert len(rows) >= 3 and rows[-1]["cpu_seconds"] >= 0.5
@@ -58,7 +58,7 @@ def test_a_busy_worker_shows_in_the_series_and_the_monitor_ends_with_it(tmp_path
 
 
 @pytest.mark.live
-def test_a_look_that_is_dear_is_taken_less_often() -> None:
+def test_monitor_reads_less_often_if_readings_are_expensive() -> None:
     """One in a millisecond would take more than its share of a CPU."""
     _, rows = watched("import time; time.sleep(1.5)", seconds="0.001")
     assert len(rows) >= 2
@@ -66,7 +66,7 @@ def test_a_look_that_is_dear_is_taken_less_often() -> None:
     assert used <= 4 * monitor.MOST_CPU_SHARE * (rows[-1]["seconds"] - rows[1]["seconds"]) + 0.005
 
 
-def test_a_worker_that_is_gone_already_is_not_watched() -> None:
+def test_monitor_ignores_worker_that_is_gone() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as worker:
         worker.wait()
     line = [sys.executable, "-P", "-m", "steptime.machine.monitor", str(worker.pid), "1", "cpu"]
@@ -74,7 +74,7 @@ def test_a_worker_that_is_gone_already_is_not_watched() -> None:
     assert done.stdout == b"" == done.stderr
 
 
-def test_every_board_tells_what_it_can(fakes: SimpleNamespace) -> None:
+def test_watcher_reads_every_board(fakes: SimpleNamespace) -> None:
     nvml = fakes.Nvml()
     found = Watcher(os.getpid(), monitor.find_boards("cuda", nvml)).read()
     assert (found["gpu0.utilisation"], found["gpu1.power_w"], found["gpu1.memory_bytes"]) == (
@@ -87,7 +87,7 @@ def test_every_board_tells_what_it_can(fakes: SimpleNamespace) -> None:
     )
 
 
-def test_one_device_is_one_board_and_the_cpu_is_none(
+def test_find_boards_returns_one_board_per_device(
     fakes: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
@@ -99,7 +99,7 @@ def test_one_device_is_one_board_and_the_cpu_is_none(
     )
 
 
-def test_a_gpu_that_nobody_can_ask_is_told_as_absent() -> None:
+def test_missing_columns_names_gpu_without_nvml() -> None:
     found = Watcher(os.getpid(), monitor.find_boards("cuda:0", None)).read()
     assert (
         "gpu.power_w" in monitor.missing_columns(found, "cuda:0")
@@ -107,14 +107,14 @@ def test_a_gpu_that_nobody_can_ask_is_told_as_absent() -> None:
     )
 
 
-def test_a_system_without_the_files_tells_what_is_absent(tmp_path: Path) -> None:
+def test_missing_columns_names_what_the_system_lacks(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     found = Watcher(7, {}, tmp_path).read()
     lacking = set(monitor.missing_columns(found, "cpu"))
     assert set(monitor.MACHINE_COLUMNS) <= lacking and {"read_bytes", "disk_read_bytes"} <= lacking
 
 
-def test_bytes_of_network_and_disks_are_added_up(tmp_path: Path) -> None:
+def test_network_and_disk_bytes_are_summed(tmp_path: Path) -> None:
     lines = [
         "Inter-| Receive",
         " face |bytes",

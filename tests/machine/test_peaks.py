@@ -7,7 +7,7 @@ import pytest
 from steptime.machine import peaks
 
 
-def test_frameworks_that_are_not_installed_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_framework_versions_leave_out_missing_frameworks(monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("jax", "torch"):
         monkeypatch.setitem(sys.modules, package, None)
     assert peaks._framework_versions().keys().isdisjoint({"jax", "pytorch"})

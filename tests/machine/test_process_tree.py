@@ -41,7 +41,7 @@ def start() -> Iterator[Start]:
             process.communicate("\n")
 
 
-def test_cpu_time_is_what_the_kernel_tells_the_parent(start: Start) -> None:
+def test_process_tree_cpu_time_matches_rusage(start: Start) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     process = start(BURN.format(seconds=0.3))
     told = ProcessTree(process.pid).read()["cpu_seconds"]
@@ -51,14 +51,14 @@ def test_cpu_time_is_what_the_kernel_tells_the_parent(start: Start) -> None:
     assert told == pytest.approx(used, abs=0.1) and told >= 0.3
 
 
-def test_a_child_that_has_ended_still_counts(start: Start) -> None:
+def test_process_tree_counts_child_that_has_ended(start: Start) -> None:
     child = f"subprocess.run([sys.executable, '-c', {BURN.format(seconds=0.3)!r}])"
     process = start(f"import subprocess, sys\n{child}\n")
     found = ProcessTree(process.pid).read()
     assert found["cpu_seconds"] >= 0.3 and found["processes"] == 1
 
 
-def test_a_child_that_ends_between_two_looks_takes_nothing_away(start: Start) -> None:
+def test_process_tree_counters_never_fall(start: Start) -> None:
     child = f"[sys.executable, '-c', {(BURN.format(seconds=0.3) + WAIT)!r}]"
     process = start(
         f"import subprocess, sys\nc = subprocess.Popen({child}, stdin=-1, stdout=-1)\nc.stdout.readline()\n"
@@ -78,7 +78,7 @@ def test_a_child_that_ends_between_two_looks_takes_nothing_away(start: Start) ->
     )
 
 
-def test_what_an_orphan_used_is_remembered(tmp_path: Path) -> None:
+def test_process_tree_remembers_usage_of_orphans(tmp_path: Path) -> None:
     def life(process: int, parent: int, ticks: int) -> None:
         (tmp_path / str(process)).mkdir(exist_ok=True)
         words = ["S", parent, process, 7, 0, 0, 0, 0, 0, 0, 0, ticks, 0, 0, 0, 0, 0, 1, 0, 5, 0, 3]
@@ -99,12 +99,12 @@ def test_what_an_orphan_used_is_remembered(tmp_path: Path) -> None:
     )
 
 
-def test_a_child_in_a_session_of_its_own_belongs_to_the_tree(start: Start) -> None:
+def test_process_tree_includes_child_in_another_session(start: Start) -> None:
     child = "subprocess.Popen([sys.executable, '-c', 'input()'], stdin=-1, start_new_session=True)"
     assert ProcessTree(start(f"import subprocess, sys\nc = {child}\n").pid).read()["processes"] == 2
 
 
-def test_memory_and_bytes_show(start: Start, tmp_path: Path) -> None:
+def test_process_tree_shows_memory_and_bytes(start: Start, tmp_path: Path) -> None:
     plain = ProcessTree(start("").pid).read()
     busy = (
         f"held = b'x' * (64 << 20)\nopen({str(tmp_path / 'out')!r}, 'wb').write(held[:8 << 20])\n"
@@ -114,7 +114,7 @@ def test_memory_and_bytes_show(start: Start, tmp_path: Path) -> None:
     assert found["written_bytes"] - plain["written_bytes"] == pytest.approx(8 << 20, rel=0.1)
 
 
-def test_a_stranger_is_not_counted(start: Start) -> None:
+def test_process_tree_excludes_other_processes(start: Start) -> None:
     start(BURN.format(seconds=0.1))
     tree = ProcessTree(start("").pid)
     tree.read()
@@ -122,7 +122,7 @@ def test_a_stranger_is_not_counted(start: Start) -> None:
     assert tree.read()["processes"] == 1
 
 
-def test_counters_that_may_not_be_read_are_left_out(tmp_path: Path) -> None:
+def test_process_tree_leaves_out_unreadable_counters(tmp_path: Path) -> None:
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "stat").write_text("7 (a) S 1 7 7 0 0 0 0 0 0 0 1 1 0 0 0 0 1 0 5 0 3")
     assert set(ProcessTree(7, tmp_path).read()) == {
@@ -133,7 +133,7 @@ def test_counters_that_may_not_be_read_are_left_out(tmp_path: Path) -> None:
     }
 
 
-def test_nobody_is_left_of_a_tree_that_is_gone(start: Start) -> None:
+def test_process_tree_is_empty_after_its_end(start: Start) -> None:
     process = start("")
     tree = ProcessTree(process.pid)
     tree.read()
@@ -151,7 +151,7 @@ def named(journal: str, work: str = "") -> subprocess.Popen[str]:
     return found
 
 
-def test_workers_of_the_same_journal_belong_to_the_tree_whoever_started_them(start: Start) -> None:
+def test_process_tree_includes_foreign_workers_of_the_journal(start: Start) -> None:
     tree, plain = ProcessTree(root := start("").pid, journal="/a/b.jsonl"), ProcessTree(root)
     first = tree.read()
     child = "import subprocess, sys\nc = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=-1)\n"
@@ -163,7 +163,7 @@ def test_workers_of_the_same_journal_belong_to_the_tree_whoever_started_them(sta
     assert plain.read()["processes"] == 1 and tree.read()["apart"] == 1
 
 
-def test_a_worker_is_found_that_was_somebody_else_at_the_first_look(tmp_path: Path) -> None:
+def test_process_tree_finds_worker_after_exec(tmp_path: Path) -> None:
     """Who starts a process first makes a copy of itself."""
 
     def live(process: int, line: bytes) -> None:

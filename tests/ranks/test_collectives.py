@@ -57,7 +57,7 @@ def run(programs: list[Any]) -> list[dict[str, Any]]:
         return list(pool.map(one, range(len(programs))))
 
 
-def test_the_first_rank_tells_what_all_have_exchanged() -> None:
+def test_measure_exchange_reports_on_rank_0() -> None:
     programs = [Exchanging() for _ in range(4)]
     first, *others = run(programs)
     told = first["exchange"]
@@ -69,14 +69,14 @@ def test_the_first_rank_tells_what_all_have_exchanged() -> None:
     assert told["bus_bytes_per_second"] == pytest.approx(1.5 * BYTES / middle, rel=0.5)
 
 
-def test_the_first_exchange_connects_and_does_not_count() -> None:
+def test_measure_exchange_leaves_out_first_exchange() -> None:
     programs = [Exchanging(), Exchanging()]
     told = run(programs)[0]["exchange"]
     counts = {False: 1 + len(told["seconds"]), True: 1 + len(told["tiny"]["seconds"])}
     assert [program.times for program in programs] == [counts] * 2
 
 
-def test_one_number_tells_latency_from_bandwidth() -> None:
+def test_measure_exchange_separates_latency_from_bandwidth() -> None:
     told = run([Exchanging(), Exchanging()])[0]["exchange"]
     latency, rate = told["latency_seconds"], told["bandwidth_bytes_per_second"]
     assert told["tiny"]["bytes"] == 4 and latency["low"] <= latency["value"] <= latency["high"]
@@ -84,18 +84,18 @@ def test_one_number_tells_latency_from_bandwidth() -> None:
     assert rate["value"] > told["bus_bytes_per_second"]  # which pays for the latency, too
 
 
-def test_every_rank_s_own_time_is_told() -> None:
+def test_measure_exchange_has_seconds_of_each_rank() -> None:
     told = run([Exchanging(), Exchanging(0.02)])[0]["exchange"]
     assert told["rank_seconds"][1] > 0.02 > told["rank_seconds"][0] and min(told["seconds"]) > 0.02
 
 
 @pytest.mark.parametrize(("count", "ends"), [(5, (None, None)), (6, (1, 6)), (20, (6, 15))])
-def test_a_median_s_interval_is_that_of_the_binomial_law(count: int, ends: Any) -> None:
+def test_median_interval_is_binomial(count: int, ends: Any) -> None:
     found = _median_interval(range(count, 0, -1))
     assert (found["low"], found["high"]) == ends and found["value"] == (count + 1) / 2
 
 
-def test_bytes_that_take_no_longer_than_one_number_have_no_bandwidth() -> None:
+def test_bandwidth_is_none_if_bytes_take_no_longer_than_one_number() -> None:
     def middle(*values: float) -> dict[str, float | None]:
         return dict(zip(("value", "low", "high"), values, strict=True))
 
@@ -108,7 +108,7 @@ def test_bytes_that_take_no_longer_than_one_number_have_no_bandwidth() -> None:
 
 
 @pytest.mark.parametrize("program", [Alone(), object()])
-def test_ranks_that_exchange_nothing_tell_nothing(program: Any) -> None:
+def test_measure_exchange_is_empty_without_exchange(program: Any) -> None:
     assert run([program, program]) == [{}, {}]
 
 
@@ -122,7 +122,7 @@ def test_ranks_that_exchange_nothing_tell_nothing(program: Any) -> None:
         (object(), {"exchange": "allreduce", "phase": "inference"}, False),
     ],
 )
-def test_only_training_that_exchanges_needs_a_program_that_does(
+def test_explain_missing_exchange_only_for_exchanging_training(
     program: Any, settings: Any, refused: bool
 ) -> None:
     assert (

@@ -19,17 +19,17 @@ LOST = Failure(cause=Cause.CRASHED, reason="RuntimeError: connection closed by p
 TWO = Case(workload="lenet5", exchange="independent", devices=2)
 
 
-def test_memory_is_the_cause_whoever_told_first() -> None:
+def test_root_failure_prefers_out_of_memory() -> None:
     found = launcher.root_failure({"Rank 0 of 2": LOST, "Rank 1 of 2": OUT}, {})
     assert found == Failure(cause=Cause.OUT_OF_MEMORY, reason="Rank 1 of 2: MemoryError: too large")
 
 
-def test_a_killed_rank_can_say_nothing_and_so_comes_before_those_that_miss_it() -> None:
+def test_root_failure_prefers_killed_rank_to_noted_ones() -> None:
     killed = launcher.exit_failure("Rank 1 of 2", -signal.SIGKILL, by_memory=False)
     assert launcher.root_failure({"Rank 0 of 2": LOST}, {"Rank 1 of 2": killed}) == killed
 
 
-def test_the_earliest_note_is_the_cause(tmp_path: Path) -> None:
+def test_root_failure_is_the_earliest_note(tmp_path: Path) -> None:
     journal = tmp_path / "a.jsonl"
     for time_ns, rank, failure in (
         (2, 0, LOST),
@@ -45,17 +45,17 @@ def test_the_earliest_note_is_the_cause(tmp_path: Path) -> None:
     )
 
 
-def test_a_damaged_note_is_passed_over(tmp_path: Path) -> None:
+def test_collect_notes_skips_damaged_note(tmp_path: Path) -> None:
     (tmp_path / "a.rank1.json").write_text('{"cause": "cra')
     assert launcher.collect_notes(tmp_path / "a.jsonl", 2) == {} and not list(tmp_path.iterdir())
 
 
-def test_what_holds_for_every_rank_names_none() -> None:
+def test_root_failure_names_no_rank_if_it_holds_for_all() -> None:
     failure = Failure(cause=Cause.UNSUPPORTED, reason="no fp64")
     assert launcher.root_failure({"Rank 0 of 2": failure, "Rank 1 of 2": failure}, {}) == failure
 
 
-def test_a_kill_for_want_of_memory_is_told_from_any_other() -> None:
+def test_exit_failure_separates_oom_kill_from_other_signals() -> None:
     assert (
         launcher.exit_failure("Rank 1 of 2", -signal.SIGKILL, by_memory=True).cause
         == "out_of_memory"
@@ -75,12 +75,12 @@ def start(text: str, folder: Path) -> Failure | None:
 
 
 @pytest.mark.live
-def test_ranks_that_end_well_are_no_failure(tmp_path: Path) -> None:
+def test_run_ranks_returns_none_on_success(tmp_path: Path) -> None:
     assert start("assert os.environ['WORLD_SIZE'] == '2'", tmp_path) is None
 
 
 @pytest.mark.live
-def test_a_rank_that_waits_for_a_lost_one_is_ended(
+def test_run_ranks_ends_ranks_that_wait_for_a_lost_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launcher, "GRACE_SECONDS", 0.1)
@@ -88,13 +88,15 @@ def test_a_rank_that_waits_for_a_lost_one_is_ended(
     assert failure == Failure(cause=Cause.CRASHED, reason="Rank 1 of 2 was killed by SIGSEGV.")
 
 
-def test_two_free_ports_are_found() -> None:
+def test_find_free_port_finds_consecutive_ports() -> None:
     port = launcher.find_free_port()
     with socket.create_server(("", port)), socket.create_server(("", port + 1)):
         pass
 
 
-def test_several_nodes_need_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_ranks_on_several_nodes_needs_slurm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     with pytest.raises(SteptimeError, match="2 nodes need Slurm"):
         launcher.run_ranks(

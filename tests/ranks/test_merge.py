@@ -36,7 +36,7 @@ def ranks_of(*parts: Measurement) -> list[RankSamples]:
     return [rank_samples(rank, f"node{rank}", part) for rank, part in enumerate(parts)]
 
 
-def test_a_step_ends_with_the_slowest_rank() -> None:
+def test_combine_takes_the_slowest_rank_of_each_step() -> None:
     a, b = measured((1000, 5, [10, 10, 10])), measured((1000, 7, [12, 7, 20]))
     found = combine(a, ranks_of(a, b))
     assert list(found.stamps) == [1000, 1012, 1020, 1039] and found.samples_ns == (12, 8, 19)
@@ -46,7 +46,7 @@ def test_a_step_ends_with_the_slowest_rank() -> None:
     ]
 
 
-def test_a_block_begins_with_its_last_rank_and_pauses_are_left_out() -> None:
+def test_combine_begins_blocks_with_last_rank_and_drops_pauses() -> None:
     a = measured((1000, 0, [10, 10]), (1100, 0, [10]))
     b = measured((1003, 0, [10, 10]), (1098, 0, [10]))
     found = combine(a, ranks_of(a, b))
@@ -55,26 +55,26 @@ def test_a_block_begins_with_its_last_rank_and_pauses_are_left_out() -> None:
     assert sum(found.samples_ns) == sum(block.host_ns for block in found.blocks)
 
 
-def test_another_host_s_clock_is_moved_and_its_drift_shared_out() -> None:
+def test_combine_corrects_offset_and_drift_of_another_host() -> None:
     a, b = measured((1000, 0, [10, 10])), measured((5000, 0, [10, 10]))
     second = replace(rank_samples(1, "far", b), offset_ns=(-4000, -3996), offset_error_ns=3)
     found = combine(a, [rank_samples(0, "near", a), second])
     assert list(found.stamps) == [1000, 1012, 1024] and found.ranks[1].offset_error_ns == 3
 
 
-def test_devices_are_set_against_each_other_from_the_beginning_of_a_block() -> None:
+def test_combine_aligns_devices_at_block_begin() -> None:
     a, b = measured((1000, 0, [10, 10]), device=True), measured((1000, 0, [4, 18]), device=True)
     found = combine(a, ranks_of(a, b))
     assert found.samples_ns == (10, 12)
 
 
-def test_the_longest_warm_up_counts_and_all_must_be_steady() -> None:
+def test_combine_takes_longest_warmup_and_needs_all_steady() -> None:
     a, b = measured((0, 0, [1] * 9), cut=2), measured((0, 0, [1] * 9), cut=5, steady=False)
     found = combine(a, ranks_of(a, b))
     assert (found.cut, found.steady) == (5, False)
 
 
-def test_a_rank_is_written_as_differences_and_read_back() -> None:
+def test_rank_samples_survive_a_round_trip() -> None:
     own = rank_samples(1, "far", measured((1000, 5, [10, 12]), (1100, 5, [9]), device=True))
     values = own.to_dict()
     assert (values["stamps"], values["deltas"]) == (1000, [10, 12, 9])
@@ -83,7 +83,7 @@ def test_a_rank_is_written_as_differences_and_read_back() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_one_rank_by_itself_is_what_it_was(count: int) -> None:
+def test_combine_of_equal_ranks_changes_nothing(count: int) -> None:
     a = measured((1000, 0, [10, 11]), (1100, 0, [12]))
     found = combine(a, ranks_of(*[a] * count))
     assert [b - c for c, b in pairwise(found.stamps)] == [10, 11, 12] and found.blocks == a.blocks

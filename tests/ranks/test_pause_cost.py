@@ -48,7 +48,7 @@ def run(programs: list[Cold], case: Case = SIDE_BY_SIDE) -> list[dict[str, Any]]
         return list(pool.map(one, range(len(programs))))
 
 
-def test_the_first_rank_tells_how_long_a_step_behind_each_pause_takes() -> None:
+def test_measure_pause_cost_times_steps_after_each_pause() -> None:
     programs = [Cold(), Cold()]
     first, other = run(programs)
     told = first["pause_cost"]
@@ -61,12 +61,14 @@ def test_the_first_rank_tells_how_long_a_step_behind_each_pause_takes() -> None:
     )  # what a device still does is in its step
 
 
-def test_a_step_is_the_slowest_rank_s() -> None:
+def test_measure_pause_cost_takes_slowest_rank() -> None:
     told = run([Cold(), Cold(0.01)])[0]["pause_cost"]
     assert min(min(turn) for turn in told["turns"]) >= 0.01
 
 
-def test_where_one_turn_takes_too_long_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measure_pause_cost_is_empty_if_a_turn_takes_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(pause_cost, "SECONDS", 0.2)
     programs = [Cold(), Cold()]
     assert run(programs) == [{}, {}] and max(program.steps for program in programs) == len(
@@ -77,7 +79,7 @@ def test_where_one_turn_takes_too_long_nothing_is_measured(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     "word", [{"exchange": "allreduce"}, {"phase": "inference"}, {"device": "cuda:0"}]
 )
-def test_only_ranks_side_by_side_that_train_on_a_cpu_are_made_to_wait(word: dict[str, str]) -> None:
+def test_measure_pause_cost_is_only_for_independent_cpu_training(word: dict[str, str]) -> None:
     programs = [Cold(), Cold()]
     assert run(programs, Case(**{**SIDE_BY_SIDE.to_dict(), **word})) == [{}, {}]
     assert not any(program.steps for program in programs)

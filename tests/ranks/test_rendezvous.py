@@ -32,14 +32,14 @@ def meet(
         return [future.result() for future in [pool.submit(one, rank) for rank in range(size)]]
 
 
-def test_everybody_gets_the_first_rank_s_value() -> None:
+def test_broadcast_gives_rank_0_s_value_to_all() -> None:
     assert (
         meet(3, lambda rendezvous: rendezvous.broadcast({"steps": 10 + rendezvous.ranks.rank}))
         == [{"steps": 10}] * 3
     )
 
 
-def test_the_first_rank_has_everybody_s_values_in_order() -> None:
+def test_gather_returns_values_in_rank_order() -> None:
     assert meet(3, lambda rendezvous: rendezvous.gather(rendezvous.ranks.rank**2)) == [
         [0, 1, 4],
         [],
@@ -47,26 +47,26 @@ def test_the_first_rank_has_everybody_s_values_in_order() -> None:
     ]
 
 
-def test_numbers_arrive_to_the_last_digit() -> None:
+def test_broadcast_keeps_every_digit() -> None:
     assert meet(2, lambda rendezvous: rendezvous.broadcast([0.1 + 0.2, 1 << 62]))[1] == [
         0.1 + 0.2,
         1 << 62,
     ]
 
 
-def test_long_words_arrive_whole() -> None:
+def test_gather_transfers_long_values() -> None:
     samples = list(range(300_000))
     assert meet(2, lambda rendezvous: rendezvous.gather(samples))[0] == [samples, samples]
 
 
-def test_ranks_of_one_host_have_one_clock() -> None:
+def test_measure_offsets_is_zero_on_one_host() -> None:
     assert meet(2, lambda rendezvous: rendezvous.measure_offsets())[0] == [
         Offset(0, 0),
         Offset(0, 0),
     ]
 
 
-def test_a_clock_of_another_host_is_found_within_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measure_offsets_finds_another_host_s_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     hosts = iter("ab")
     monkeypatch.setattr(module, "_boot_id", lambda: next(hosts))
 
@@ -79,7 +79,7 @@ def test_a_clock_of_another_host_is_found_within_its_error(monkeypatch: pytest.M
     assert 0 < offset.error_ns < 10**8 and abs(offset.ns + 10**9) <= offset.error_ns
 
 
-def test_a_rank_that_leaves_is_missed_by_name() -> None:
+def test_broadcast_names_a_lost_rank() -> None:
     def act(rendezvous: Rendezvous) -> str:
         if rendezvous.ranks.rank == 2:
             return "left"
@@ -90,7 +90,7 @@ def test_a_rank_that_leaves_is_missed_by_name() -> None:
     assert meet(3, act)[0] == "rank 2 closed the connection."
 
 
-def test_silence_ends_with_patience() -> None:
+def test_receive_times_out() -> None:
     left, right = socket.socketpair()
     left.settimeout(0.05)
     with pytest.raises(RankLost, match=r"rank 1 has not answered for 0.05 s"):
@@ -99,13 +99,13 @@ def test_silence_ends_with_patience() -> None:
     left.close()
 
 
-def test_somebody_with_another_secret_is_not_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rendezvous_rejects_another_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MEET_SECONDS", 0.5)
     with pytest.raises(RankLost, match=r"Ranks \[1\] did not connect"):
         meet(2, lambda rendezvous: rendezvous.broadcast(1), secret=lambda rank: f"secret {rank}")
 
 
-def test_a_port_without_a_first_rank_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rendezvous_fails_without_rank_0(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MEET_SECONDS", 0.1)
     port = find_free_port()
     with pytest.raises(RankLost, match=f"Rank 0 does not listen at 127.0.0.1, port {port + 1}"):

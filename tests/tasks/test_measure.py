@@ -47,17 +47,17 @@ class Broken:
         raise RuntimeError("the profiler is taken")
 
 
-def test_kernels_become_a_fact(measurement: Measurement) -> None:
+def test_add_kernels_adds_a_fact(measurement: Measurement) -> None:
     assert add_kernels(measurement, Told()).facts == {"threads": 2, "kernels": {"gemm_avx512": 3}}
 
 
-def test_a_program_that_can_not_tell_its_kernels_says_nothing_of_them(
+def test_add_kernels_adds_nothing_if_unknown(
     measurement: Measurement,
 ) -> None:
     assert add_kernels(measurement, object()) is measurement
 
 
-def test_a_profiler_that_fails_does_not_cost_the_measurement(measurement: Measurement) -> None:
+def test_add_kernels_keeps_measurement_if_profiler_fails(measurement: Measurement) -> None:
     facts = add_kernels(measurement, Broken()).facts
     assert facts == {"threads": 2, "kernels_problem": "RuntimeError: the profiler is taken"}
 
@@ -108,7 +108,7 @@ def measured(path: Path, short: Protocol, answers: Any = None, **settings: Any) 
 
 
 @pytest.mark.parametrize("phase", ["inference", "training"])
-def test_a_low_precision_is_stored_with_its_price(
+def test_measure_stores_accuracy_loss_of_low_precision(
     phase: str, tmp_path: Path, short: Protocol
 ) -> None:
     attempt = measured(tmp_path / "a.jsonl", short, precision="bf16", phase=phase)
@@ -122,7 +122,7 @@ def test_a_low_precision_is_stored_with_its_price(
     )
 
 
-def test_a_partner_of_a_pair_tells_its_price_behind_its_turns(
+def test_measure_reports_accuracy_loss_after_turns(
     tmp_path: Path, short: Protocol, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = StringIO()
@@ -132,12 +132,12 @@ def test_a_partner_of_a_pair_tells_its_price_behind_its_turns(
     assert lacking("bf16", attempt.findings) == ""
 
 
-def test_full_precision_owes_nothing(tmp_path: Path, short: Protocol) -> None:
+def test_measure_stores_no_accuracy_loss_of_full_precision(tmp_path: Path, short: Protocol) -> None:
     assert measured(tmp_path / "a.jsonl", short, precision="fp32").findings == {}
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])
-def test_real_data_are_another_batch_in_each_step(
+def test_measure_reads_another_real_batch_in_each_step(
     prefetch: int, tmp_path: Path, short: Protocol, tiny_mnist: Path
 ) -> None:
     attempt = measured(
@@ -150,7 +150,7 @@ def test_real_data_are_another_batch_in_each_step(
     assert (told["samples"], told["bytes_per_step"], told["prefetch"]) == (60, 5 * 785, prefetch)
 
 
-def test_real_data_of_a_tier_are_read_from_there(
+def test_measure_reads_real_data_from_the_tier(
     tmp_path: Path, short: Protocol, tiny_mnist: Path
 ) -> None:
     case = Case(workload="mnist-mlp", batch_size=5, data="real", staging="fast", page_cache="cold")
@@ -169,14 +169,14 @@ def test_real_data_of_a_tier_are_read_from_there(
     )
 
 
-def test_the_price_is_the_same_in_every_process(tmp_path: Path, short: Protocol) -> None:
+def test_accuracy_loss_is_equal_in_every_process(tmp_path: Path, short: Protocol) -> None:
     one, two = (
         measured(tmp_path / name, short, precision="bf16") for name in ("a.jsonl", "b.jsonl")
     )
     assert one.findings == two.findings
 
 
-def test_trained_weights_are_judged_on_the_test_set(
+def test_accuracy_loss_of_trained_weights_uses_the_test_set(
     tmp_path: Path, short: Protocol, tiny_mnist: Path
 ) -> None:
     path = tmp_path / "weights.safetensors"
@@ -197,7 +197,7 @@ def test_trained_weights_are_judged_on_the_test_set(
     )
 
 
-def test_everything_is_compared_in_batches_of_the_case_s_size() -> None:
+def test_precision_comparison_keeps_the_batch_size() -> None:
     case = Case(workload="mnist-mlp", batch_size=7, phase="inference", precision="fp16")
     work = workloads.load(case.workload).build(case)
     program = Rounding(work, case)

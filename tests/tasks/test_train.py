@@ -46,9 +46,7 @@ def train(folder: Path, *, epochs: int = 2, case: Case = CASE) -> tuple[dict[str
     return attempt.findings["training"], listener.getvalue()
 
 
-def test_a_network_learns_and_its_weights_predict_what_was_told(
-    tiny_mnist: Path, tmp_path: Path
-) -> None:
+def test_train_improves_and_saves_weights_with_its_score(tiny_mnist: Path, tmp_path: Path) -> None:
     told, _ = train(tmp_path, epochs=8)
     losses = [epoch["loss"] for epoch in told["epochs"]]
     assert len(losses) == 8 and losses[-1] < 0.7 * losses[0]
@@ -61,7 +59,7 @@ def test_a_network_learns_and_its_weights_predict_what_was_told(
     assert again["loss"] == pytest.approx(told["test"]["loss"], rel=1e-5)
 
 
-def test_the_file_says_what_its_weights_are(tiny_mnist: Path, tmp_path: Path) -> None:
+def test_train_writes_metadata_into_weights_file(tiny_mnist: Path, tmp_path: Path) -> None:
     told, _ = train(tmp_path)
     safetensors = pytest.importorskip("safetensors")
     with safetensors.safe_open(told["weights"]["path"], "numpy") as file:
@@ -71,13 +69,13 @@ def test_the_file_says_what_its_weights_are(tiny_mnist: Path, tmp_path: Path) ->
     assert supervised.digest(told["weights"]["path"]) == told["weights"]["sha256"]
 
 
-def test_whoever_listens_hears_every_epoch(tiny_mnist: Path, tmp_path: Path) -> None:
+def test_train_reports_every_epoch(tiny_mnist: Path, tmp_path: Path) -> None:
     told, heard = train(tmp_path)
     ends = [line for line in map(json.loads, heard.splitlines()) if "test" in line]
     assert [line["epoch"] for line in ends] == [1, 2] and ends[1]["test"] == told["test"]
 
 
-def test_equal_seeds_give_equal_weights_and_others_do_not(tiny_mnist: Path, tmp_path: Path) -> None:
+def test_train_is_reproducible_by_seed(tiny_mnist: Path, tmp_path: Path) -> None:
     found = []
     for number, seed in enumerate((1, 1, 2)):
         (folder := tmp_path / str(number)).mkdir()
@@ -89,14 +87,16 @@ def test_equal_seeds_give_equal_weights_and_others_do_not(tiny_mnist: Path, tmp_
     assert not np.array_equal(found[0]["dense1.bias"], found[2]["dense1.bias"])
 
 
-def test_an_absent_set_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_train_without_dataset_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("STEPTIME_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(NoSet, match="MNIST is missing"):
         train(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
 
 
-def test_a_batch_larger_than_the_set_is_refused(tiny_mnist: Path, tmp_path: Path) -> None:
+def test_train_refuses_batch_larger_than_dataset(tiny_mnist: Path, tmp_path: Path) -> None:
     with pytest.raises(SteptimeError, match="The batch size 61 exceeds the 60 training samples"):
         train(
             tmp_path,
@@ -113,7 +113,7 @@ class Diverging:
     def wait(self) -> None: ...
 
 
-def test_a_loss_that_is_no_number_ends_the_training() -> None:
+def test_training_ends_if_loss_is_not_finite() -> None:
     course = Training(Diverging(), CASE, 1, None)
     with pytest.raises(SteptimeError, match="the loss in step 2 of epoch 1 is not"):
         course.run_epoch(
@@ -124,13 +124,13 @@ def test_a_loss_that_is_no_number_ends_the_training() -> None:
         )
 
 
-def test_every_sample_is_drawn_at_most_once_and_in_another_order_each_time() -> None:
+def test_shuffle_uses_each_sample_at_most_once() -> None:
     first, second = shuffle(10, 3, [0, 1]), shuffle(10, 3, [0, 2])
     assert first.shape == (3, 3) and len(set(first.ravel())) == 9
     assert not np.array_equal(first, second) and np.array_equal(first, shuffle(10, 3, [0, 1]))
 
 
-def test_a_rest_that_fills_no_batch_is_evaluated_too() -> None:
+def test_evaluate_includes_incomplete_last_batch() -> None:
     class Echo:
         def predict(self, batch: dict[str, Any]) -> Any:
             assert len(batch["input"]) == 4

@@ -12,7 +12,7 @@ from steptime.graph.weights import initial_weights, save
 from steptime.workloads import supervised
 
 
-def test_work_is_the_same_for_the_same_seed_and_another_for_another() -> None:
+def test_build_is_reproducible_by_seed() -> None:
     first, again, other = (
         supervised.build(Case(workload="lenet5", seed=seed)) for seed in (1, 1, 2)
     )
@@ -21,7 +21,7 @@ def test_work_is_the_same_for_the_same_seed_and_another_for_another() -> None:
     assert not np.array_equal(first.batch["input"], other.batch["input"])
 
 
-def test_the_optimiser_is_the_authors_own_unless_another_is_named() -> None:
+def test_build_uses_own_optimizer_by_default() -> None:
     assert (
         supervised.build(Case(workload="resnet50", batch_size=1)).optimizer.algorithm == "momentum"
     )
@@ -33,14 +33,14 @@ def test_the_optimiser_is_the_authors_own_unless_another_is_named() -> None:
     )
 
 
-def test_training_does_more_arithmetic_than_inference() -> None:
+def test_describe_counts_more_flops_for_training() -> None:
     training, inference = (
         supervised.describe(Case(workload="lenet5", phase=p)) for p in ("training", "inference")
     )
     assert training["flops_per_step"] > 2 * inference["flops_per_step"]
 
 
-def test_a_language_model_counts_tokens() -> None:
+def test_describe_counts_tokens_of_language_model() -> None:
     told = supervised.describe(Case(workload="ptb-lstm-small", batch_size=20))
     assert (told["unit"], told["units_per_step"]) == ("tokens", {"tokens": 20 * 20})
 
@@ -52,7 +52,7 @@ def trained(tmp_path: Path) -> Path:
     return path
 
 
-def test_weights_of_a_file_take_the_place_of_the_initial_ones(trained: Path) -> None:
+def test_build_loads_weights_from_file(trained: Path) -> None:
     own, given = (
         supervised.build(Case(workload="lenet5", weights=path)) for path in ("", str(trained))
     )
@@ -61,31 +61,31 @@ def test_weights_of_a_file_take_the_place_of_the_initial_ones(trained: Path) -> 
     assert not np.array_equal(given.weights["dense1.weight"], own.weights["dense1.weight"])
 
 
-def test_the_record_names_the_weights_by_their_content(trained: Path) -> None:
+def test_describe_names_weights_by_digest(trained: Path) -> None:
     told = supervised.describe(Case(workload="lenet5", weights=str(trained)))
     assert told["weights"] == supervised.digest(str(trained)) and len(told["weights"]) == 64
     assert "weights" not in supervised.describe(Case(workload="lenet5"))
 
 
-def test_weights_of_another_network_are_refused(trained: Path) -> None:
+def test_build_refuses_weights_of_another_network(trained: Path) -> None:
     with pytest.raises(SteptimeError, match="mnist-mlp"):
         supervised.build(Case(workload="mnist-mlp", weights=str(trained)))
 
 
-def test_absent_weights_are_a_sentence() -> None:
+def test_build_explains_missing_weights() -> None:
     with pytest.raises(
         SteptimeError, match=r"The weights 'none.safetensors' cannot be read: No such file"
     ):
         supervised.describe(Case(workload="lenet5", weights="none.safetensors"))
 
 
-def test_the_test_set_comes_in_batches_of_the_case_s_size(tiny_mnist: Path) -> None:
+def test_test_set_has_batches_of_the_case_s_size(tiny_mnist: Path) -> None:
     batches = supervised.test_set(Case(workload="lenet5", batch_size=10))
     assert batches is not None
     assert [len(batch["input"]) for batch in batches] == [10, 10, 5]
 
 
-def test_there_is_no_test_set_where_the_files_are_absent_or_no_set_is_named(
+def test_test_set_is_none_without_dataset(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("STEPTIME_DATA", "/nowhere")
@@ -93,18 +93,18 @@ def test_there_is_no_test_set_where_the_files_are_absent_or_no_set_is_named(
     assert supervised.test_set(Case(workload="resnet50")) is None
 
 
-def test_a_damaged_set_is_not_passed_over(tiny_mnist: Path) -> None:
+def test_test_set_raises_for_damaged_dataset(tiny_mnist: Path) -> None:
     (tiny_mnist / "MNIST" / "t10k-labels-idx1-ubyte.gz").write_bytes(b"damaged")
     with pytest.raises(SteptimeError, match="is not MNIST's t10k-labels"):
         supervised.test_set(Case(workload="lenet5"))
 
 
-def test_a_network_without_a_set_names_those_that_have_one() -> None:
+def test_data_set_lists_networks_that_have_one() -> None:
     with pytest.raises(SteptimeError, match=r"resnet50 names no dataset.*mnist-mlp"):
         supervised.samples(Case(workload="resnet50"), "train")
 
 
-def test_only_int8_is_calibrated_and_never_on_the_step_s_own_batch() -> None:
+def test_calibration_is_for_int8_and_avoids_the_step_s_batch() -> None:
     case = Case(workload="lenet5", phase="inference", precision="int8", batch_size=8)
     work = supervised.build(case)
     assert sum(len(batch["input"]) for batch in work.calibration) == 256
@@ -114,20 +114,18 @@ def test_only_int8_is_calibrated_and_never_on_the_step_s_own_batch() -> None:
     assert supervised.build(Case(workload="lenet5")).calibration == ()
 
 
-def test_large_networks_are_calibrated_on_fewer_samples() -> None:
+def test_calibration_uses_fewer_samples_for_large_networks() -> None:
     case = Case(workload="resnet50", phase="inference", precision="int8", batch_size=8)
     assert [len(batch["input"]) for batch in supervised.calibration(case)] == [8] * 4
 
 
-def test_trained_weights_are_calibrated_on_the_training_set(
-    trained: Path, tiny_mnist: Path
-) -> None:
+def test_calibration_of_trained_weights_uses_training_set(trained: Path, tiny_mnist: Path) -> None:
     case = Case(workload="lenet5", precision="int8", batch_size=10, weights=str(trained))
     first = next(iter(supervised.samples(case, "train").batches(10)))
     np.testing.assert_array_equal(supervised.calibration(case)[0]["input"], first["input"])
 
 
-def test_every_rank_has_its_own_batch_and_the_same_weights() -> None:
+def test_build_gives_ranks_own_batches_and_equal_weights() -> None:
     case = Case(workload="lenet5", exchange="allreduce", devices=2)
     first, second = (supervised.build(case, rank=rank) for rank in (0, 1))
     assert not np.array_equal(first.batch["input"], second.batch["input"])
@@ -136,7 +134,7 @@ def test_every_rank_has_its_own_batch_and_the_same_weights() -> None:
     )
 
 
-def test_a_step_counts_what_all_ranks_do() -> None:
+def test_describe_counts_work_of_all_ranks() -> None:
     alone, shared = (
         supervised.describe(Case(workload="lenet5", devices=4, exchange=e))
         for e in ("none", "allreduce")

@@ -71,9 +71,7 @@ def archive(folder: Path, records: dict[str, bytes]) -> None:
 
 
 @pytest.mark.parametrize("write", [binaries, archive, mosaics])
-def test_every_form_gives_the_same_samples(
-    write, records: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_cifar10_forms_give_equal_samples(write, records: dict[str, bytes], tmp_path: Path) -> None:
     (tmp_path / "cifar-10").mkdir()
     write(tmp_path / "cifar-10", records)
     train, test = (cifar10.read(tmp_path, part, GRAPH) for part in ("train", "test"))
@@ -82,7 +80,7 @@ def test_every_form_gives_the_same_samples(
     assert np.array_equal(train.batch([0])["input"][0].ravel(), first[1:3073] / np.float32(255))
 
 
-def test_a_changed_picture_is_found_out(records: dict[str, bytes], tmp_path: Path) -> None:
+def test_cifar10_detects_changed_image(records: dict[str, bytes], tmp_path: Path) -> None:
     mosaics(tmp_path, records)
     labels = bytearray((tmp_path / "labels.u8").read_bytes())
     labels[20] ^= 1  # the first of the test part
@@ -93,27 +91,27 @@ def test_a_changed_picture_is_found_out(records: dict[str, bytes], tmp_path: Pat
         cifar10.read(tmp_path, "test", GRAPH)
 
 
-def test_mosaics_without_labels_are_refused(records: dict[str, bytes], tmp_path: Path) -> None:
+def test_cifar10_refuses_mosaics_without_labels(records: dict[str, bytes], tmp_path: Path) -> None:
     mosaics(tmp_path, records)
     (tmp_path / "labels.u8").unlink()
     with pytest.raises(SteptimeError, match=r"needs .*labels.u8 beside it"):
         cifar10.read(tmp_path, "test", GRAPH)
 
 
-def test_a_torn_archive_is_refused(tmp_path: Path) -> None:
+def test_cifar10_refuses_truncated_archive(tmp_path: Path) -> None:
     (tmp_path / cifar10.ARCHIVE).write_bytes(b"\x1f\x8b torn")
     with pytest.raises(SteptimeError, match="cannot be unpacked"):
         cifar10.read(tmp_path, "test", GRAPH)
 
 
-def test_an_absent_set_is_told(tmp_path: Path) -> None:
+def test_cifar10_explains_missing_dataset(tmp_path: Path) -> None:
     with pytest.raises(
         NoSet, match=r"CIFAR-10 is missing: no data_batch_1.bin .*cifar-10-binary.tar.gz"
     ):
         cifar10.read(tmp_path, "train", GRAPH)
 
 
-def test_without_pillow_the_line_that_installs_it_is_told(
+def test_cifar10_names_install_line_of_pillow(
     records: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mosaics(tmp_path, records)
@@ -122,7 +120,7 @@ def test_without_pillow_the_line_that_installs_it_is_told(
         cifar10.read(tmp_path, "test", GRAPH)
 
 
-def test_the_real_set_is_the_official_one(real_data: Path) -> None:
+def test_cifar10_real_dataset_is_official(real_data: Path) -> None:
     pytest.importorskip("PIL", reason="mosaics are decoded by Pillow")
     test = cifar10.read(real_data, "test", GRAPH)
     assert len(test) == 10_000 and np.bincount(test.targets).tolist() == [1000] * 10

@@ -11,7 +11,7 @@ from steptime.core.errors import SteptimeError
 from steptime.data.sets import mnist
 
 
-def test_a_set_is_read_from_its_files(tiny_mnist: Path) -> None:
+def test_mnist_is_read_from_its_files(tiny_mnist: Path) -> None:
     samples = mnist.read(tiny_mnist, "train", networks.load("mnist-mlp").graph)
     batch = samples.batch(slice(0, 60))
     assert batch["input"].shape == (60, 1, 28, 28) and set(np.unique(batch["input"])) == {0.0, 1.0}
@@ -19,7 +19,7 @@ def test_a_set_is_read_from_its_files(tiny_mnist: Path) -> None:
     assert len(mnist.read(tiny_mnist, "test", networks.load("lenet5").graph)) == 25
 
 
-def test_the_shape_is_the_header_s(tmp_path: Path) -> None:
+def test_read_idx_takes_shape_from_header(tmp_path: Path) -> None:
     header = bytes((0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3))
     (tmp_path / "a.gz").write_bytes(gzip.compress(header + bytes(range(6))))
     assert mnist.read_idx(tmp_path / "a.gz").tolist() == [[0, 1, 2], [3, 4, 5]]
@@ -32,13 +32,13 @@ def test_the_shape_is_the_header_s(tmp_path: Path) -> None:
         (bytes((0, 0, 8, 1, 0, 0, 0, 5, 1)), "announces .5. values and holds 1"),
     ],
 )
-def test_a_file_of_something_else_is_refused(content: bytes, words: str, tmp_path: Path) -> None:
+def test_read_idx_refuses_other_files(content: bytes, words: str, tmp_path: Path) -> None:
     (tmp_path / "a.gz").write_bytes(gzip.compress(content))
     with pytest.raises(SteptimeError, match=words):
         mnist.read_idx(tmp_path / "a.gz")
 
 
-def test_the_real_set_is_complete(real_data: Path) -> None:
+def test_real_dataset_is_complete(real_data: Path) -> None:
     graph = networks.load("mnist-mlp").graph
     train, test = (mnist.read(real_data, part, graph) for part in ("train", "test"))
     assert (len(train), len(test)) == (60_000, 10_000)

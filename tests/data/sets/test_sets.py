@@ -23,19 +23,19 @@ def graph(*shape: int, classes: int = 10) -> Graph:
 
 
 @pytest.mark.parametrize("place", ["mnist", "MNIST/raw", "Mnist-1998", "."])
-def test_a_file_is_found_however_its_folder_is_spelt(place: str, tmp_path: Path) -> None:
+def test_find_accepts_any_spelling_of_the_folder(place: str, tmp_path: Path) -> None:
     (tmp_path / place).mkdir(parents=True, exist_ok=True)
     (tmp_path / place / FILE).touch()
     assert mnist.SET.find(FILE, tmp_path) == tmp_path / place / FILE
 
 
-def test_a_file_of_another_set_is_not_taken(tmp_path: Path) -> None:
+def test_find_ignores_folder_of_another_dataset(tmp_path: Path) -> None:
     (tmp_path / "fashion-mnist").mkdir()
     (tmp_path / "fashion-mnist" / FILE).touch()
     assert mnist.SET.find(FILE, tmp_path) is None
 
 
-def test_a_missing_file_is_told_with_place_address_and_sum(tmp_path: Path) -> None:
+def test_missing_file_error_names_folder_address_and_digest(tmp_path: Path) -> None:
     with pytest.raises(NoSet, match="MNIST is missing: no t10k-labels") as told:
         mnist.SET.find_verified(FILE, tmp_path / "absent")
     assert all(
@@ -44,7 +44,7 @@ def test_a_missing_file_is_told_with_place_address_and_sum(tmp_path: Path) -> No
     )
 
 
-def test_a_damaged_file_is_told_with_both_sums(tmp_path: Path) -> None:
+def test_find_verified_reports_both_digests(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"not labels")
     with pytest.raises(
         SteptimeError, match=rf"its SHA-256 is [0-9a-f]{{64}}, expected {mnist.SET.files[FILE][0]}"
@@ -52,7 +52,7 @@ def test_a_damaged_file_is_told_with_both_sums(tmp_path: Path) -> None:
         mnist.SET.find_verified(FILE, tmp_path)
 
 
-def test_the_folder_is_the_variable_s_or_data_in_the_working_folder(
+def test_data_folder_is_from_variable_or_default(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("STEPTIME_DATA", "/sets")
@@ -61,7 +61,7 @@ def test_the_folder_is_the_variable_s_or_data_in_the_working_folder(
     assert data_folder() == Path("data")
 
 
-def test_pictures_get_a_black_frame_where_the_network_reads_larger_ones() -> None:
+def test_image_samples_pads_small_images() -> None:
     pictures = np.full((2, 1, 28, 28), 255, np.uint8)
     batch = image_samples(pictures, np.array([3, 9], np.uint8), graph(1, 32, 32)).batch(slice(0, 2))
     assert batch["input"].shape == (2, 1, 32, 32) and batch["input"].dtype == np.float32
@@ -73,7 +73,7 @@ def test_pictures_get_a_black_frame_where_the_network_reads_larger_ones() -> Non
     assert batch["target"].tolist() == [3, 9] and batch["target"].dtype == np.int64
 
 
-def test_a_network_may_read_the_pixels_in_a_row() -> None:
+def test_image_samples_flattens_images() -> None:
     pictures = np.arange(784, dtype=np.uint8).reshape(1, 1, 28, 28)
     batch = image_samples(pictures, np.zeros(1, np.uint8), graph(784)).batch([0])
     assert batch["input"].shape == (1, 784) and batch["input"][0, 51] == np.float32(51 / 255)
@@ -82,19 +82,19 @@ def test_a_network_may_read_the_pixels_in_a_row() -> None:
 @pytest.mark.parametrize(
     "wanted", [graph(3, 28, 28), graph(1, 24, 24), graph(1, 28, 28, classes=5)]
 )
-def test_a_network_that_does_not_fit_the_set_is_refused(wanted: Graph) -> None:
+def test_image_samples_refuses_other_shapes(wanted: Graph) -> None:
     with pytest.raises(
         SteptimeError, match=r"tiny (reads samples of|ends in the) shape .*; the dataset has"
     ):
         image_samples(np.zeros((1, 1, 28, 28), np.uint8), np.array([9], np.uint8), wanted)
 
 
-def test_batches_are_in_order_and_of_one_size() -> None:
+def test_samples_batches_are_in_order_and_of_one_size() -> None:
     samples = Samples(np.arange(7), np.arange(7) * 10)
     assert [batch["input"].tolist() for batch in samples.batches(3)] == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_every_edition_s_sum_is_told(tmp_path: Path) -> None:
+def test_missing_file_error_names_digests_of_all_editions(tmp_path: Path) -> None:
     two = replace(mnist.SET, files={FILE: ("aa", "bb")})
     with pytest.raises(NoSet, match=re.escape("SHA-256 aa or bb")):
         two.find_verified(FILE, tmp_path)

@@ -35,12 +35,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_words_are_those_between_blanks_with_an_end_for_each_line(folder: Path) -> None:
+def test_read_words_splits_at_blanks_and_ends_lines(folder: Path) -> None:
     words = wikitext2.read_words(folder / wikitext2.ARCHIVE, "train")
     assert " ".join(words) == "<eos> = a = <eos> b a <unk> b <eos>"
 
 
-def test_frequent_words_have_numbers_of_their_own_and_rare_ones_share_one() -> None:
+def test_build_vocabulary_keeps_frequent_words() -> None:
     known = wikitext2.build_vocabulary(
         ("<eos>", "=", "a", "=", "<eos>", "b", "a", "<unk>", "b", "<eos>"), 4
     )
@@ -48,7 +48,7 @@ def test_frequent_words_have_numbers_of_their_own_and_rare_ones_share_one() -> N
     assert wikitext2.encode(("a", "b", "never", "<eos>"), known).tolist() == [3, 0, 0, 1]
 
 
-def test_sequences_follow_each_other_and_a_target_is_the_next_word(folder: Path) -> None:
+def test_wikitext2_targets_are_the_next_words(folder: Path) -> None:
     samples = wikitext2.read(folder, "test", model(3, 5, 5))
     assert samples.values.tolist() == [
         [3, 0, 1],
@@ -57,18 +57,18 @@ def test_sequences_follow_each_other_and_a_target_is_the_next_word(folder: Path)
     assert samples.targets.tolist() == [[0, 1, 0], [4, 3, 1]]
 
 
-def test_a_network_that_does_not_predict_words_is_refused(folder: Path) -> None:
+def test_wikitext2_refuses_network_that_does_not_predict_words(folder: Path) -> None:
     with pytest.raises(SteptimeError, match="tiny does not predict the next word"):
         wikitext2.read(folder, "train", model(3, 5, 7))
 
 
-def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_wikitext2_refuses_other_archive(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(b"no archive")
     with pytest.raises(SteptimeError, match="cannot be read: File is not a zip file"):
         wikitext2.read_words(tmp_path / "a.zip", "train")
 
 
-def test_the_real_set_is_complete(real_data: Path) -> None:
+def test_real_dataset_is_complete(real_data: Path) -> None:
     archive = wikitext2.SET.find_verified(wikitext2.ARCHIVE, real_data)
     counts = [len(wikitext2.read_words(archive, part)) for part in ("train", "valid", "test")]
     assert counts == [2_088_628, 217_646, 245_569]

@@ -35,7 +35,7 @@ def work(bench: Callable[..., Any]) -> Work:
     return found
 
 
-def test_training_shows_every_item_and_every_weight(work: Work) -> None:
+def test_gather_evidence_of_training_has_every_item_and_weight(work: Work) -> None:
     found = gather_evidence(Lowering(reference, EXACT), work, covers="training")
     assert list(found) == ["outputs", "loss", "gradients", "optimizer step", "trajectory", RULE]
     assert found["gradients"].keys() == {
@@ -45,19 +45,19 @@ def test_training_shows_every_item_and_every_weight(work: Work) -> None:
     assert len(found["trajectory"]) == STEPS
 
 
-def test_inference_shows_outputs_alone(work: Work) -> None:
+def test_gather_evidence_of_inference_has_outputs_only(work: Work) -> None:
     assert list(gather_evidence(Lowering(reference, EXACT), work, covers="inference")) == [
         "outputs"
     ]
 
 
-def test_the_trajectory_is_the_steps_own_with_dropout_at_zero(work: Work) -> None:
+def test_trajectory_is_of_timed_steps_without_dropout(work: Work) -> None:
     found = gather_evidence(Lowering(reference, EXACT), work, covers="training")
     assert found["trajectory"]["step 1"] == found["loss"]["loss"]
     assert found["trajectory"]["step 20"] < found["loss"]["loss"]
 
 
-def test_a_rate_that_is_too_fast_for_the_batch_is_slowed(work: Work) -> None:
+def test_gentle_rate_slows_a_rate_too_fast_for_the_batch(work: Work) -> None:
     lower, fast = Lowering(reference, EXACT), replace(work, optimizer=sgd(1e3))
     assert gentle_rate(lower, replace(work, optimizer=sgd(1e-9))) == 1e-9
     losses = gather_evidence(lower, fast, covers="training", rate=gentle_rate(lower, fast))[
@@ -66,7 +66,7 @@ def test_a_rate_that_is_too_fast_for_the_batch_is_slowed(work: Work) -> None:
     assert 0.98 < losses["step 2"] / losses["step 1"] < 1.0
 
 
-def test_dropout_is_drawn_for_every_rate(work: Work) -> None:
+def test_dropout_losses_exist_for_every_rate(work: Work) -> None:
     losses = dropout_losses(Lowering(reference, EXACT), work, 3)
     assert list(losses) == ["rate 0.5"] and len(set(losses["rate 0.5"])) == 3
 
@@ -95,7 +95,7 @@ class Skipping:
         return float(loss)
 
 
-def test_steps_that_loss_scaling_leaves_out_do_not_count(work: Work) -> None:
+def test_gather_evidence_ignores_steps_skipped_by_loss_scaling(work: Work) -> None:
     class Framework:
         def lower(self, work: Work, case: Case) -> Any:
             program = reference.lower(work, case)
@@ -114,7 +114,7 @@ def test_steps_that_loss_scaling_leaves_out_do_not_count(work: Work) -> None:
             )
 
 
-def test_the_rule_is_shown_in_fp32_or_better() -> None:
+def test_widen_precision_is_fp32_or_better() -> None:
     assert [widen_precision(word) for word in ("fp64", "fp32", "bf16", "fp8")] == [
         "fp64",
         "fp32",

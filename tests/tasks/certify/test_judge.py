@@ -25,7 +25,7 @@ def off(by: float) -> dict[str, Any]:
     return {"outputs": values}
 
 
-def test_an_error_within_the_bound_passes_with_its_share_and_place() -> None:
+def test_judge_passes_error_within_bound() -> None:
     found = judged(off(2e-5))
     bound = SLACK * 1e-5 + FLOOR * UNIT * 2.0
     assert found["passed"] and found["where"] == "outputs[1, 0]"
@@ -33,11 +33,11 @@ def test_an_error_within_the_bound_passes_with_its_share_and_place() -> None:
     assert found["error"] == pytest.approx(1e-5) and found["bound"] == pytest.approx(bound / 2.0)
 
 
-def test_an_error_beyond_it_fails() -> None:
+def test_judge_fails_error_beyond_bound() -> None:
     assert not judged(off(1e-4))["passed"]
 
 
-def test_many_small_errors_fail_where_each_would_pass() -> None:
+def test_judge_fails_many_small_errors() -> None:
     exact = {"outputs": {"outputs": np.linspace(0.0, 1.0, 10_000)}}
     deviations = {"outputs": {"outputs": Deviation(1e-3, 1e-5)}}
     found = judge(
@@ -50,25 +50,25 @@ def test_many_small_errors_fail_where_each_would_pass() -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_not_a_number_fails(value: float) -> None:
+def test_judge_fails_nonfinite_values(value: float) -> None:
     found = judged(off(value))
     assert not found["passed"] and found["share"] is None
 
 
-def test_a_weight_that_is_absent_misshapen_or_unknown_fails() -> None:
+def test_judge_fails_absent_misshapen_or_unknown_weight() -> None:
     right = EXACT["outputs"]["outputs"]
     assert judged({})["where"] == "outputs: absent"
     assert "shape (4,)" in judged({"outputs": right.ravel()})["where"]
     assert "extra" in judged({"outputs": right, "extra": right})["where"]
 
 
-def test_a_gradient_that_is_exactly_zero_may_only_be_zero_or_small_beside_the_others() -> None:
+def test_judge_scales_zero_gradient_by_the_others() -> None:
     exact = {"gradients": {"a": np.array([1.0]), "b": np.array([0.0])}}
     assert judged({"a": np.array([1.0]), "b": np.array([0.0])}, 0.0, exact)["share"] == 0.0
     assert not judged({"a": np.array([1.0]), "b": np.array([1e-3])}, 0.0, exact)["passed"]
 
 
-def test_no_weight_must_be_better_than_half_of_them_are() -> None:
+def test_judge_allows_each_weight_the_median_deviation() -> None:
     exact = {"gradients": {name: np.array([1.0]) for name in "abc"}}
     deviations = {
         "gradients": {
@@ -81,7 +81,7 @@ def test_no_weight_must_be_better_than_half_of_them_are() -> None:
     assert judge(found, exact, deviations, {"gradients": UNIT})[0]["passed"]
 
 
-def test_one_turned_sign_in_a_small_weight_is_no_bias_of_all() -> None:
+def test_judge_allows_one_flipped_sign_in_a_small_weight() -> None:
     exact = {
         "optimizer step": {
             name: np.ones(32 if name == "small" else 3200) for name in ("a", "b", "small")
@@ -105,7 +105,7 @@ def test_one_turned_sign_in_a_small_weight_is_no_bias_of_all() -> None:
     ]
 
 
-def test_a_single_number_may_be_moved_as_far_as_any_but_a_whole_weight_may_not() -> None:
+def test_judge_allows_one_moved_number_but_not_all_of_them() -> None:
     exact = {"gradients": {name: np.ones(1000) for name in "abcd"}}
     deviations = {
         "gradients": {
@@ -124,7 +124,7 @@ def test_a_single_number_may_be_moved_as_far_as_any_but_a_whole_weight_may_not()
     assert not judge({"gradients": found}, exact, deviations, {"gradients": UNIT})[0]["passed"]
 
 
-def test_of_a_loss_that_leaps_the_steps_before_are_judged() -> None:
+def test_judge_stops_before_a_leap_of_the_loss() -> None:
     steps = {
         f"step {number}": np.float64(value) for number, value in enumerate([2.0, 1.8, 9.0, 3.0], 1)
     }
@@ -142,7 +142,7 @@ def test_of_a_loss_that_leaps_the_steps_before_are_judged() -> None:
     assert not judge(before, exact, deviations, units)[0]["passed"]
 
 
-def test_a_loss_may_be_off_by_what_the_outputs_are_and_by_what_it_was_before() -> None:
+def test_judge_allows_loss_the_deviation_of_outputs_and_earlier_steps() -> None:
     steps = {f"step {number}": np.float64(2.0) for number in range(1, 5)}
     exact = {**EXACT, "loss": {"loss": np.float64(2.0)}, "trajectory": steps}
     small = Deviation(1e-9, 1e-9)
@@ -155,7 +155,7 @@ def test_a_loss_may_be_off_by_what_the_outputs_are_and_by_what_it_was_before() -
     assert not judge(late, exact, deviations, {"loss": UNIT, "trajectory": UNIT})[1]["passed"]
 
 
-def test_a_trajectory_is_judged_up_to_where_rounding_decides() -> None:
+def test_judge_stops_where_rounding_decides() -> None:
     steps = {f"step {number}": np.float64(2.0) for number in range(1, 7)}
     exact = {**EXACT, "loss": {"loss": np.float64(2.0)}, "trajectory": steps}
     deviations = {
@@ -178,7 +178,7 @@ def test_a_trajectory_is_judged_up_to_where_rounding_decides() -> None:
     ]
 
 
-def test_a_step_whose_reference_is_beyond_numbers_proves_nothing() -> None:
+def test_judge_ignores_nonfinite_reference() -> None:
     exact = {"outputs": {"a": np.array([1.0]), "b": np.array([np.inf])}}
     deviations = {"outputs": {"a": Deviation(0.0, 0.0), "b": Deviation(np.inf, np.inf)}}
     assert judge(
@@ -189,16 +189,16 @@ def test_a_step_whose_reference_is_beyond_numbers_proves_nothing() -> None:
     )[0]["passed"]
 
 
-def test_a_bound_as_wide_as_the_value_is_called_weak() -> None:
+def test_judge_marks_wide_bound_as_weak() -> None:
     assert judged(off(1e-5), 1.0)["weak"] and not judged(off(1e-5), 1e-3)["weak"]
 
 
-def test_deviations_are_the_largest_and_the_root_mean_square() -> None:
+def test_deviation_has_largest_and_root_mean_square() -> None:
     assert deviation(np.array([3.0, -4.0]), np.zeros(2)) == (4.0, pytest.approx(np.sqrt(12.5)))
     assert deviation(np.array([np.nan]), np.zeros(1)) == (np.inf, np.inf)
 
 
-def test_losses_under_dropout_agree_within_their_noise() -> None:
+def test_judge_dropout_compares_means_within_noise() -> None:
     rng = np.random.default_rng(0)
     right = {"rate 0.5": 4.0 + 0.01 * rng.standard_normal(64)}
     assert judge_dropout({"rate 0.5": 4.0 + 0.01 * rng.standard_normal(16)}, right, UNIT)["passed"]

@@ -19,13 +19,13 @@ def dropping() -> Graph:
     return net.graph(net.dropout(net.dense(net.dropout(net.input(3), 0.5), 4), 0.2))
 
 
-def test_without_dropout_all_else_is_the_same() -> None:
+def test_without_dropout_changes_nothing_else() -> None:
     graph = without_dropout(dropping())
     assert dropout_rates(graph) == [0.0] and dropout_rates(dropping()) == [0.2, 0.5]
     assert graph.weights == dropping().weights and graph.output == dropping().output
 
 
-def test_the_dropout_probe_tells_rates_apart() -> None:
+def test_dropout_probe_separates_rates() -> None:
     losses = []
     for rate in (0.2, 0.25):
         program = reference.lower(dropout_probe(rate), CASE)
@@ -34,7 +34,7 @@ def test_the_dropout_probe_tells_rates_apart() -> None:
     assert abs(np.mean(losses[0]) - np.mean(losses[1])) > 5 * noise
 
 
-def test_the_rule_probe_has_gradients_around_every_epsilon() -> None:
+def test_rule_probe_has_gradients_around_every_epsilon() -> None:
     probe = rule_probe(adam())
     _, gradients = reference.lower(probe, replace(CASE, phase="training")).gradients(probe.batch)
     sizes = np.abs(gradients["dense1.weight"])

@@ -27,17 +27,17 @@ def pytorch(bench: Any) -> Any:
 
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
-def test_its_lowering_passes(layout: str, pytorch: Any) -> None:
+def test_pytorch_lowering_passes(layout: str, pytorch: Any) -> None:
     items = pytorch(layout=layout)
     assert len(items) == 7 and all(item["passed"] for item in items.values())
 
 
-def test_in_inference_the_outputs_alone_are_proved(pytorch: Any) -> None:
+def test_inference_certificate_covers_outputs_only(pytorch: Any) -> None:
     items = pytorch(phase="inference")
     assert list(items) == ["outputs"] and items["outputs"]["passed"]
 
 
-def test_symmetric_padding_is_seen(pytorch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificate_sees_symmetric_padding(pytorch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def conv(site: Any) -> str:
         return (
             f"conv2d({site.inputs[0]}, {site.weights['weight']}, None, (2, 2), (1, 1), (1, 1), 1)"

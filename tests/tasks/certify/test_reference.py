@@ -27,7 +27,7 @@ def ready(bench: Callable[..., Any]) -> Any:
     return bench(network)
 
 
-def test_exact_evidence_comes_back_as_it_was_written(ready: Any) -> None:
+def test_read_exact_returns_what_was_written(ready: Any) -> None:
     exact = ready.files.read_exact()
     _, right = reference.lower(ready.work, reference_case()).gradients(ready.work.batch)
     for name, value in right.items():
@@ -41,12 +41,12 @@ def reference_case() -> Any:
     return Case(workload="tiny", framework="numpy", precision="fp64", batch_size=4)
 
 
-def test_deviations_are_of_the_precisions_size(ready: Any) -> None:
+def test_read_deviations_have_the_precision_s_size(ready: Any) -> None:
     outputs = ready.files.read_deviations("fp32")["outputs"]["outputs"]
     assert 2**-24 < outputs[0] < 2**-16
 
 
-def test_each_dependency_gives_another_name(ready: Any) -> None:
+def test_reference_name_depends_on_everything(ready: Any) -> None:
     work, folder = ready.work, Path("f")
     other = {**work.batch, "input": work.batch["input"] + 1}
     changed = (replace(work, optimizer=sgd()), replace(work, batch=other))
@@ -58,7 +58,7 @@ def test_each_dependency_gives_another_name(ready: Any) -> None:
 
 
 @pytest.mark.parametrize("which", ["exact", "deviations"])
-def test_a_damaged_reference_is_computed_anew(ready: Any, which: str) -> None:
+def test_write_reference_replaces_damaged_file(ready: Any, which: str) -> None:
     path = ready.files.exact if which == "exact" else ready.files.deviations("fp32")
     content = path.read_bytes()
     path.write_bytes(content[:100] + b"#" * 50 + content[150:])
@@ -66,6 +66,6 @@ def test_a_damaged_reference_is_computed_anew(ready: Any, which: str) -> None:
     assert ready.files.read_exact()["gradients"] and ready.files.read_deviations("fp32")["outputs"]
 
 
-def test_a_reference_that_is_not_there_is_a_sentence(ready: Any, tmp_path: Path) -> None:
+def test_read_exact_explains_missing_reference(ready: Any, tmp_path: Path) -> None:
     with pytest.raises(SteptimeError, match="steptime certify"):
         ReferenceFiles(tmp_path / "elsewhere", ready.work, "numpy", Effort()).read_exact()

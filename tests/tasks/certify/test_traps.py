@@ -102,7 +102,7 @@ TRAPS = {
 
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
-def test_a_setting_taken_for_another_is_seen(trap: Trap, bench: Bench, mistaking: Any) -> None:
+def test_certificate_sees_wrong_setting(trap: Trap, bench: Bench, mistaking: Any) -> None:
     items = bench(trap.network, trap.optimizer).items(mistaking(trap.change))
     assert not items[trap.item]["passed"]
     assert items[trap.item]["share"] > WIDE_MARGIN
@@ -114,7 +114,7 @@ def test_a_setting_taken_for_another_is_seen(trap: Trap, bench: Bench, mistaking
     [adam(1e-3), adamw(1e-3), momentum(0.1, weight_decay=1e-4)],
     ids=["adam", "adamw", "momentum"],
 )
-def test_the_right_lowering_passes(
+def test_certificate_passes_right_lowering(
     network: Callable[[Net], Tensor], optimizer: Optimizer, bench: Bench
 ) -> None:
     items = bench(network, optimizer).items()
@@ -126,7 +126,7 @@ def failing(items: dict[str, Any]) -> set[str]:
     return {name for name, item in items.items() if not item["passed"]}
 
 
-def test_features_flattened_with_the_channels_last_are_seen(
+def test_certificate_sees_flatten_with_channels_last(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = bench(strided)
@@ -142,7 +142,7 @@ def test_features_flattened_with_the_channels_last_are_seen(
     assert {"outputs", "gradients"} <= failing(right.items())
 
 
-def test_a_biased_variance_that_is_remembered_is_seen(
+def test_certificate_sees_biased_running_variance(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = bench(normal)
@@ -157,7 +157,9 @@ def loose(net: Net) -> Tensor:
     return net.dense(net.flatten(net.relu(x)), 5)
 
 
-def test_an_epsilon_outside_the_root_is_seen(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificate_sees_epsilon_outside_the_root(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right, own = bench(loose), ops.OPS["batch_norm"]
 
     def batch_norm(layer: Any, weights: Any, walk: Any, x: Any) -> Any:
@@ -169,7 +171,7 @@ def test_an_epsilon_outside_the_root_is_seen(bench: Bench, monkeypatch: pytest.M
     assert {"outputs", "gradients"} <= failing(right.items())
 
 
-def test_an_unbiased_variance_that_normalises_is_seen(
+def test_certificate_sees_normalisation_by_unbiased_variance(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right, own = bench(normal), ops.OPS["batch_norm"]
@@ -198,7 +200,7 @@ def uncorrected(rule: Optimizer, m: Any, s: Any, left: list[float]) -> Any:
 
 
 @pytest.mark.parametrize("formula", [inside_the_root, epsilon_hat, uncorrected])
-def test_adam_with_another_formula_is_seen(
+def test_certificate_sees_another_adam_formula(
     formula: Any, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = bench(bell, adam(1e-3))
@@ -222,7 +224,7 @@ SCALED = {
 
 
 @pytest.mark.parametrize("factor", SCALED.values(), ids=SCALED)
-def test_dropout_scaled_otherwise_is_seen(
+def test_certificate_sees_wrong_dropout_scale(
     factor: Any, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = bench(dropping)
@@ -238,7 +240,7 @@ def test_dropout_scaled_otherwise_is_seen(
     assert failing(right.items()) == {"dropout"}
 
 
-def test_dropout_that_is_drawn_once_is_seen(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificate_sees_dropout_drawn_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     right, own = bench(dropping), ops.OPS["dropout"]
 
     def dropout(layer: Any, weights: Any, walk: Any, x: Any) -> Any:
@@ -267,7 +269,7 @@ def with_forget_bias(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("order", [True, False], ids=["gate order", "forget bias"])
-def test_an_lstm_of_another_convention_is_seen(
+def test_certificate_sees_another_lstm_convention(
     order: bool, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right, own = bench(words), ops.OPS["lstm"]

@@ -56,5 +56,5 @@ NAMES = {
 @pytest.mark.parametrize(
     ("kind", "name"), [(kind, name) for kind, names in NAMES.items() for name in names]
 )
-def test_a_profilers_name_finds_its_class(kind: str, name: str) -> None:
+def test_class_of_maps_profiler_names(kind: str, name: str) -> None:
     assert class_of(name) == kind

@@ -67,7 +67,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.mark.parametrize("queued", [False, True])
-def test_parts_tile_the_step(clock: Clock, queued: bool) -> None:
+def test_phases_add_up_to_the_step(clock: Clock, queued: bool) -> None:
     program = Parted(clock)
     program.timer = Queue(clock) if queued else None
     found = phases.measure_phases(program, CASE, lambda case: None)
@@ -76,13 +76,13 @@ def test_parts_tile_the_step(clock: Clock, queued: bool) -> None:
     assert found["perturbation"] == pytest.approx(0.0)
 
 
-def test_a_part_that_comes_twice_is_counted_together(clock: Clock) -> None:
+def test_phase_timer_adds_up_repeated_phases(clock: Clock) -> None:
     phase_timer = PhaseTimer(Parted(clock))
     phase_timer.step(), phase_timer.step(), phase_timer.settle()
     assert phase_timer.nanoseconds == {"forward": 4_000_000, "backward": 6_000_000, "other": 0}
 
 
-def test_a_training_step_in_one_piece_is_told_by_difference(clock: Clock) -> None:
+def test_undivided_training_step_is_measured_by_difference(clock: Clock) -> None:
     asked = []
 
     def lower(case: Case) -> Any:
@@ -95,7 +95,7 @@ def test_a_training_step_in_one_piece_is_told_by_difference(clock: Clock) -> Non
     assert found["range_seconds"]["backward and optimizer"] == pytest.approx([0.003, 0.003])
 
 
-def test_marks_that_take_time_are_told(clock: Clock) -> None:
+def test_perturbation_shows_cost_of_marks(clock: Clock) -> None:
     class Slowed(Parted):
         def step_in_stages(self, mark: Callable[[str], None]) -> None:
             super().step_in_stages(mark)

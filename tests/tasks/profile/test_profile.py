@@ -73,7 +73,7 @@ def profiled(folder: Path, short: Protocol, lower: Any) -> dict[str, Any]:
     return found
 
 
-def test_what_a_program_tells_is_written_down(tmp_path: Path, short: Protocol) -> None:
+def test_profile_stores_what_a_program_reports(tmp_path: Path, short: Protocol) -> None:
     found = profiled(tmp_path, short, lambda work, case: Telling(framework.lower(work, case)))
     assert found["absent"] == {}
     assert found["operators"]["classes"] == pytest.approx(
@@ -84,14 +84,14 @@ def test_what_a_program_tells_is_written_down(tmp_path: Path, short: Protocol) -
     assert len(json.loads(gzip.decompress(packed))["traceEvents"]) == 10
 
 
-def test_what_a_framework_can_not_tell_has_a_reason(tmp_path: Path, short: Protocol) -> None:
+def test_profile_gives_reason_for_absent_sections(tmp_path: Path, short: Protocol) -> None:
     found = profiled(tmp_path, short, framework.lower)
     assert set(found["absent"]) == {"operators", "memory"}
     assert "do not report their operators" in found["absent"]["operators"]
     assert found["phases"]["how"] == "by difference"
 
 
-def test_shares_of_operators_sum_to_one_and_many_are_not_listed() -> None:
+def test_summarise_shares_sum_to_one() -> None:
     seen = StepProfile(tuple(Operator(f"op{n}", 2, 1.0) for n in range(100)), [], 10.0)
     found = summarise(seen, 10, 0.5)
     listed = sum(one["share"] for one in found["operators"])
@@ -101,7 +101,7 @@ def test_shares_of_operators_sum_to_one_and_many_are_not_listed() -> None:
     ] == pytest.approx(0.2)
 
 
-def test_a_trace_begins_at_zero_and_keeps_no_stranger(tmp_path: Path) -> None:
+def test_store_trace_begins_at_zero_and_drops_other_fields(tmp_path: Path) -> None:
     events = [
         {
             "ph": "X",
@@ -121,7 +121,7 @@ def test_a_trace_begins_at_zero_and_keeps_no_stranger(tmp_path: Path) -> None:
     assert trace.store_trace(events, Blobs(tmp_path)) == told  # equal traces are kept once
 
 
-def test_a_training_step_moves_more_than_a_forward_pass() -> None:
+def test_least_bytes_of_training_exceed_forward_pass() -> None:
     work = workloads.load("mnist-mlp").build(CASE)
     forward = least_bytes(work, Case(workload="mnist-mlp", phase="inference", batch_size=2))
     training = least_bytes(work, Case(workload="mnist-mlp", batch_size=2))
