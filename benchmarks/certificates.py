@@ -1,7 +1,7 @@
-"""A page's tables of what stores have proved, without proving anything: `python benchmarks/certificates.py STORE…`.
+"""The tables of certificates in stores, as Markdown: `python benchmarks/certificates.py STORE…`.
 
-First every framework's first mode, as `steptime certify --all --markdown` prints it, then the others. Of one case that
-several stores have, the last one's counts."""
+Nothing is certified anew. First comes the first mode of every framework, as `steptime certify --all
+--markdown` prints it, then the other modes. If several stores have a case, the last store counts."""
 
 from __future__ import annotations
 
@@ -13,24 +13,31 @@ from steptime.run.certify import Outcome, proved
 from steptime.store.folder import FolderStore
 
 
-def is_first(outcome: Outcome) -> bool:
+def is_first_mode(outcome: Outcome) -> bool:
     return [outcome.case.mode] == first_mode(outcome.case.framework)
 
 
-if __name__ == "__main__":
-    newest = {
-        outcome.case.key: outcome for path in sys.argv[1:] for outcome in proved(FolderStore(path))
-    }
-    found = sorted(
-        newest.values(),
-        key=lambda one: (one.case.workload, CUDA_PRECISIONS.index(one.case.precision)),
-    )
-    for device in sorted({outcome.case.device for outcome in found}):
-        here = [outcome for outcome in found if outcome.case.device == device]
+def order(outcome: Outcome) -> tuple[str, int]:
+    return outcome.case.workload, CUDA_PRECISIONS.index(outcome.case.precision)
+
+
+def main(paths: list[str]) -> None:
+    by_case = {}
+    for path in paths:
+        for outcome in proved(FolderStore(path)):
+            by_case[outcome.case.key] = outcome
+    outcomes = sorted(by_case.values(), key=order)
+    if not outcomes:
+        sys.exit("There are no certificates: name the folders of stores that have some.")
+    for device in sorted({outcome.case.device for outcome in outcomes}):
+        on_device = [outcome for outcome in outcomes if outcome.case.device == device]
         print(f"## {device}\n")
-        show_markdown([outcome for outcome in here if is_first(outcome)])
-        if others := [outcome for outcome in here if not is_first(outcome)]:
+        show_markdown([outcome for outcome in on_device if is_first_mode(outcome)])
+        others = [outcome for outcome in on_device if not is_first_mode(outcome)]
+        if others:
             print("\n### Other modes\n")
             show_markdown(others)
-    if not found:
-        sys.exit("There are no certificates: name the folders of stores that have some.")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,10 +1,11 @@
-"""What real batches cost a step: from memory and from a disk, warm and cold, with and without prefetching.
+"""What real batches cost a step: from memory and from a disk, warm and cold, with prefetching.
 
-    STEPTIME_DATA=… python benchmarks/ingest.py                      # /dev/shm and the working folder
-    STEPTIME_DATA=… python benchmarks/ingest.py /dev/shm $SCRATCH --workload cifar10-cnn --batch-size 32
+    STEPTIME_DATA=… python benchmarks/ingest.py                  # /dev/shm and the working folder
+    STEPTIME_DATA=… python benchmarks/ingest.py /dev/shm $SCRATCH --workload cifar10-cnn
 
-All ways take turns, in random order, in one process with one thread, so that a busy machine is busy for all of them. A
-ratio is to the same batch copied from host memory each time: Hodges-Lehmann centre and 95 % interval over rounds."""
+All sources alternate, in random order, in one process with one thread, so that a busy machine is
+busy for all of them. A ratio is to the same batch copied from host memory each time: Hodges-Lehmann
+centre and 95 % interval over rounds."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ import contextlib
 import random
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from overhead import centre, percent
+from overhead import Interval, centre, percent
 
 from steptime import plugins, workloads
 from steptime.core.case import Case
@@ -29,6 +30,20 @@ from steptime.data.feeding import prefetch as keep_ready
 from steptime.data.ingest import Ingest
 
 WARM_UP = 20
+# Page cache and batches that are prefetched. Memory is never cold.
+ON_MEMORY = (("warm", 0),)
+ON_DISK = (("warm", 0), ("cold", 0), ("cold", 2))
+
+
+@dataclass(frozen=True)
+class Source:
+    step: Callable[[], Any]
+    ingest: Ingest | None = None
+
+
+class Timing(NamedTuple):
+    times_ns: Any
+    ratio: Interval  # to batches from host memory
 
 
 def main() -> None:
@@ -40,71 +55,74 @@ def main() -> None:
     options = parser.parse_args()
     case = Case(workload=options.workload, batch_size=options.batch_size, threads=1)
     with contextlib.ExitStack() as closing:
-        ways, told = steps(case, options.folders, closing)
-        found = rounds(ways, options.rounds)
-        show(found, {name: tell() for name, tell in told.items()})
+        sources = open_sources(case, options.folders, closing)
+        show(sources, run_rounds(sources, options.rounds))
 
 
-def steps(
+def open_sources(
     case: Case, folders: list[str], closing: contextlib.ExitStack
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    workload, framework = workloads.load(case.workload), plugins.load("frameworks", case.framework)
-    work, samples = workload.build(case), workload.samples(case, "train")
-    program = framework.lower(
-        work, case
-    )  # one for all: two of them differ by where their memory happens to lie
-    ways: dict[str, Callable[[], Any]] = {
-        "host": FedProgram(program, repeat(work.batch)).step,
-        "device": program.step,
+) -> dict[str, Source]:
+    workload = workloads.load(case.workload)
+    work = workload.build(case)
+    samples = workload.samples(case, "train")
+    # One program for all sources: two programs differ by where their memory happens to lie.
+    program = plugins.load("frameworks", case.framework).lower(work, case)
+    sources = {
+        "host": Source(FedProgram(program, repeat(work.batch)).step),
+        "device": Source(program.step),
     }
-    told: dict[str, Callable[[], dict[str, Any]]] = {}
     for folder in folders:
         kind = tiers.describe(folder)["kind"]
-        for cache, prefetch in (
-            (("warm", 0),) if kind == "dram" else (("warm", 0), ("cold", 0), ("cold", 2))
-        ):
-            ingest = Ingest(
-                samples,
-                Path(folder),
-                replace(case, data="real", page_cache=cache, prefetch=prefetch),
-            )
-            name = f"{kind} {folder}, {cache}{', prefetched' if prefetch else ''}"
-            batches = closing.enter_context(keep_ready(ingest.batches(), prefetch))
-            ways[name], told[name] = FedProgram(program, batches).step, ingest.facts
+        for cache, prefetch in ON_MEMORY if kind == "dram" else ON_DISK:
+            source_case = replace(case, data="real", page_cache=cache, prefetch=prefetch)
+            ingest = Ingest(samples, Path(folder), source_case)
             closing.callback(ingest.close)
-    return ways, told
+            batches = closing.enter_context(keep_ready(ingest.batches(), prefetch))
+            name = f"{kind} {folder}, {cache}"
+            if prefetch:
+                name += ", prefetched"
+            sources[name] = Source(FedProgram(program, batches).step, ingest)
+    return sources
 
 
-def rounds(ways: dict[str, Callable[[], Any]], count: int) -> dict[str, Any]:
-    taken: dict[str, list[int]] = {name: [] for name in ways}
+def run_rounds(sources: dict[str, Source], count: int) -> dict[str, Timing]:
+    times: dict[str, list[int]] = {name: [] for name in sources}
     for _ in range(count):
-        for name in random.sample(list(ways), len(ways)):
+        for name in random.sample(list(sources), len(sources)):
             start = time.perf_counter_ns()
-            ways[name]()
-            taken[name].append(time.perf_counter_ns() - start)
-    kept = {name: np.array(times[WARM_UP:]) for name, times in taken.items()}
-    return {
-        name: (times, centre(list(np.log(times / kept["host"])))) for name, times in kept.items()
-    }
+            sources[name].step()
+            times[name].append(time.perf_counter_ns() - start)
+    host_times = np.array(times["host"][WARM_UP:])
+    timings = {}
+    for name, source_times in times.items():
+        warm_times = np.array(source_times[WARM_UP:])
+        timings[name] = Timing(warm_times, centre(list(np.log(warm_times / host_times))))
+    return timings
 
 
-def show(found: dict[str, Any], told: dict[str, dict[str, Any]]) -> None:
+def show(sources: dict[str, Source], timings: dict[str, Timing]) -> None:
     print(
-        f"{'batches from':44}{'fast step':>12}{'against host':>30}   pages in memory, before and after"
+        f"{'batches from':44}{'fast step':>12}{'against host':>30}"
+        "   pages in memory, before and after"
     )
-    for name, (times, ratio) in found.items():
-        cache = told.get(name, {}).get("page_cache", {})
-        shares = " … ".join(
-            _share(cache[end]) for end in ("resident_before", "resident_after") if end in cache
-        )
-        print(f"{name:44}{np.percentile(times, 10) / 1e6:9.3f} ms{percent(ratio):>30}   {shares}")
-    print(
-        "A fast step is the tenth percentile: what the machine's other work does to a step is not in it."
-    )
+    for name, timing in timings.items():
+        milliseconds = np.percentile(timing.times_ns, 10) / 1e6
+        shares = resident_shares(sources[name].ingest)
+        print(f"{name:44}{milliseconds:9.3f} ms{percent(timing.ratio):>30}   {shares}")
+    print("A fast step is the tenth percentile, so other work on the machine hardly affects it.")
+
+
+def resident_shares(ingest: Ingest | None) -> str:
+    if ingest is None:
+        return ""
+    cache = ingest.facts()["page_cache"]
+    before = _share(cache["resident_before"])
+    after = _share(cache["resident_after"])
+    return f"{before} … {after}"
 
 
 def _share(value: float | None) -> str:
-    return "not told" if value is None else f"{value:.0%}"
+    return "unknown" if value is None else f"{value:.0%}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""JAX's side of `lowering.py`: optax, one jitted step that takes its state's memory, a wait for the result."""
+"""JAX's side of `lowering.py`: optax, one jitted step with donated state, a wait for the result."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,76 +15,82 @@ from reference_models_jax import PtbLstm, Resnet50
 from steptime import workloads
 from steptime.core.case import Case
 from steptime.frameworks import jax as framework
+from steptime.graph import Work
 
 NETWORKS: dict[str, Any] = {"resnet50": Resnet50, "ptb-lstm-small": lambda layout: PtbLstm()}
-SIZES = {"resnet50": 2, "ptb-lstm-small": 20}
+BATCH_SIZES = {"resnet50": 2, "ptb-lstm-small": 20}
 
 
-def about(options: Any) -> dict[str, Any]:
+def describe(options: argparse.Namespace) -> dict[str, Any]:
     return {"device": options.device or "cpu"}
 
 
-def cases(options: Any) -> Iterator[tuple[str, Case, str | None]]:
-    for name, size in SIZES.items():
+def cases(options: argparse.Namespace) -> Iterator[tuple[str, Case, str | None]]:
+    for name, size in BATCH_SIZES.items():
         layout = options.layout if name == "resnet50" else "nchw"
-        own = {
-            "mode": "compiled",
-            "device": options.device or "cpu",
-            "layout": layout,
-            "batch_size": size,
-        }
         for phase in ("training", "inference"):
-            case = Case(workload=name, framework="jax", phase=phase, **own)
+            case = Case(
+                workload=name,
+                framework="jax",
+                mode="compiled",
+                phase=phase,
+                device=options.device or "cpu",
+                layout=layout,
+                batch_size=size,
+            )
             yield f"{name} {phase} {case.precision} {layout} batch {size}", case, None
 
 
-def pair(case: Case, reference: str | None) -> Pair:
+def make_pair(case: Case, reference: str | None) -> Pair:
     work = workloads.load(case.workload).build(case)
     program = framework.lower(work, case)
-    write = hand_written if case.phase == "training" else hand_written_inference
+    write = hand_written_training if case.phase == "training" else hand_written_inference
     return Pair(program.step, write(work, case), program.wait)
 
 
-def forget() -> None:
+def clear_caches() -> None:
     jax.clear_caches()
 
 
-def _placed(work: Any, case: Case) -> tuple[Any, Any, Any]:
+def _place(work: Work, case: Case) -> tuple[Any, Any, Any]:
     """Network, weights and batch."""
     device = jax.devices(case.device.split(":")[0])[0]
     network = NETWORKS[case.workload](case.layout)
     inputs = work.batch["input"]
-    inputs = inputs.transpose(0, 2, 3, 1) if case.layout == "nhwc" else inputs
-    weights = jax.device_put(network.weights(iter(work.weights.values())), device, may_alias=False)
-    batch = jax.device_put(
-        (np.ascontiguousarray(inputs), work.batch["target"].astype(np.int32)), device
-    )
+    if case.layout == "nhwc":
+        inputs = inputs.transpose(0, 2, 3, 1)
+    arrays = network.weights(iter(work.weights.values()))
+    weights = jax.device_put(arrays, device, may_alias=False)
+    target = work.batch["target"].astype(np.int32)
+    batch = jax.device_put((np.ascontiguousarray(inputs), target), device)
     return network, weights, batch
 
 
-def hand_written_inference(work: Any, case: Case) -> Callable[[], Any]:
-    network, weights, (values, _) = _placed(work, case)
+def hand_written_inference(work: Work, case: Case) -> Callable[[], Any]:
+    network, weights, (values, _) = _place(work, case)
     jitted = jax.jit(lambda weights, values: network(*weights, values, training=False)[0])
     return lambda: jax.block_until_ready(jitted(weights, values))
 
 
-def hand_written(work: Any, case: Case) -> Callable[[], Any]:
-    network, (trained, moving), (values, target) = _placed(work, case)
+def hand_written_training(work: Work, case: Case) -> Callable[[], Any]:
+    network, (trainable, moving), (values, target) = _place(work, case)
     spec = work.optimizer
-    rule = optax.sgd(spec.rate, momentum=spec.momentum if spec.algorithm == "momentum" else None)
-    state = (trained, moving, rule.init(trained))
+    momentum = spec.momentum if spec.algorithm == "momentum" else None
+    optimizer = optax.sgd(spec.rate, momentum=momentum)
+    state = (trainable, moving, optimizer.init(trainable))
 
-    def loss(trained: Any, moving: Any, values: Any, target: Any) -> Any:
-        logits, moved = network(trained, moving, values)
-        return optax.softmax_cross_entropy_with_integer_labels(logits, target).mean(), moved
+    def loss(trainable: Any, moving: Any, values: Any, target: Any) -> Any:
+        logits, moved = network(trainable, moving, values)
+        losses = optax.softmax_cross_entropy_with_integer_labels(logits, target)
+        return losses.mean(), moved
 
     def train(state: Any, values: Any, target: Any) -> Any:
-        trained, moving, memory = state
-        (value, moving), gradients = jax.value_and_grad(loss, has_aux=True)(
-            trained, moving, values, target
-        )
-        updates, memory = rule.update(gradients, memory, trained)
-        return (optax.apply_updates(trained, updates), moving, memory), value
+        trainable, moving, optimizer_state = state
+        differentiate = jax.value_and_grad(loss, has_aux=True)
+        (value, moving), gradients = differentiate(trainable, moving, values, target)
+        updates, optimizer_state = optimizer.update(gradients, optimizer_state, trainable)
+        trainable = optax.apply_updates(trainable, updates)
+        return (trainable, moving, optimizer_state), value
 
     jitted = jax.jit(train, donate_argnums=0)
 

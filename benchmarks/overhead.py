@@ -309,7 +309,9 @@ def show(costs: dict[str, Any]) -> None:
             takes = percent(ratios["takes"])
             reports = percent(ratios["reports"])
             print(f"  {label:20}{name:24}{takes:>28}{reports:>28}")
-    print("  torch.utils.benchmark also takes two warm-up steps each time and does not report them.")
+    print(
+        "  torch.utils.benchmark also takes two warm-up steps each time and does not report them."
+    )
     parent = costs["parent"]
     if isinstance(parent, dict):
         parent = f"{parent['share']:.3%} of one CPU over {parent['waited_seconds']:.1f} s"

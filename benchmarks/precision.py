@@ -1,13 +1,15 @@
-"""The tables of docs/precision.md of what `steptime run precision` stored: `python benchmarks/precision.py STORE`.
+"""The tables of docs/precision.md, from a store: `python benchmarks/precision.py STORE`.
 
-A row for each way to compute, a column for each batch; behind a time those of its processes. Then what cannot be
-measured, with its reason, and how many results have which doubt."""
+`steptime run precision` fills the store. There is a row for each framework, mode and precision, and
+a column for each batch size; the times of the processes follow the typical time. Then come the
+cases that could not be measured, with the reason, and how many results have which flag."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from steptime.analysis.result import Result, result
 from steptime.cli.render import accuracy_loss
@@ -16,96 +18,118 @@ from steptime.core.format import digits, percent
 from steptime.core.record import Record
 from steptime.store.folder import FolderStore
 
-Way = tuple[str, str, str]  # framework, mode, precision
-HEAD = ("framework", "mode", "precision")
 PRECISIONS = ("fp32", "bf16", "int8")
 
 
-def way(case: Case) -> Way:
-    return case.framework, case.mode, case.precision
+class Method(NamedTuple):
+    framework: str
+    mode: str
+    precision: str
+
+    @classmethod
+    def of_case(cls, case: Case) -> Method:
+        return cls(case.framework, case.mode, case.precision)
+
+    @property
+    def order(self) -> tuple[str, str, int]:
+        return self.framework, self.mode, PRECISIONS.index(self.precision)
 
 
-def milliseconds(found: Result) -> str:
-    each = ", ".join(
-        digits(1e3 * part["typical_time_seconds"]) for part in found.spread.each_process
-    )
-    return f"{digits(1e3 * found.times.typical_time_seconds.value)} ({each})"
+# The results of one network, by method and batch size.
+Results = dict[tuple[Method, int], Result]
+
+
+def format_times(measured: Result | None) -> str:
+    """In milliseconds: the typical time, and those of the processes."""
+    if measured is None:
+        return ""
+    processes = [
+        digits(1e3 * process["typical_time_seconds"]) for process in measured.spread.each_process
+    ]
+    return f"{digits(1e3 * measured.times.typical_time_seconds.value)} ({', '.join(processes)})"
 
 
 def table(records: Sequence[Record]) -> Iterable[str]:
-    """Of one network: times, the gain on fp32 in the same framework and mode at the largest batch, and the price."""
-    found = {(*way(record.case), record.case.batch_size): result(record) for record in records}
-    if len(found) < len(records):
+    """Of one network: times, the speed-up over fp32 in the same framework and mode at the largest
+    batch, and the accuracy loss."""
+    results: Results = {}
+    for record in records:
+        results[Method.of_case(record.case), record.case.batch_size] = result(record)
+    if len(results) < len(records):
         sys.exit(
-            "Some results differ in more than framework, mode, precision and batch: use a store of one run."
+            "Some results differ in more than framework, mode, precision and batch: "
+            "use a store of one run."
         )
-    prices = {way(record.case): cost(record) for record in sorted(records, key=compared)}
+    losses: dict[Method, dict[str, str]] = {}
+    # Small batches have time to compare fewer images, so the largest batch comes last and counts.
+    for record in sorted(records, key=compared_images):
+        losses[Method.of_case(record.case)] = format_loss(record)
     batches = sorted({record.case.batch_size for record in records})
-    costs = list(dict.fromkeys(name for each in prices.values() for name in each))
-    names = [*HEAD, *(f"batch {size}, ms" for size in batches), "against fp32", *costs]
-    yield f"| {' | '.join(names)} |"
-    yield "|" + "---|" * len(HEAD) + "--:|" * (len(names) - len(HEAD))
-    for one in sorted(prices, key=lambda it: (it[0], it[1], PRECISIONS.index(it[2]))):
-        times = [
-            milliseconds(found[*one, size]) if (*one, size) in found else "" for size in batches
-        ]
-        cells = [
-            *one,
-            *times,
-            gain(found, one, batches),
-            *(prices[one].get(name, "") for name in costs),
-        ]
+    loss_columns = list(dict.fromkeys(column for loss in losses.values() for column in loss))
+    time_columns = [f"batch {size}, ms" for size in batches]
+    columns = [*Method._fields, *time_columns, "against fp32", *loss_columns]
+    texts = len(Method._fields)
+    yield f"| {' | '.join(columns)} |"
+    yield "|" + "---|" * texts + "--:|" * (len(columns) - texts)
+    for method in sorted(losses, key=lambda method: method.order):
+        times = [format_times(results.get((method, size))) for size in batches]
+        loss = [losses[method].get(column, "") for column in loss_columns]
+        cells = [*method, *times, speed_up(results, method, batches), *loss]
         yield f"| {' | '.join(cells)} |"
 
 
-def gain(found: dict[tuple[str, str, str, int], Result], one: Way, batches: Sequence[int]) -> str:
-    full = (*one[:2], "fp32")
-    sizes = [size for size in batches if (*one, size) in found and (*full, size) in found]
-    if one == full or not sizes:
+def speed_up(results: Results, method: Method, batches: Sequence[int]) -> str:
+    full = method._replace(precision="fp32")
+    sizes = [size for size in batches if (method, size) in results and (full, size) in results]
+    if method == full or not sizes:
         return ""
-    low, high = (found[*key, sizes[-1]].typical_time_seconds.value for key in (one, full))
-    return f"{high / low:.2f}×" + (f" (batch {sizes[-1]})" if sizes[-1] != batches[-1] else "")
+    largest = sizes[-1]
+    seconds = results[method, largest].times.typical_time_seconds.value
+    full_seconds = results[full, largest].times.typical_time_seconds.value
+    text = f"{full_seconds / seconds:.2f}×"
+    return text if largest == batches[-1] else f"{text} (batch {largest})"
 
 
-def compared(record: Record) -> int:
-    """Images whose answers were compared: small batches have time for fewer, so the largest batch speaks."""
+def compared_images(record: Record) -> int:
     return record.accuracy["samples"] if record.accuracy else 0
 
 
-def cost(record: Record) -> dict[str, str]:
-    if not (told := record.accuracy):
+def format_loss(record: Record) -> dict[str, str]:
+    loss = record.accuracy
+    if not loss:
         return {}
-    if not (task := told["task"]):
+    task = loss["task"]
+    if not task:
         return {
-            "largest logit error": percent(told["largest_relative_error"]),
-            "mean": percent(told["mean_relative_error"]),
+            "largest logit error": percent(loss["largest_relative_error"]),
+            "mean": percent(loss["mean_relative_error"]),
         }
-    low, high = (f"{100 * end:+.2f}" for end in task["change_interval"])
-    change = f"{100 * task['change']:+.2f} ({low} … {high})"
+    columns = accuracy_loss.columns(record)
+    low, high = task["change_interval"]
+    change = f"{100 * task['change']:+.2f} ({100 * low:+.2f} … {100 * high:+.2f})"
     return {
-        "top-1 agrees": accuracy_loss.columns(record)["top-1 agrees"],
-        "accuracy, and its change in points": f"{accuracy_loss.columns(record)['task']}, {change}".replace(
-            "-", "−"
-        ),
+        "top-1 agrees": columns["top-1 agrees"],
+        "accuracy, and its change in points": f"{columns['task']}, {change}".replace("-", "−"),
     }
 
 
 def main(path: str) -> None:
-    if not (records := FolderStore(path).records()):
+    records = FolderStore(path).records()
+    if not records:
         sys.exit(f"{path} has no results; `steptime --store {path} run precision` makes them.")
-    good = [record for record in records if record.measurements]
-    print(f"{len(good)} of {len(records)} cases measured")
+    measured = [record for record in records if record.measurements]
+    print(f"{len(measured)} of {len(records)} cases measured")
     for network in dict.fromkeys(record.case.workload for record in records):
         print(f"\n### {network}\n")
-        print("\n".join(table([record for record in good if record.case.workload == network])))
+        print("\n".join(table([record for record in measured if record.case.workload == network])))
     print()
-    why = {
-        (*way(record.case), record.failures[-1].reason)
-        for record in records
-        if not record.measurements
-    }
-    print("\n".join(f"- {' '.join(one)}: {reason}" for *one, reason in sorted(why)))
-    print(Counter(flag.name for record in good for flag in result(record).flags))
+    failures = set()
+    for record in records:
+        if not record.measurements:
+            method = " ".join(Method.of_case(record.case))
+            failures.add(f"- {method}: {record.failures[-1].reason}")
+    print("\n".join(sorted(failures)))
+    print(Counter(flag.name for record in measured for flag in result(record).flags))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Two resident programs against each other: blocks in turns ours, theirs, theirs, ours, by two clocks."""
+"""Two resident programs against each other, by two clocks.
+
+Blocks alternate ours, theirs, theirs, ours: a quadruple cancels a steady drift of the machine."""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,18 +19,20 @@ Step = Callable[[], Any]
 ALPHA = 0.05
 
 
-def nothing() -> None:
-    """Where a step has ended when it returns."""
+def wait_for_nothing() -> None:
+    """For a step that is done when it returns."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two steps of the same work from equal weights. `device_block(step, count)`: a block's seconds by the device."""
+    """Two steps of the same work from equal weights."""
 
     ours: Step
     theirs: Step
-    wait: Step = nothing
-    array: Callable[[Any], Any] = np.asarray  # of what a step gives
+    wait: Step = wait_for_nothing
+    # Makes an array of what a step returns.
+    to_array: Callable[[Any], Any] = np.asarray
+    # device_block(step, count): the seconds of a block by the clock of the device.
     device_block: Callable[[Step, int], float] | None = None
 
 
@@ -36,7 +40,7 @@ class Pair:
 class Effort:
     block_seconds: float
     warm_seconds: float
-    turns: int
+    quadruples: int
 
 
 @dataclass(frozen=True)
@@ -51,50 +55,66 @@ class Ratio:
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
+class Block(NamedTuple):
+    """Seconds of one step."""
+
+    wall: float
+    processor: float
+
+
 @dataclass(frozen=True)
 class Row:
     label: str
     ours_ms: float
     theirs_ms: float
     wall: Ratio
-    processor: Ratio  # of processor time: what a machine shared with others disturbs less
-    turns: int
-    difference: float  # of the first results, relative: the same work
+    # Of processor time: other users of the machine disturb it less.
+    processor: Ratio
+    quadruples: int
+    # Of the first results, relative: it shows that both do the same work.
+    difference: float
     first_ours_seconds: float
     first_theirs_seconds: float
-    closure: float | None  # median |host / device − 1| of all blocks
+    # Median |host / device − 1| of all blocks.
+    closure: float | None
 
     def __str__(self) -> str:
-        closure = "" if self.closure is None else f"  closure {100 * self.closure:.2f} %"
-        return (
+        text = (
             f"{self.label:<50} ours {self.ours_ms:9.3f} ms  theirs {self.theirs_ms:9.3f} ms  "
-            f"ratio {self.wall}  by processor time {self.processor}  first {self.first_ours_seconds:.1f} s, "
-            f"{self.first_theirs_seconds:.1f} s  results differ by {self.difference:.1e}{closure}"
+            f"ratio {self.wall}  by processor time {self.processor}  "
+            f"first {self.first_ours_seconds:.1f} s, {self.first_theirs_seconds:.1f} s  "
+            f"results differ by {self.difference:.1e}"
         )
+        if self.closure is not None:
+            text += f"  closure {100 * self.closure:.2f} %"
+        return text
 
 
 def measure(label: str, pair: Pair, effort: Effort) -> Row:
-    first_ours, value = _first(pair.ours, pair)
-    first_theirs, right = _first(pair.theirs, pair)
-    counts = [_count(step, pair.wait, effort) for step in (pair.ours, pair.theirs)]
+    first_ours, our_result = _first_step(pair.ours, pair)
+    first_theirs, their_result = _first_step(pair.theirs, pair)
+    our_count = _steps_per_block(pair.ours, pair.wait, effort)
+    their_count = _steps_per_block(pair.theirs, pair.wait, effort)
     closures: list[float] = []
-    times = []  # by turn, place in the turn, clock
-    for _ in range(effort.turns):
-        times.append(
-            [
-                _block((pair.ours, pair.theirs)[side], counts[side], pair, closures)
-                for side in (0, 1, 1, 0)
-            ]
-        )
-    wall, processor = np.moveaxis(np.array(times), 2, 0)
+    quadruples = []
+    for _ in range(effort.quadruples):
+        quadruple = [
+            _block(pair.ours, our_count, pair, closures),
+            _block(pair.theirs, their_count, pair, closures),
+            _block(pair.theirs, their_count, pair, closures),
+            _block(pair.ours, our_count, pair, closures),
+        ]
+        quadruples.append(quadruple)
+    wall, processor = np.moveaxis(np.array(quadruples), 2, 0)
+    difference = np.abs(our_result - their_result).max() / np.abs(their_result).max()
     return Row(
         label=label,
         ours_ms=1e3 * float(np.median(wall[:, (0, 3)])),
         theirs_ms=1e3 * float(np.median(wall[:, (1, 2)])),
         wall=_ratio(wall),
         processor=_ratio(processor),
-        turns=effort.turns,
-        difference=float(np.abs(value - right).max() / np.abs(right).max()),
+        quadruples=effort.quadruples,
+        difference=float(difference),
         first_ours_seconds=first_ours,
         first_theirs_seconds=first_theirs,
         closure=statistics.median(closures) if closures else None,
@@ -102,42 +122,51 @@ def measure(label: str, pair: Pair, effort: Effort) -> Row:
 
 
 def _ratio(times: Any) -> Ratio:
-    logs = np.log((times[:, 0] + times[:, 3]) / (times[:, 1] + times[:, 2]))
-    found = signed_rank(logs, ALPHA)
-    low, high = (found.low, found.high) if found else (float(logs.min()), float(logs.max()))
+    """`times`: a row for each quadruple."""
+    ours = times[:, 0] + times[:, 3]
+    theirs = times[:, 1] + times[:, 2]
+    logs = np.log(ours / theirs)
+    interval = signed_rank(logs, ALPHA)
+    # Too few quadruples for an interval: the extremes.
+    low = interval.low if interval else float(logs.min())
+    high = interval.high if interval else float(logs.max())
     return Ratio(math.exp(float(np.median(logs))), math.exp(low), math.exp(high))
 
 
-def _first(step: Step, pair: Pair) -> tuple[float, Any]:
+def _first_step(step: Step, pair: Pair) -> tuple[float, Any]:
+    """Its seconds, with compilation, and its result."""
     start = time.perf_counter()
     value = step()
     pair.wait()
-    return time.perf_counter() - start, np.asarray(pair.array(value), np.float32)
+    seconds = time.perf_counter() - start
+    return seconds, np.asarray(pair.to_array(value), np.float32)
 
 
-def _count(step: Step, wait: Step, effort: Effort) -> int:
-    """Steps of a block, from the warm-up."""
-    done, start = 0, time.perf_counter()
+def _steps_per_block(step: Step, wait: Step, effort: Effort) -> int:
+    """Estimated from the warm-up."""
+    done = 0
+    start = time.perf_counter()
     while time.perf_counter() - start < effort.warm_seconds or done < 3:
         step()
         wait()
         done += 1
-    return max(1, round(effort.block_seconds * done / (time.perf_counter() - start)))
+    steps_per_second = done / (time.perf_counter() - start)
+    return max(1, round(effort.block_seconds * steps_per_second))
 
 
-def _block(step: Step, count: int, pair: Pair, closures: list[float]) -> tuple[float, float]:
-    """Seconds of one step by the wall's clock and by the processor's."""
+def _block(step: Step, count: int, pair: Pair, closures: list[float]) -> Block:
     pair.wait()
-    start, used = time.perf_counter(), time.process_time()
-    device = pair.device_block(step, count) if pair.device_block else _run(step, count, pair.wait)
-    seconds, processor = time.perf_counter() - start, time.process_time() - used
+    start = time.perf_counter()
+    processor_start = time.process_time()
+    device_seconds = None
     if pair.device_block:
-        closures.append(abs(seconds / device - 1))
-    return seconds / count, processor / count
-
-
-def _run(step: Step, count: int, wait: Step) -> float:
-    for _ in range(count):
-        step()
-    wait()
-    return 0.0
+        device_seconds = pair.device_block(step, count)
+    else:
+        for _ in range(count):
+            step()
+        pair.wait()
+    wall = time.perf_counter() - start
+    processor = time.process_time() - processor_start
+    if device_seconds is not None:
+        closures.append(abs(wall / device_seconds - 1))
+    return Block(wall / count, processor / count)

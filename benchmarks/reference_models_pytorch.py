@@ -1,4 +1,6 @@
-"""Networks as one writes them by hand: nested modules, weights defined in the same order as in our graphs."""
+"""Networks as one writes them by hand for PyTorch: nested modules.
+
+Weights are defined in the same order as in our graphs. Nothing of our lowering is used."""
 
 from __future__ import annotations
 
@@ -8,21 +10,26 @@ from typing import Any
 import torch
 from torch import nn
 
+# (width, blocks, stride of the first block)
+STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
 
-def source(wanted: str | None) -> str:
-    if wanted == "own" or (wanted is None and importlib.util.find_spec("torchvision") is None):
+
+def source(reference: str | None) -> str:
+    """Where ResNet-50 comes from: torchvision if it is installed, or a copy in this file (own)."""
+    has_torchvision = importlib.util.find_spec("torchvision") is not None
+    if reference == "own" or (reference is None and not has_torchvision):
         return "own"
     import torchvision
 
     return f"torchvision {torchvision.__version__}"
 
 
-def model(name: str, wanted: str | None = None) -> nn.Module:
+def model(name: str, reference: str | None = None) -> nn.Module:
     if name == "cifar10-cnn":
         return Cifar10Cnn()
     if name == "mnist-mlp":
         return MnistMlp()
-    if source(wanted) == "own":
+    if source(reference) == "own":
         return Resnet50()
     import torchvision
 
@@ -70,9 +77,8 @@ class Bottleneck(nn.Module):
         self.relu = nn.ReLU(inplace=True)
         self.shortcut: nn.Module | None = None
         if stride != 1 or channels != 4 * width:
-            self.shortcut = nn.Sequential(
-                nn.Conv2d(channels, 4 * width, 1, stride, bias=False), nn.BatchNorm2d(4 * width)
-            )
+            conv = nn.Conv2d(channels, 4 * width, 1, stride, bias=False)
+            self.shortcut = nn.Sequential(conv, nn.BatchNorm2d(4 * width))
 
     def forward(self, x: Any) -> Any:
         y = self.relu(self.norm1(self.conv1(x)))
@@ -89,8 +95,9 @@ class Resnet50(nn.Module):
         self.norm1 = nn.BatchNorm2d(64)
         self.relu = nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(3, 2, 1)
-        blocks, channels = [], 64
-        for width, count, stride in [(64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)]:
+        blocks = []
+        channels = 64
+        for width, count, stride in STAGES:
             for block in range(count):
                 blocks.append(Bottleneck(channels, width, stride if block == 0 else 1))
                 channels = 4 * width

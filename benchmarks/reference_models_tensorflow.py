@@ -1,4 +1,4 @@
-"""Networks as one writes them by hand for TensorFlow, channels last: from `tf.nn`, and from the layers of Keras.
+"""Networks as one writes them by hand for TensorFlow, channels last: with `tf.nn`, and with Keras.
 
 Each takes weights in the order in which our graphs define them. Nothing of our lowering is used."""
 
@@ -12,103 +12,115 @@ import tensorflow as tf
 from keras import layers
 
 Arrays = Iterator[Any]
+# (width, blocks, stride of the first block)
 STAGES = [(64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)]
-EPSILON, KEPT = 1e-5, 0.9
+EPSILON = 1e-5
+# The share of a moving average that stays in each step.
+MOMENTUM = 0.9
 
 
 class Convolution(tf.Module):
-    """Without a bias, then normalised by the fused operation."""
+    """Without a bias, followed by the fused normalisation."""
 
     def __init__(self, arrays: Arrays, stride: int) -> None:
         super().__init__()
         kernel, scale, bias, mean, variance = (next(arrays) for _ in range(5))
         self.kernel = tf.Variable(kernel.transpose(2, 3, 1, 0))
-        self.scale, self.bias = tf.Variable(scale), tf.Variable(bias)
-        self.mean, self.variance = (
-            tf.Variable(mean, trainable=False),
-            tf.Variable(variance, trainable=False),
-        )
-        side = kernel.shape[2] // 2
-        even = [[0, 0], [side, side], [side, side], [0, 0]]
-        self.stride, self.padding = stride, "SAME" if stride == 1 else even if side else "VALID"
+        self.scale = tf.Variable(scale)
+        self.bias = tf.Variable(bias)
+        self.mean = tf.Variable(mean, trainable=False)
+        self.variance = tf.Variable(variance, trainable=False)
+        self.stride = stride
+        self.padding = _padding(kernel.shape[2] // 2, stride)
 
     def __call__(self, x: Any, training: bool) -> Any:
         x = tf.nn.conv2d(x, self.kernel, self.stride, self.padding)
-        fused = tf.compat.v1.nn.fused_batch_norm
-        own = (x, self.scale, self.bias, self.mean, self.variance, EPSILON)
+        normalise = tf.compat.v1.nn.fused_batch_norm
+        inputs = (x, self.scale, self.bias, self.mean, self.variance, EPSILON)
         if not training:
-            return fused(*own, is_training=False)[0]
-        x, mean, variance = fused(*own, is_training=True, exponential_avg_factor=1 - KEPT)
+            return normalise(*inputs, is_training=False)[0]
+        factor = 1 - MOMENTUM
+        x, mean, variance = normalise(*inputs, is_training=True, exponential_avg_factor=factor)
         self.mean.assign(mean)
         self.variance.assign(variance)
         return x
 
 
+def _padding(side: int, stride: int) -> Any:
+    if stride == 1:
+        return "SAME"
+    return [[0, 0], [side, side], [side, side], [0, 0]] if side else "VALID"
+
+
 class Bottleneck(tf.Module):
     def __init__(self, arrays: Arrays, stride: int, shortcut: bool) -> None:
         super().__init__()
-        self.parts = [Convolution(arrays, hop) for hop in (1, stride, 1)]
+        self.convolutions = [Convolution(arrays, each) for each in (1, stride, 1)]
         self.shortcut = Convolution(arrays, stride) if shortcut else None
 
     def __call__(self, x: Any, training: bool) -> Any:
-        y = tf.nn.relu(self.parts[0](x, training))
-        y = tf.nn.relu(self.parts[1](y, training))
-        y = self.parts[2](y, training)
-        return tf.nn.relu(y + (self.shortcut(x, training) if self.shortcut else x))
+        y = tf.nn.relu(self.convolutions[0](x, training))
+        y = tf.nn.relu(self.convolutions[1](y, training))
+        y = self.convolutions[2](y, training)
+        shortcut = self.shortcut(x, training) if self.shortcut else x
+        return tf.nn.relu(y + shortcut)
 
 
 class Resnet50(tf.Module):
     def __init__(self, arrays: Arrays) -> None:
         super().__init__()
         self.stem = Convolution(arrays, 2)
-        self.blocks = [
-            Bottleneck(arrays, stride if block == 0 else 1, block == 0)
-            for _, count, stride in STAGES
-            for block in range(count)
-        ]
-        self.kernel, self.bias = tf.Variable(next(arrays).T), tf.Variable(next(arrays))
+        self.blocks = []
+        for _, count, first_stride in STAGES:
+            for block in range(count):
+                first = block == 0
+                self.blocks.append(Bottleneck(arrays, first_stride if first else 1, first))
+        self.kernel = tf.Variable(next(arrays).T)
+        self.bias = tf.Variable(next(arrays))
 
     def __call__(self, x: Any, training: bool) -> Any:
         x = tf.nn.relu(self.stem(x, training))
-        x = tf.nn.max_pool2d(
-            tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]]), 3, 2, "VALID"
-        )  # none is below 0
+        # Padding with zeros: no value is below zero.
+        x = tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]])
+        x = tf.nn.max_pool2d(x, 3, 2, "VALID")
         for block in self.blocks:
             x = block(x, training)
         return tf.matmul(tf.reduce_mean(x, (1, 2)), self.kernel) + self.bias
 
 
 class Cell(tf.Module):
-    """As the first version's BasicLSTMCell: one product of input and state side by side."""
+    """As BasicLSTMCell of TensorFlow 1: one product of the joined input and state."""
 
     def __init__(self, arrays: Arrays) -> None:
         super().__init__()
         self.kernel = tf.Variable(tf.concat([next(arrays).T, next(arrays).T], 0))
         self.bias = tf.Variable(next(arrays))
 
-    def __call__(self, x: Any, hidden: Any, memory: Any) -> tuple[Any, Any]:
-        gates = tf.nn.bias_add(tf.matmul(tf.concat([x, hidden], 1), self.kernel), self.bias)
-        entry, forget, candidate, leave = tf.split(gates, 4, 1)
-        memory = tf.sigmoid(forget) * memory + tf.sigmoid(entry) * tf.tanh(candidate)
-        return tf.sigmoid(leave) * tf.tanh(memory), memory
+    def __call__(self, x: Any, hidden: Any, cell: Any) -> tuple[Any, Any]:
+        product = tf.matmul(tf.concat([x, hidden], 1), self.kernel)
+        gates = tf.nn.bias_add(product, self.bias)
+        input_gate, forget_gate, candidate, output_gate = tf.split(gates, 4, 1)
+        cell = tf.sigmoid(forget_gate) * cell + tf.sigmoid(input_gate) * tf.tanh(candidate)
+        return tf.sigmoid(output_gate) * tf.tanh(cell), cell
 
 
 class PtbLstm(tf.Module):
-    """Unrolled, as TensorFlow's own model of Penn Treebank was."""
+    """Unrolled, as in TensorFlow's own model of Penn Treebank."""
 
     def __init__(self, arrays: Arrays) -> None:
         super().__init__()
         self.table = tf.Variable(next(arrays))
         self.cells = [Cell(arrays), Cell(arrays)]
-        self.kernel, self.bias = tf.Variable(next(arrays).T), tf.Variable(next(arrays))
+        self.kernel = tf.Variable(next(arrays).T)
+        self.bias = tf.Variable(next(arrays))
 
     def __call__(self, tokens: Any, training: bool) -> Any:
         steps = tf.unstack(tf.nn.embedding_lookup(self.table, tokens), axis=1)
         for cell in self.cells:
-            hidden = memory = tf.zeros_like(steps[0])
+            hidden = state = tf.zeros_like(steps[0])
             outputs = []
             for x in steps:
-                hidden, memory = cell(x, hidden, memory)
+                hidden, state = cell(x, hidden, state)
                 outputs.append(hidden)
             steps = outputs
         x = tf.reshape(tf.stack(steps, 1), (-1, hidden.shape[1]))
@@ -116,12 +128,13 @@ class PtbLstm(tf.Module):
         return tf.reshape(output, (*tokens.shape, output.shape[1]))
 
 
-def by_hand(name: str, arrays: Arrays) -> Any:
-    return {"resnet50": Resnet50, "ptb-lstm-small": PtbLstm}[name](arrays)
+def with_tf_nn(name: str, arrays: Arrays) -> Any:
+    networks = {"resnet50": Resnet50, "ptb-lstm-small": PtbLstm}
+    return networks[name](arrays)
 
 
-class Layers:
-    """Keras makes the weights of a layer when it is first called; here it gets ours at once, in their order."""
+class WeightedLayers:
+    """Applies a layer, which makes its weights at the first call, and sets them to ours."""
 
     def __init__(self, arrays: Arrays) -> None:
         self.arrays = arrays
@@ -130,52 +143,54 @@ class Layers:
         x = layer(x)
         for weight in layer.weights:
             array = next(self.arrays)
-            turned = array.transpose(2, 3, 1, 0) if array.ndim == 4 else array.T
-            weight.assign(turned if weight.path.endswith("kernel") else array)
+            if weight.path.endswith("kernel"):
+                array = array.transpose(2, 3, 1, 0) if array.ndim == 4 else array.T
+            weight.assign(array)
         return x
 
 
 def keras_resnet50(arrays: Arrays) -> Any:
-    put = Layers(arrays)
+    apply = WeightedLayers(arrays)
 
     def convolution(x: Any, filters: int, size: int, stride: int) -> Any:
         if size > 1 and stride > 1:
             x = layers.ZeroPadding2D(size // 2)(x)
         padding = "same" if stride == 1 else "valid"
-        x = put(layers.Conv2D(filters, size, stride, padding, use_bias=False), x)
-        return put(layers.BatchNormalization(momentum=KEPT, epsilon=EPSILON), x)
+        x = apply(layers.Conv2D(filters, size, stride, padding, use_bias=False), x)
+        return apply(layers.BatchNormalization(momentum=MOMENTUM, epsilon=EPSILON), x)
 
     image = keras.Input((224, 224, 3))
     x = layers.ReLU()(convolution(image, 64, 7, 2))
     x = layers.MaxPooling2D(3, 2)(layers.ZeroPadding2D(1)(x))
-    for filters, count, first in STAGES:
+    for filters, count, first_stride in STAGES:
         for block in range(count):
-            stride = first if block == 0 else 1
+            stride = first_stride if block == 0 else 1
             y = layers.ReLU()(convolution(x, filters, 1, 1))
             y = layers.ReLU()(convolution(y, filters, 3, stride))
             y = convolution(y, 4 * filters, 1, 1)
-            x = layers.ReLU()(
-                layers.Add()([y, convolution(x, 4 * filters, 1, stride) if block == 0 else x])
-            )
-    return keras.Model(image, put(layers.Dense(1000), layers.GlobalAveragePooling2D()(x)))
+            shortcut = convolution(x, 4 * filters, 1, stride) if block == 0 else x
+            x = layers.ReLU()(layers.Add()([y, shortcut]))
+    x = layers.GlobalAveragePooling2D()(x)
+    return keras.Model(image, apply(layers.Dense(1000), x))
 
 
 def keras_ptb_lstm(arrays: Arrays) -> Any:
-    put = Layers(arrays)
+    apply = WeightedLayers(arrays)
     tokens = keras.Input((20,), dtype="int32")
-    x = put(layers.Embedding(10_000, 200), tokens)
+    x = apply(layers.Embedding(10_000, 200), tokens)
     for _ in range(2):
-        x = put(layers.LSTM(200, return_sequences=True), x)
-    return keras.Model(tokens, put(layers.Dense(10_000), x))
+        x = apply(layers.LSTM(200, return_sequences=True), x)
+    return keras.Model(tokens, apply(layers.Dense(10_000), x))
 
 
-def by_keras(name: str, arrays: Arrays) -> Any:
-    return {"resnet50": keras_resnet50, "ptb-lstm-small": keras_ptb_lstm}[name](arrays)
+def with_keras(name: str, arrays: Arrays) -> Any:
+    networks = {"resnet50": keras_resnet50, "ptb-lstm-small": keras_ptb_lstm}
+    return networks[name](arrays)
 
 
-def plain(weight: Any) -> Any:
-    """TensorFlow's own variable, which Keras wraps."""
+def tensorflow_variable(weight: Any) -> Any:
+    """The variable that Keras wraps."""
     return weight.value if isinstance(weight, keras.Variable) else weight
 
 
-REFERENCES: dict[str, Callable[[str, Arrays], Any]] = {"tf.nn": by_hand, "keras": by_keras}
+REFERENCES: dict[str, Callable[[str, Arrays], Any]] = {"tf.nn": with_tf_nn, "keras": with_keras}

@@ -76,7 +76,9 @@ def _statements(
     sets = ", ".join(f"({sql.quote(name)})" for name in free)
     sets = f"SELECT {listed}, {count} FROM runs WHERE {test} GROUP BY GROUPING SETS ({sets})"
     rest = [place for place, name in enumerate(names) if name in filtered]
-    own_values = [v for p in rest for v in sql.make_condition(query, _but(query, names[p]), cells=cells)[1]]
+    own_values = [
+        v for p in rest for v in sql.make_condition(query, _but(query, names[p]), cells=cells)[1]
+    ]
     split = [(sets, values), (" UNION ALL ".join(each[place] for place in rest), own_values)]
     together = (" UNION ALL ".join(each), bound)
     return [
