@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import accumulate
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+from factories import make_attempt, make_rank, make_record
 from steptime.analysis.by_rank import UNDECIDED, by_rank, last_to_end
 from steptime.core.measurement import RankSamples
 from steptime.core.record import Attempt, Record
@@ -17,43 +17,25 @@ STEPS, BLOCKS = 100, 10
 Make = Callable[..., Attempt]
 
 
-def samples(rank: int, times_ns: Sequence[int], **changes: Any) -> RankSamples:
-    values = {
-        "idle_ns": (0,) * BLOCKS,
-        "device_ns": None,
-        "cpu_ns": 1,
-        "queue_ns": 0,
-        "cut": 0,
-        "steady": True,
-    }
-    stamps = list(accumulate(times_ns, initial=changes.pop("start_ns", 0)))
-    return RankSamples(
-        **{"rank": rank, "node": f"node{rank}", "stamps": stamps, **values, **changes}
-    )
+def make_shared(*ranks: RankSamples, **changes: Any) -> Attempt:
+    """An attempt of several ranks."""
+    case = {"devices": len(ranks), "exchange": "allreduce", **changes}
+    return make_attempt([1000] * (len(ranks[0].stamps) - 1), ranks=ranks, **case)
 
 
-@pytest.fixture
-def shared(attempt_of: Callable[..., Attempt]) -> Make:
-    def make(*ranks: RankSamples, **changes: Any) -> Attempt:
-        case = {"devices": len(ranks), "exchange": "allreduce", **changes}
-        return attempt_of([1000] * (len(ranks[0].stamps) - 1), ranks=ranks, **case)
-
-    return make
-
-
-def test_last_to_end_names_the_rank_that_ends_last(shared: Make) -> None:
+def test_last_to_end_names_the_rank_that_ends_last() -> None:
     late = [1200 if step % 4 == 0 else 1000 for step in range(STEPS)]
     even = [1000 if step % 4 else 1150 for step in range(STEPS)]
-    last = last_to_end(shared(samples(0, even), samples(1, late)).measurement)  # type: ignore[arg-type]
+    last = last_to_end(make_shared(make_rank(0, even), make_rank(1, late)).measurement)  # type: ignore[arg-type]
     assert set(last.tolist()) == {1}
 
 
-def test_by_rank_reports_time_node_and_share_of_each_rank(shared: Make) -> None:
+def test_by_rank_reports_time_node_and_share_of_each_rank() -> None:
     def process(number: int) -> Attempt:
         slow = [1010 + number] * STEPS
-        return shared(
-            samples(0, [1000] * STEPS),
-            samples(1, slow, device="cuda:1"),
+        return make_shared(
+            make_rank(0, [1000] * STEPS),
+            make_rank(1, slow, device="cuda:1"),
             id=str(number),
             process=number,
         )
@@ -68,15 +50,15 @@ def test_by_rank_reports_time_node_and_share_of_each_rank(shared: Make) -> None:
     assert low is not None and high is not None and 1.010e-6 <= low < high <= 1.017e-6
 
 
-def test_last_to_end_is_undecided_within_the_clock_error(shared: Make) -> None:
-    far = samples(1, [1000] * STEPS, start_ns=5000, offset_ns=(-4990, -4990), offset_error_ns=20)
-    measurement = shared(samples(0, [1000] * STEPS), far).measurement
+def test_last_to_end_is_undecided_within_the_clock_error() -> None:
+    far = make_rank(1, [1000] * STEPS, start_ns=5000, offset_ns=(-4990, -4990), offset_error_ns=20)
+    measurement = make_shared(make_rank(0, [1000] * STEPS), far).measurement
     assert measurement is not None and set(last_to_end(measurement).tolist()) == {UNDECIDED}
 
 
-def test_last_to_end_corrects_clock_offset_and_drift(shared: Make) -> None:
-    far = samples(1, [1000] * STEPS, start_ns=5000, offset_ns=(-5100, -4900))
-    measurement = shared(samples(0, [1000] * STEPS), far).measurement
+def test_last_to_end_corrects_clock_offset_and_drift() -> None:
+    far = make_rank(1, [1000] * STEPS, start_ns=5000, offset_ns=(-5100, -4900))
+    measurement = make_shared(make_rank(0, [1000] * STEPS), far).measurement
     assert measurement is not None
     last = last_to_end(measurement)
     assert (
@@ -86,9 +68,9 @@ def test_last_to_end_corrects_clock_offset_and_drift(shared: Make) -> None:
     )
 
 
-def test_last_to_end_adds_pauses_back(shared: Make) -> None:
-    paused = samples(1, [990] * STEPS, idle_ns=(0, *[300] * (BLOCKS - 1)))
-    measurement = shared(samples(0, [1000] * STEPS), paused).measurement
+def test_last_to_end_adds_pauses_back() -> None:
+    paused = make_rank(1, [990] * STEPS, idle_ns=(0, *[300] * (BLOCKS - 1)))
+    measurement = make_shared(make_rank(0, [1000] * STEPS), paused).measurement
     assert measurement is not None
     last = last_to_end(measurement)
     assert set(last[: STEPS // BLOCKS].tolist()) == {0} and set(
@@ -96,20 +78,25 @@ def test_last_to_end_adds_pauses_back(shared: Make) -> None:
     ) == {1}
 
 
-def test_last_to_end_skips_warm_up(shared: Make) -> None:
-    ranks = samples(0, [5000] * 10 + [1000] * 90), samples(1, [1000] * 10 + [2000] * 90)
-    found = by_rank(Record(attempts=(shared(*ranks, cut=60),)))
+def test_last_to_end_skips_warm_up() -> None:
+    ranks = make_rank(0, [5000] * 10 + [1000] * 90), make_rank(1, [1000] * 10 + [2000] * 90)
+    found = by_rank(Record(attempts=(make_shared(*ranks, cut=60),)))
     assert found is not None and [rank.slowest_share for rank in found.ranks] == [0.0, 1.0]
     assert found.ranks[1].typical_time_seconds.claim == "no interval: too few processes"
 
 
-def test_by_rank_reports_exchange_seconds_of_each_rank(shared: Make) -> None:
-    pair = samples(0, [1000] * STEPS), samples(1, [1000] * STEPS)
-    told = shared(*pair, findings={"exchange": {"seconds": [0.1], "rank_seconds": [0.09, 0.1]}})
-    found, older = by_rank(Record(attempts=(told,))), by_rank(Record(attempts=(shared(*pair),)))
+def test_by_rank_reports_exchange_seconds_of_each_rank() -> None:
+    pair = make_rank(0, [1000] * STEPS), make_rank(1, [1000] * STEPS)
+    told = make_shared(
+        *pair, findings={"exchange": {"seconds": [0.1], "rank_seconds": [0.09, 0.1]}}
+    )
+    found, older = (
+        by_rank(Record(attempts=(told,))),
+        by_rank(Record(attempts=(make_shared(*pair),))),
+    )
     assert found is not None and [rank.exchange_seconds for rank in found.ranks] == [0.09, 0.1]
     assert older is not None and [rank.exchange_seconds for rank in older.ranks] == [None, None]
 
 
-def test_by_rank_is_none_for_a_single_rank(record_of: Callable[..., Record]) -> None:
-    assert by_rank(record_of()) is None
+def test_by_rank_is_none_for_a_single_rank() -> None:
+    assert by_rank(make_record()) is None

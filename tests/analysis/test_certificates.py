@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from factories import make_attempt
 from steptime.analysis.certificates import (
     Certificate,
     certificate_id,
@@ -32,9 +33,9 @@ ITEM = {
 
 
 @pytest.fixture
-def measured(attempt_of: Make) -> Make:
+def measured() -> Make:
     def make(framework: str = "pytorch", version: str = "2.13", **changes: Any) -> Attempt:
-        return attempt_of(
+        return make_attempt(
             [1_000_000] * 40, framework=framework, software={framework: version}, **changes
         )
 

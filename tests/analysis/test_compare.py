@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from factories import make_attempt, make_record, make_times
 from steptime.analysis.compare import (
     TOO_FEW,
     block_pairs,
@@ -133,9 +134,7 @@ def test_is_undecided_stops_only_at_planned_looks() -> None:
     assert not is_undecided(np.linspace(-1, 1, 27), STANDARD)
 
 
-def pair(
-    word: str, attempt_of: Make, *, ratio: float = 1.05, seed: int = 0, **changes: Any
-) -> tuple[Any, Any]:
+def pair(word: str, *, ratio: float = 1.05, seed: int = 0, **changes: Any) -> tuple[Any, Any]:
     """Both feel the same slow drift, which is far larger than their difference."""
     rng = np.random.default_rng(seed)
     drift = np.repeat(np.exp(rng.normal(0, 0.3, 4)), 10)
@@ -143,12 +142,12 @@ def pair(
         np.rint(1e6 * r * drift * np.exp(0.005 * rng.standard_normal(40))).astype(int)
         for r in (1.0, ratio)
     )
-    first = attempt_of(a, blocks=4, pair=word, id=f"a{word}", **changes)
-    return first, attempt_of(b, blocks=4, pair=word, id=f"b{word}", **changes)
+    first = make_attempt(a, blocks=4, pair=word, id=f"a{word}", **changes)
+    return first, make_attempt(b, blocks=4, pair=word, id=f"b{word}", **changes)
 
 
-def test_compare_pairs_cancels_common_drift(attempt_of: Make) -> None:
-    pairs = [pair(str(i), attempt_of, seed=i) for i in range(8)]
+def test_compare_pairs_cancels_common_drift() -> None:
+    pairs = [pair(str(i), seed=i) for i in range(8)]
     found = compare_pairs(pairs)
     assert (found.verdict.outcome, found.units) == ("slower", 8)
     assert found.verdict.ratio == pytest.approx(1.05, abs=0.01)
@@ -156,31 +155,26 @@ def test_compare_pairs_cancels_common_drift(attempt_of: Make) -> None:
     assert not wants_more_pairs(pairs) and wants_more_pairs(pairs[:7]) and wants_more_pairs([])
 
 
-def test_compare_pairs_remarks_contention_and_judges_cpu_time(attempt_of: Make) -> None:
-    found = compare_pairs([pair(str(i), attempt_of, seed=i, queue_ns=5_000_000) for i in range(8)])
+def test_compare_pairs_remarks_contention_and_judges_cpu_time() -> None:
+    found = compare_pairs([pair(str(i), seed=i, queue_ns=5_000_000) for i in range(8)])
     assert found.remarks[0].startswith("contended: ready but not running")
     assert found.cpu_time is not None and found.cpu_time.outcome == "slower"
 
 
-def test_compare_pairs_skips_cpu_time_of_several_threads(attempt_of: Make) -> None:
-    assert (
-        compare_pairs([pair(str(i), attempt_of, seed=i, threads=2) for i in range(8)]).cpu_time
-        is None
-    )
+def test_compare_pairs_skips_cpu_time_of_several_threads() -> None:
+    assert compare_pairs([pair(str(i), seed=i, threads=2) for i in range(8)]).cpu_time is None
 
 
-def test_compare_pairs_is_inconclusive_for_invalid_processes(attempt_of: Make) -> None:
-    found = compare_pairs([pair(str(i), attempt_of, seed=i, compilations=1) for i in range(8)])
+def test_compare_pairs_is_inconclusive_for_invalid_processes() -> None:
+    found = compare_pairs([pair(str(i), seed=i, compilations=1) for i in range(8)])
     assert (found.verdict.outcome, found.cpu_time) == ("inconclusive", None)
     assert found.remarks[0].startswith("invalid: recompiled")
 
 
-def test_compare_records_is_at_most_likely(
-    record_of: Make, attempt_of: Make, times_of: Make
-) -> None:
-    a = record_of(1)
-    slow = [attempt_of(times_of(p, centre_ns=1.5e6), process=p) for p in range(8)]
-    slightly = [attempt_of(times_of(p, centre_ns=1.06e6), process=p) for p in range(8)]
+def test_compare_records_is_at_most_likely() -> None:
+    a = make_record(1)
+    slow = [make_attempt(make_times(p, centre_ns=1.5e6), process=p) for p in range(8)]
+    slightly = [make_attempt(make_times(p, centre_ns=1.06e6), process=p) for p in range(8)]
     found = compare_records(a, Record(attempts=tuple(slow)))
     assert found.verdict.outcome == "likely slower" and "not_interleaved" in found.remarks
     assert compare_records(a, Record(attempts=tuple(slightly))).verdict.outcome == "inconclusive"
@@ -190,22 +184,22 @@ def test_compare_records_is_at_most_likely(
     )
 
 
-def test_compare_records_is_inconclusive_for_few_processes(record_of: Make) -> None:
-    found = compare_records(record_of(1, processes=2), record_of(2, processes=2))
+def test_compare_records_is_inconclusive_for_few_processes() -> None:
+    found = compare_records(make_record(1, processes=2), make_record(2, processes=2))
     assert (found.verdict.outcome, found.verdict.low) == ("inconclusive", None)
     assert (
         TOO_FEW in found.remarks
-        and TOO_FEW not in compare_records(record_of(1), record_of(2)).remarks
+        and TOO_FEW not in compare_records(make_record(1), make_record(2)).remarks
     )
 
 
-def test_different_work_is_empty_for_equal_work(record_of: Make) -> None:
-    a, b = record_of(1).last, record_of(2, mode="compiled", layout="nhwc").last
+def test_different_work_is_empty_for_equal_work() -> None:
+    a, b = make_record(1).last, make_record(2, mode="compiled", layout="nhwc").last
     assert different_work(a, b) == []
 
 
-def test_different_work_needs_no_measurement(record_of: Make) -> None:
-    a, b = (replace(record_of(seed).last, measurement=None) for seed in (1, 2))
+def test_different_work_needs_no_measurement() -> None:
+    a, b = (replace(make_record(seed).last, measurement=None) for seed in (1, 2))
     assert different_work(a, b) == []
 
 
@@ -228,46 +222,35 @@ def test_different_work_needs_no_measurement(record_of: Make) -> None:
         ("invalid", {"compilations": 2}),
     ],
 )
-def test_different_work_names_the_difference(
-    word: str, changes: dict[str, Any], record_of: Make
-) -> None:
-    a, b = record_of(1).last, record_of(2, **changes).last
+def test_different_work_names_the_difference(word: str, changes: dict[str, Any]) -> None:
+    a, b = make_record(1).last, make_record(2, **changes).last
     assert word in " ".join(different_work(a, b))
 
 
-def test_different_work_ignores_the_optimizer_of_inference(record_of: Make) -> None:
-    a = record_of(1, phase="inference").last
-    b = record_of(2, phase="inference", network={"fingerprint": "f", "optimizer": "adam"}).last
+def test_different_work_ignores_the_optimizer_of_inference() -> None:
+    a = make_record(1, phase="inference").last
+    b = make_record(2, phase="inference", network={"fingerprint": "f", "optimizer": "adam"}).last
     assert different_work(a, b) == []
 
 
-def turning(attempt_of: Make, *, inside: float, outside: float, pairs: int = 6) -> list[Any]:
+def turning(*, inside: float, outside: float, pairs: int = 6) -> list[Any]:
     """Pairs whose ratio wobbles from block to block by `inside` and from pair to pair by `outside`."""
     rng = np.random.default_rng(4)
     made = []
     for _ in range(pairs):
         blocks = np.exp(outside * rng.standard_normal() + inside * rng.standard_normal(8))
         times = np.repeat(1e6 * blocks, 20).astype(np.int64)
-        made.append((attempt_of(np.full(160, 10**6), blocks=8), attempt_of(times, blocks=8)))
+        made.append((make_attempt(np.full(160, 10**6), blocks=8), make_attempt(times, blocks=8)))
     return made
 
 
-def test_block_pairs_grow_if_blocks_vary(attempt_of: Make) -> None:
-    assert (
-        block_pairs(turning(attempt_of, inside=0.2, outside=0.0), STANDARD)
-        == STANDARD.pair_blocks_most
-    )
+def test_block_pairs_grow_if_blocks_vary() -> None:
+    assert block_pairs(turning(inside=0.2, outside=0.0), STANDARD) == STANDARD.pair_blocks_most
 
 
-def test_block_pairs_stay_few_if_pairs_vary(attempt_of: Make) -> None:
-    assert (
-        block_pairs(turning(attempt_of, inside=0.001, outside=0.05), STANDARD)
-        == STANDARD.pair_blocks
-    )
+def test_block_pairs_stay_few_if_pairs_vary() -> None:
+    assert block_pairs(turning(inside=0.001, outside=0.05), STANDARD) == STANDARD.pair_blocks
 
 
-def test_block_pairs_start_with_the_protocol_value(attempt_of: Make) -> None:
-    assert (
-        block_pairs(turning(attempt_of, inside=0.2, outside=0.0, pairs=2), STANDARD)
-        == STANDARD.pair_blocks
-    )
+def test_block_pairs_start_with_the_protocol_value() -> None:
+    assert block_pairs(turning(inside=0.2, outside=0.0, pairs=2), STANDARD) == STANDARD.pair_blocks

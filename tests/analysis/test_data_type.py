@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from factories import make_record
 from steptime.analysis.data_type import data_type, sentence, staging_sentence
 from steptime.core.record import Record
 
@@ -28,17 +29,17 @@ def found(
         ("unknown", "real"),
     ],
 )
-def test_data_type_of_real_data_names_the_storage(record_of: Make, kind: str, word: str) -> None:
-    assert data_type(record_of(processes=1, data="real", findings=found(kind))) == word
+def test_data_type_of_real_data_names_the_storage(kind: str, word: str) -> None:
+    assert data_type(make_record(processes=1, data="real", findings=found(kind))) == word
 
 
-def test_data_type_of_synthetic_data_names_the_memory(record_of: Make) -> None:
-    assert data_type(record_of(processes=1)) == "synthetic on device"
-    assert data_type(record_of(processes=1, data="host")) == "synthetic in host memory"
+def test_data_type_of_synthetic_data_names_the_memory() -> None:
+    assert data_type(make_record(processes=1)) == "synthetic on device"
+    assert data_type(make_record(processes=1, data="host")) == "synthetic in host memory"
 
 
-def test_data_type_names_cold_cache_and_tier(record_of: Make) -> None:
-    record = record_of(
+def test_data_type_names_cold_cache_and_tier() -> None:
+    record = make_record(
         processes=1,
         data="real",
         staging="scratch",
@@ -48,20 +49,22 @@ def test_data_type_names_cold_cache_and_tier(record_of: Make) -> None:
     assert data_type(record) == "real on disk, cold (scratch)"
 
 
-def test_data_type_without_findings_is_real(record_of: Make) -> None:
+def test_data_type_without_findings_is_real() -> None:
     assert (
-        data_type(record_of(processes=1, data="real")) == "real"
-        and sentence(record_of(processes=1)) == ""
+        data_type(make_record(processes=1, data="real")) == "real"
+        and sentence(make_record(processes=1)) == ""
     )
 
 
-def test_sentence_reports_a_cache_state_other_than_requested(record_of: Make) -> None:
-    record = record_of(processes=1, data="real", findings=found("dram", "warm", "cold", prefetch=2))
+def test_sentence_reports_a_cache_state_other_than_requested() -> None:
+    record = make_record(
+        processes=1, data="real", findings=found("dram", "warm", "cold", prefetch=2)
+    )
     wanted = "real in DRAM [ext4, nvme0n1], 4 KiB a step, 2 kept ready by a thread; page cache warm, though cold was requested"
     assert sentence(record) == wanted
 
 
-def test_staging_sentence_reports_size_and_rate(record_of: Make) -> None:
+def test_staging_sentence_reports_size_and_rate() -> None:
     told = {
         "bytes": 1 << 20,
         "bytes_per_second": 2.0 * (1 << 20),
@@ -69,7 +72,7 @@ def test_staging_sentence_reports_size_and_rate(record_of: Make) -> None:
         "on": {"kind": "nvme"},
     }
     assert (
-        staging_sentence(record_of(processes=1, findings={"staging": told}))
+        staging_sentence(make_record(processes=1, findings={"staging": told}))
         == "1 MiB copied to local (nvme) at 2 MiB/s"
     )
-    assert staging_sentence(record_of(processes=1)) == ""
+    assert staging_sentence(make_record(processes=1)) == ""

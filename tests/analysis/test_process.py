@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from factories import make_attempt
 from steptime.analysis.process import MOST_POINTS, measured_processes
 from steptime.core.cause import Cause
 from steptime.core.record import Failure
@@ -13,32 +14,32 @@ from steptime.core.record import Failure
 Make = Callable[..., Any]
 
 
-def test_process_drops_the_block_that_the_cut_divides(attempt_of: Make) -> None:
-    part = measured_processes([attempt_of(range(1, 101), cut=15)])[0]
+def test_process_drops_the_block_that_the_cut_divides() -> None:
+    part = measured_processes([make_attempt(range(1, 101), cut=15)])[0]
     assert [(span.first, span.last) for span in part.kept_spans][:2] == [(20, 30), (30, 40)]
     assert part.blocks == part.measurement.kept_blocks
     assert part.block_steps == 80
 
 
-def test_process_keeps_the_last_block_if_the_cut_lies_in_it(attempt_of: Make) -> None:
-    part = measured_processes([attempt_of(range(1, 101), cut=95)])[0]
+def test_process_keeps_the_last_block_if_the_cut_lies_in_it() -> None:
+    part = measured_processes([make_attempt(range(1, 101), cut=95)])[0]
     assert [(span.first, span.last) for span in part.kept_spans] == [(90, 100)]
     assert part.points[0].seconds == np.median(range(96, 101)) / 1e9
 
 
-def test_process_points_are_block_medians(attempt_of: Make) -> None:
-    part = measured_processes([attempt_of(range(1, 101))])[0]
+def test_process_points_are_block_medians() -> None:
+    part = measured_processes([make_attempt(range(1, 101))])[0]
     assert [point.first for point in part.points] == list(range(0, 100, 10))
     assert part.points[3].seconds == 35.5e-9
 
 
-def test_process_points_pool_many_blocks(attempt_of: Make) -> None:
-    part = measured_processes([attempt_of(range(1, 1001), blocks=200)])[0]
+def test_process_points_pool_many_blocks() -> None:
+    part = measured_processes([make_attempt(range(1, 1001), blocks=200)])[0]
     assert len(part.points) == MOST_POINTS
     assert part.points[0].first == 0
 
 
-def test_measured_processes_skip_failed_attempts(attempt_of: Make) -> None:
-    good = attempt_of(range(1, 101))
+def test_measured_processes_skip_failed_attempts() -> None:
+    good = make_attempt(range(1, 101))
     failed = replace(good, measurement=None, failure=Failure(cause=Cause.CRASHED, reason=""))
     assert [part.attempt for part in measured_processes([failed, good])] == [good]

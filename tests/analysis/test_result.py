@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from factories import make_attempt, make_record, make_times
 from steptime.analysis.result import result
 from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
@@ -21,11 +22,11 @@ Make = Callable[..., Any]
 
 
 @pytest.fixture
-def record(attempt_of: Make, times_of: Make) -> Record:
+def record() -> Record:
     """Ordinary: warm-up to cut, side channels that are not zero, a slow step here and there."""
     made = []
     for process in range(8):
-        times = times_of(process, steps=400)
+        times = make_times(process, steps=400)
         times[:30] *= 4
         times[37 * (process + 1)] *= 6
         side = {
@@ -34,7 +35,9 @@ def record(attempt_of: Make, times_of: Make) -> Record:
             "cpu_ns": 19_000_000,
             "switches": process,
         }
-        made.append(attempt_of(times, cut=30, process=process, id=str(process), blocks=20, **side))
+        made.append(
+            make_attempt(times, cut=30, process=process, id=str(process), blocks=20, **side)
+        )
     return Record(attempts=tuple(made))
 
 
@@ -161,13 +164,13 @@ def test_uncertainty_ratio_compares_both_errors(record: Record) -> None:
     )
 
 
-def test_headline_has_value_width_and_grade(record_of: Make) -> None:
-    words = result(record_of(1)).headline
+def test_headline_has_value_width_and_grade() -> None:
+    words = result(make_record(1)).headline
     assert words == "997.8 µs ±0.94 % (95 %, 8 processes), grade A"
 
 
-def test_result_of_one_process_claims_only_its_run(record_of: Make) -> None:
-    found = result(record_of(processes=1, protocol=preset("single")))
+def test_result_of_one_process_claims_only_its_run() -> None:
+    found = result(make_record(processes=1, protocol=preset("single")))
     assert found.times.typical_time_seconds.low is None
     assert (
         found.times.mean_time_seconds.claim == "within this run"
@@ -177,22 +180,18 @@ def test_result_of_one_process_claims_only_its_run(record_of: Make) -> None:
     assert "ms (no interval: too few processes, 1 process), grade C: one_process" in found.headline
 
 
-def test_mean_time_is_marked_optimistic_for_a_disturbed_process(
-    record_of: Make, attempt_of: Make, times_of: Make
-) -> None:
-    wild = attempt_of(times_of(9, centre_ns=2e6), process=8, id="wild")
-    found = result(Record(attempts=(*record_of(1).attempts, wild)))
+def test_mean_time_is_marked_optimistic_for_a_disturbed_process() -> None:
+    wild = make_attempt(make_times(9, centre_ns=2e6), process=8, id="wild")
+    found = result(Record(attempts=(*make_record(1).attempts, wild)))
     assert found.times.mean_time_seconds.claim.endswith("disturbed: may be optimistic")
-    assert result(record_of(1)).times.mean_time_seconds.claim == "95 % across processes"
+    assert result(make_record(1)).times.mean_time_seconds.claim == "95 % across processes"
 
 
-def test_result_has_both_times_if_a_process_is_set_aside(
-    record_of: Make, attempt_of: Make, times_of: Make
-) -> None:
-    swapped = attempt_of(times_of(9, centre_ns=2e6), process=8, id="swapped", swap_ins=9)
-    found = result(Record(attempts=(*record_of(1).attempts, swapped)))
+def test_result_has_both_times_if_a_process_is_set_aside() -> None:
+    swapped = make_attempt(make_times(9, centre_ns=2e6), process=8, id="swapped", swap_ins=9)
+    found = result(Record(attempts=(*make_record(1).attempts, swapped)))
     assert found.spread.set_aside == {"swapped": "90 pages were read back from swap"}
-    assert found.times.typical_time_seconds == result(record_of(1)).times.typical_time_seconds
+    assert found.times.typical_time_seconds == result(make_record(1)).times.typical_time_seconds
     assert found.times.typical_time_seconds_all_processes is not None
     assert (
         found.times.typical_time_seconds_all_processes.value
@@ -201,8 +200,8 @@ def test_result_has_both_times_if_a_process_is_set_aside(
     assert (found.spread.processes, len(found.spread.each_process)) == (8, 9)
 
 
-def test_result_of_grouped_samples_has_no_percentiles(record_of: Make) -> None:
-    single, grouped = result(record_of(1)), result(record_of(1, group=4))
+def test_result_of_grouped_samples_has_no_percentiles() -> None:
+    single, grouped = result(make_record(1)), result(make_record(1, group=4))
     assert grouped.times.typical_time_seconds.value == pytest.approx(
         single.times.typical_time_seconds.value / 4
     )
@@ -213,37 +212,35 @@ def test_result_of_grouped_samples_has_no_percentiles(record_of: Make) -> None:
     )
 
 
-def test_result_uses_the_device_clock_if_recorded(record_of: Make) -> None:
-    found = result(record_of(1, device="cuda:0", device_ns=[500_000] * 200))
+def test_result_uses_the_device_clock_if_recorded() -> None:
+    found = result(make_record(1, device="cuda:0", device_ns=[500_000] * 200))
     assert found.times.typical_time_seconds.value == 0.0005
 
 
-def test_result_reports_protocol_changes(record_of: Make) -> None:
+def test_result_reports_protocol_changes() -> None:
     changed = replace(preset("standard"), target=0.05, warmup_start=7)
-    assert result(record_of(1, protocol=changed)).identity.protocol_changes == {"target": 0.05}
+    assert result(make_record(1, protocol=changed)).identity.protocol_changes == {"target": 0.05}
 
 
-def test_result_reports_start_up_and_memory(record_of: Make) -> None:
-    found = result(record_of(1))
+def test_result_reports_start_up_and_memory() -> None:
+    found = result(make_record(1))
     assert found.costs.start_seconds == {"build": 0.25, "first_step": 0.5, "import": 1.0}
     assert (found.costs.memory_bytes, found.costs.elapsed_seconds) == ({"peak_bytes": 1000}, 40.0)
 
 
-def test_result_of_a_failure_raises(record_of: Make) -> None:
+def test_result_of_a_failure_raises() -> None:
     failed = replace(
-        record_of().last, measurement=None, failure=Failure(cause=Cause.CRASHED, reason="x")
+        make_record().last, measurement=None, failure=Failure(cause=Cause.CRASHED, reason="x")
     )
     with pytest.raises(SteptimeError, match="no measurement \\(crashed\\)"):
         result(Record(attempts=(failed,)))
 
 
-def test_result_of_millions_of_samples_needs_little_memory(
-    attempt_of: Make, times_of: Make
-) -> None:
+def test_result_of_millions_of_samples_needs_little_memory() -> None:
     """A tenth of 36 × 10⁶, for which the goal is 1 GB; three times its share."""
-    times = [times_of(process, steps=100_000, centre_ns=64_000) for process in range(36)]
+    times = [make_times(process, steps=100_000, centre_ns=64_000) for process in range(36)]
     attempts = [
-        attempt_of(row, process=process, id=str(process), blocks=120)
+        make_attempt(row, process=process, id=str(process), blocks=120)
         for process, row in enumerate(times)
     ]
     result(Record(attempts=(attempts[0],)))  # imports and tables
@@ -255,10 +252,10 @@ def test_result_of_millions_of_samples_needs_little_memory(
     assert isinstance(attempts[0].measurement.stamps, array)
 
 
-def test_result_of_ranks_has_rates_per_device_and_in_total(record_of: Make) -> None:
+def test_result_of_ranks_has_rates_per_device_and_in_total() -> None:
     shared = {"exchange": "allreduce", "devices": 4}
     found = result(
-        record_of(**shared, network={"unit": "images", "units_per_step": {"images": 128}})
+        make_record(**shared, network={"unit": "images", "units_per_step": {"images": 128}})
     )
     alone, together = (
         getattr(found.times.throughput, word)["images"].value

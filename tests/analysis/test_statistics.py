@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from factories import make_attempt, make_times
 from steptime.analysis import statistics
 from steptime.analysis.process import measured_processes
 
@@ -71,65 +72,63 @@ def test_speed_jitter_of_four_values_matches_a_hand_calculation() -> None:
     assert four([1, 1 / 2, 1 / 4, 1 / 8], 1)[3] == pytest.approx(1.4826 * 1.5)
 
 
-def test_speed_numbers_ignore_the_order_of_steps(times_of: Make) -> None:
-    times = times_of(1) / 1e9
+def test_speed_numbers_ignore_the_order_of_steps() -> None:
+    times = make_times(1) / 1e9
     assert four(times[::-1], 32) == pytest.approx(four(times, 32), rel=1e-12)
 
 
-def test_speed_uncertainty_shrinks_with_the_root_of_the_count(times_of: Make) -> None:
-    times = times_of(1) / 1e9
+def test_speed_uncertainty_shrinks_with_the_root_of_the_count() -> None:
+    times = make_times(1) / 1e9
     assert four(np.tile(times, 16), 32)[2] == pytest.approx(four(times, 32)[2] / 4)
 
 
-def test_percentiles_are_empty_for_grouped_samples(attempt_of: Make, times_of: Make) -> None:
-    grouped = measured_processes([attempt_of(times_of(1), group=4)])
+def test_percentiles_are_empty_for_grouped_samples() -> None:
+    grouped = measured_processes([make_attempt(make_times(1), group=4)])
     assert statistics.percentiles(grouped, np.sort(grouped[0].step_seconds)) == ()
 
 
-def test_percentile_without_enough_steps_has_no_value(attempt_of: Make, times_of: Make) -> None:
-    parts = measured_processes([attempt_of(times_of(1, steps=200))])
+def test_percentile_without_enough_steps_has_no_value() -> None:
+    parts = measured_processes([make_attempt(make_times(1, steps=200))])
     found = {p.percent: p for p in statistics.percentiles(parts, np.sort(parts[0].step_seconds))}
     assert found[95.0].seconds is not None and found[95.0].steps_beyond == 10
     assert found[99.0].seconds is None and found[99.0].steps_needed == 299
 
 
-def test_outlier_share_uses_the_median_of_each_process(attempt_of: Make, times_of: Make) -> None:
-    quick, slow = times_of(1, steps=100), times_of(2, steps=100, centre_ns=1e7)
+def test_outlier_share_uses_the_median_of_each_process() -> None:
+    quick, slow = make_times(1, steps=100), make_times(2, steps=100, centre_ns=1e7)
     slow[7] *= 3
     assert (
-        statistics.outlier_share(measured_processes([attempt_of(quick), attempt_of(slow)]))
+        statistics.outlier_share(measured_processes([make_attempt(quick), make_attempt(slow)]))
         == 1 / 200
     )
 
 
-def test_slowest_samples_carry_the_evidence_of_their_block(
-    attempt_of: Make, times_of: Make
-) -> None:
-    times = times_of(1, steps=100)
+def test_slowest_samples_carry_the_evidence_of_their_block() -> None:
+    times = make_times(1, steps=100)
     times[42] *= 9
     found = statistics.slowest_samples(
-        measured_processes([attempt_of(times, cut=10, gc_ns=5_000_000)])
+        measured_processes([make_attempt(times, cut=10, gc_ns=5_000_000)])
     )
     assert len(found) == 5
     assert (found[0]["sample"], found[0]["step_seconds"]) == (42, times[42] / 1e9)
     assert found[0]["block"]["gc_seconds"] == 0.005
 
 
-def test_statistics_exclude_warm_up(attempt_of: Make) -> None:
-    part = measured_processes([attempt_of([10**9] * 20 + [1000] * 80, cut=20, faults=5)])[0]
+def test_statistics_exclude_warm_up() -> None:
+    part = measured_processes([make_attempt([10**9] * 20 + [1000] * 80, cut=20, faults=5)])[0]
     assert (part.typical, part.mean) == (1e-6, pytest.approx(1e-6))
     assert statistics.per_step([part], "faults") == 5 / 10
 
 
-def test_within_run_needs_forty_steps_and_uses_all(times_of: Make) -> None:
-    times = times_of(1, steps=47) / 1e9
+def test_within_run_needs_forty_steps_and_uses_all() -> None:
+    times = make_times(1, steps=47) / 1e9
     found = statistics.within_run(times)
     assert found is not None and found.low < times.mean() < found.high
     assert statistics.within_run(times[:39]) is None
 
 
-def test_queue_share_skips_blocks_without_a_run_queue(attempt_of: Make) -> None:
-    told = attempt_of([1000] * 100, queue_ns=1000)
-    silent = attempt_of([1000] * 100, queue_ns=None)
+def test_queue_share_skips_blocks_without_a_run_queue() -> None:
+    told = make_attempt([1000] * 100, queue_ns=1000)
+    silent = make_attempt([1000] * 100, queue_ns=None)
     assert statistics.queue_share(measured_processes([told, silent])) == 0.1
     assert statistics.queue_share(measured_processes([silent])) is None

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from factories import make_attempt
 from steptime.analysis.step_profile import TASK, newest_profile, read_profile
 from steptime.core.record import Attempt
 
@@ -30,9 +31,9 @@ Make = Callable[..., Attempt]
 
 
 @pytest.fixture
-def look(attempt_of: Make) -> Make:
+def look() -> Make:
     def make(found: Any = FOUND, **changes: Any) -> Attempt:
-        made = attempt_of([1] * 40, blocks=1, **changes)
+        made = make_attempt([1] * 40, blocks=1, **changes)
         machine = {**made.machine, "fingerprint": "abc"}
         return replace(made, task=TASK, measurement=None, findings={TASK: found}, machine=machine)
 

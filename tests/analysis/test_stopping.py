@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
+from factories import make_attempt, make_record, make_times
 from steptime.analysis import intervals
 from steptime.analysis.process import measured_processes
 from steptime.analysis.stopping import (
@@ -137,8 +138,8 @@ def test_is_enough_if_the_budget_is_spent_after_the_least_processes() -> None:
     assert not is_enough(loud, STANDARD, elapsed_seconds=119)
 
 
-def test_wants_more_counts_elapsed_time_towards_the_budget(record_of: Make) -> None:
-    record = record_of(processes=7)
+def test_wants_more_counts_elapsed_time_towards_the_budget() -> None:
+    record = make_record(processes=7)
     longer = tuple(
         replace(attempt, ended="2026-01-01T00:00:20+00:00") for attempt in record.attempts
     )
@@ -147,10 +148,8 @@ def test_wants_more_counts_elapsed_time_towards_the_budget(record_of: Make) -> N
 
 
 @pytest.mark.parametrize(("name", "count"), [("quick", 3), ("single", 1)])
-def test_wants_more_stops_at_a_fixed_number_of_processes(
-    name: str, count: int, record_of: Make
-) -> None:
-    record = record_of(processes=count, protocol=preset(name))
+def test_wants_more_stops_at_a_fixed_number_of_processes(name: str, count: int) -> None:
+    record = make_record(processes=count, protocol=preset(name))
     assert not wants_more(record)
     assert count == 1 or wants_more(Record(attempts=record.attempts[:-1]))
 
@@ -159,17 +158,16 @@ def test_wants_more_for_an_empty_record() -> None:
     assert wants_more(Record())
 
 
-def test_next_protocol_starts_from_the_largest_cut(
-    record_of: Make, attempt_of: Make, times_of: Make
-) -> None:
-    late = attempt_of(times_of(3), cut=30, process=1)
+def test_next_protocol_starts_from_the_largest_cut() -> None:
+    late = make_attempt(make_times(3), cut=30, process=1)
     assert (
-        next_protocol(Record(attempts=(*record_of(processes=1).attempts, late))).warmup_start == 30
+        next_protocol(Record(attempts=(*make_record(processes=1).attempts, late))).warmup_start
+        == 30
     )
 
 
-def test_next_protocol_sets_steps_once_after_the_pilot(record_of: Make) -> None:
-    record = record_of(processes=4)
+def test_next_protocol_sets_steps_once_after_the_pilot() -> None:
+    record = make_record(processes=4)
     assert next_protocol(Record(attempts=record.attempts[:2])).steps == 0
     steps = next_protocol(Record(attempts=record.attempts[:3])).steps
     assert steps >= 500  # half a second of millisecond steps
@@ -179,29 +177,29 @@ def test_next_protocol_sets_steps_once_after_the_pilot(record_of: Make) -> None:
     assert next_protocol(Record(attempts=decided)).steps == 77
 
 
-def test_steps_per_process_is_capped_if_only_steps_vary(attempt_of: Make) -> None:
+def test_steps_per_process_is_capped_if_only_steps_vary() -> None:
     times = np.tile([900_000, 1_100_000], 100)
-    pilot = measured_processes([attempt_of(times, process=p) for p in range(3)])
+    pilot = measured_processes([make_attempt(times, process=p) for p in range(3)])
     # Five seconds each, 0.2 of them measuring: 4.8 s of start-up at 1 ms a step.
     assert steps_per_process(pilot, STANDARD) == pytest.approx(3 * 4800, rel=0.01)
 
 
-def test_steps_per_process_is_least_if_only_processes_vary(attempt_of: Make) -> None:
+def test_steps_per_process_is_least_if_only_processes_vary() -> None:
     pilot = measured_processes(
         [
-            attempt_of([1_000_000 + 100_000 * p + i % 2 for i in range(200)], process=p)
+            make_attempt([1_000_000 + 100_000 * p + i % 2 for i in range(200)], process=p)
             for p in range(3)
         ]
     )
     assert steps_per_process(pilot, STANDARD) == pytest.approx(500, rel=0.2)
 
 
-def test_steps_per_process_follows_the_variance(attempt_of: Make) -> None:
+def test_steps_per_process_follows_the_variance() -> None:
     """Kalibera and Jones: n = √(start / step · within / between), here √(4800 · 1e8 / 4e6) ≈ 346."""
     rng = np.random.default_rng(0)
     protocol = replace(STANDARD, least_seconds=0.1)
     pilot = [
-        attempt_of(
+        make_attempt(
             np.rint(1e6 + 2e3 * (p - 1) + 1e4 * rng.standard_normal(200)).astype(int), process=p
         )
         for p in range(3)
@@ -209,27 +207,25 @@ def test_steps_per_process_follows_the_variance(attempt_of: Make) -> None:
     assert 150 <= steps_per_process(measured_processes(pilot), protocol) <= 700
 
 
-def test_set_aside_needs_evidence_other_than_time(attempt_of: Make, times_of: Make) -> None:
-    calm = [attempt_of(times_of(p), process=p, id=str(p)) for p in range(6)]
-    slow = attempt_of(times_of(7, centre_ns=9e6), process=6, id="slow")
-    swapped = attempt_of(times_of(8), process=7, id="swapped", swap_ins=3)
-    hot = attempt_of(times_of(9), process=8, id="hot", gpu={"reasons": float(0x40)})
-    jumped = attempt_of(times_of(9), process=9, id="jumped", clock={"drift": 0.5})
+def test_set_aside_needs_evidence_other_than_time() -> None:
+    calm = [make_attempt(make_times(p), process=p, id=str(p)) for p in range(6)]
+    slow = make_attempt(make_times(7, centre_ns=9e6), process=6, id="slow")
+    swapped = make_attempt(make_times(8), process=7, id="swapped", swap_ins=3)
+    hot = make_attempt(make_times(9), process=8, id="hot", gpu={"reasons": float(0x40)})
+    jumped = make_attempt(make_times(9), process=9, id="jumped", clock={"drift": 0.5})
     assert list(set_aside(measured_processes([*calm, slow, swapped]))) == ["swapped"]
     assert list(set_aside(measured_processes([*calm, hot]))) == ["hot"]
     assert list(set_aside(measured_processes([*calm, jumped]))) == ["jumped"]
 
 
-def test_set_aside_takes_at_most_a_quarter(record_of: Make) -> None:
-    assert len(set_aside(measured_processes(record_of(processes=9, swap_ins=1).attempts))) == 2
-    assert len(set_aside(measured_processes(record_of(processes=3, swap_ins=1).attempts))) == 0
+def test_set_aside_takes_at_most_a_quarter() -> None:
+    assert len(set_aside(measured_processes(make_record(processes=9, swap_ins=1).attempts))) == 2
+    assert len(set_aside(measured_processes(make_record(processes=3, swap_ins=1).attempts))) == 0
 
 
-def test_wants_more_replaces_a_process_set_aside(
-    record_of: Make, attempt_of: Make, times_of: Make
-) -> None:
-    six = record_of(processes=6).attempts
-    swapped = attempt_of(times_of(8), process=0, id="swapped", swap_ins=3)
+def test_wants_more_replaces_a_process_set_aside() -> None:
+    six = make_record(processes=6).attempts
+    swapped = make_attempt(make_times(8), process=0, id="swapped", swap_ins=3)
     assert not wants_more(Record(attempts=six))
     assert wants_more(Record(attempts=(swapped, *six[1:])))
     assert not wants_more(Record(attempts=(swapped, *six)))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from factories import make_attempt, make_times
 from steptime.analysis.compare import SESSION_SD
 from steptime.analysis.suite import compare_suite, discoveries, geometric_mean_ratio, match_records
 from steptime.core.cause import Cause
@@ -52,12 +53,12 @@ def session_of(
 
 
 @pytest.fixture
-def make(attempt_of: Callable[..., Any], times_of: Callable[..., Any]) -> Callable[..., Record]:
+def make() -> Callable[..., Record]:
     def record(seed: int, *, centre_ns: float, processes: int = 8, **settings: Any) -> Record:
-        times = (times_of(100 * seed + p, centre_ns=centre_ns) for p in range(processes))
+        times = (make_times(100 * seed + p, centre_ns=centre_ns) for p in range(processes))
         return Record(
             attempts=tuple(
-                attempt_of(row, process=p, id=str(p), **settings) for p, row in enumerate(times)
+                make_attempt(row, process=p, id=str(p), **settings) for p, row in enumerate(times)
             )
         )
 

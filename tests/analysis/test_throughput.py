@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from factories import make_attempt
 from steptime.analysis.estimates import Estimate
 from steptime.analysis.throughput import throughput, units_per_step
 
@@ -46,14 +47,14 @@ def test_estimate_as_rate_inverts_the_interval() -> None:
     ],
 )
 def test_units_per_step_reads_a_single_number(
-    told: dict[str, Any], units: dict[str, float], attempt_of: Make
+    told: dict[str, Any], units: dict[str, float]
 ) -> None:
-    assert units_per_step(replace(attempt_of([1], blocks=1, batch_size=4), network=told)) == units
+    assert units_per_step(replace(make_attempt([1], blocks=1, batch_size=4), network=told)) == units
 
 
-def test_units_per_step_puts_the_main_unit_first(attempt_of: Make) -> None:
+def test_units_per_step_puts_the_main_unit_first() -> None:
     told = {"unit": "sentences", "units_per_step": {"source_tokens": 9, "sentences": 3}}
-    assert list(units_per_step(replace(attempt_of([1], blocks=1), network=told))) == [
+    assert list(units_per_step(replace(make_attempt([1], blocks=1), network=told))) == [
         "sentences",
         "source_tokens",
     ]

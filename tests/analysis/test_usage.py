@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from factories import make_attempt
 from steptime.analysis.usage import usage, usage_sentence, usage_series
 from steptime.core.record import Attempt, Record
 
@@ -22,13 +23,13 @@ Make = Callable[..., Attempt]
 
 
 @pytest.fixture
-def watched(attempt_of: Make) -> Callable[..., Attempt]:
+def watched() -> Callable[..., Attempt]:
     """Its steps run from second 1.5 to second 3 of the monitor's own clock."""
 
     def make(columns: dict[str, list[Any]] | None = None, **told: Any) -> Attempt:
         columns = COLUMNS if columns is None else columns
         monitor = {"first_ns": -1_500_000_000, "cost": {"share": 0.004}, "columns": columns, **told}
-        return attempt_of([150_000_000] * 10, findings={"monitor": monitor})
+        return make_attempt([150_000_000] * 10, findings={"monitor": monitor})
 
     return make
 
@@ -51,8 +52,8 @@ def test_usage_combines_all_throttle_reasons(watched: Make) -> None:
     assert usage(watched(first_ns=10**12))["gpu0.reasons"] == {"any": 5}  # type: ignore[index]
 
 
-def test_usage_is_none_without_a_monitor(attempt_of: Make) -> None:
-    attempt = attempt_of([1] * 20)
+def test_usage_is_none_without_a_monitor() -> None:
+    attempt = make_attempt([1] * 20)
     assert (
         usage(attempt) is None
         and usage_sentence(Record(attempts=(attempt,))) == ""
@@ -97,12 +98,10 @@ def test_usage_sentence_reports_a_monitor_problem(watched: Make) -> None:
         ({}, None, ""),
     ],
 )
-def test_unseen_processes_are_reported(
-    attempt_of: Make, changes: Any, apart: Any, words: str
-) -> None:
+def test_unseen_processes_are_reported(changes: Any, apart: Any, words: str) -> None:
     columns = {**COLUMNS, **({"apart": apart} if apart else {})}
     seen = {"first_ns": 0, "cost": {"share": 0.004}, "node": "n1", "columns": columns}
-    attempt = attempt_of([150_000_000] * 10, findings={"monitor": seen}, **changes)
+    attempt = make_attempt([150_000_000] * 10, findings={"monitor": seen}, **changes)
     found = usage(attempt)
     assert (
         found is not None

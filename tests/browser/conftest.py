@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
+from factories import make_attempt, make_rank, make_times, write_journal
 from steptime.core.cause import Cause
 from steptime.core.foreign import ForeignRun
-from steptime.core.measurement import RankSamples
 from steptime.core.record import Attempt, Failure
 from steptime.store.blobs import Blobs
 from steptime.store.folder import FolderStore
@@ -115,19 +115,8 @@ class Filled:
     """A store with journals: a history that slows down by 30 %, another framework, a failure, certificates, a machine,
     and somebody else's result that cannot be true."""
 
-    def __init__(
-        self,
-        path: Path,
-        attempt_of: Callable[..., Attempt],
-        times_of: Callable[..., Any],
-        write: Any,
-    ) -> None:
-        self.store, self.attempt_of, self.times_of, self.write = (
-            FolderStore(path),
-            attempt_of,
-            times_of,
-            write,
-        )
+    def __init__(self, path: Path) -> None:
+        self.store = FolderStore(path)
         self.ids: dict[str, str] = {}
         self.seed, self.steps = 0, 200
         for number, step_ns in enumerate((1.0e6, 1.0e6, 1.0e6, 1.3e6, 1.3e6, 1.3e6)):
@@ -146,7 +135,7 @@ class Filled:
     def attempt(self, times: Any, **changes: Any) -> Attempt:
         """Of the machine whose peaks are known."""
         case = {"phase": "inference", "mode": "eager", **changes}
-        made = self.attempt_of(times, cut=20, **case)
+        made = make_attempt(times, cut=20, **case)
         version = {made.case.framework: "2.13.0"}
         return replace(
             made,
@@ -157,11 +146,11 @@ class Filled:
     def record(self, name: str, step_ns: float, **case: Any) -> None:
         self.seed += 1
         for process in range(6):
-            times = self.times_of(
+            times = make_times(
                 100 * self.seed + process, centre_ns=step_ns, noise=0.01, steps=self.steps
             )
             made = self.attempt(times, process=process, session=f"session {self.seed}", **case)
-            identifier = self.write(self.store, made)
+            identifier = write_journal(self.store, made)
             self.ids.setdefault(name, identifier)
 
     def certificate(self, framework: str) -> None:
@@ -175,7 +164,7 @@ class Filled:
         }
         found = {"version": "2.13.0", "covers": "training", "passed": True, "items": [item]}
         made = self.attempt([1] * 40, blocks=1, framework=framework)
-        self.write(
+        write_journal(
             self.store,
             replace(made, task="certify", measurement=None, findings={"certificate": found}),
         )
@@ -187,7 +176,7 @@ class Filled:
             reason="OpenVINO does not train.",
             output="<script>alert(1)</script>",
         )
-        self.ids["failed"] = self.write(
+        self.ids["failed"] = write_journal(
             self.store, replace(made, measurement=None, failure=failure)
         )
 
@@ -228,11 +217,8 @@ class Filled:
 @pytest.fixture(scope="module")
 def filled(
     tmp_path_factory: pytest.TempPathFactory,
-    attempt_of: Callable[..., Attempt],
-    times_of: Callable[..., Any],
-    write: Any,
 ) -> Filled:
-    return Filled(tmp_path_factory.mktemp("filled"), attempt_of, times_of, write)
+    return Filled(tmp_path_factory.mktemp("filled"))
 
 
 @pytest.fixture(scope="module")
@@ -256,48 +242,28 @@ SEEN = {
 }
 
 
-def made_rank(number: int) -> RankSamples:
-    """Of 50 steps, those of a later rank a fifth longer."""
-    stamps = [step * (1_000_000 + 200_000 * number) for step in range(51)]
-    seen = {
-        "device_ns": None,
-        "idle_ns": (0,) * 10,
-        "cpu_ns": 1,
-        "queue_ns": 0,
-        "cut": 20,
-        "steady": True,
-    }
-    return RankSamples(rank=number, node=f"node{number}", stamps=stamps, **seen)
-
-
 class Looked(Filled):
     """A run that somebody looked inside, on a board that tells its power, under peaks; one that nobody did, and one of
     two ranks."""
 
-    def __init__(
-        self,
-        path: Path,
-        attempt_of: Callable[..., Attempt],
-        times_of: Callable[..., Any],
-        write: Any,
-    ) -> None:
-        self.store, self.attempt_of, self.times_of, self.write = (
-            FolderStore(path),
-            attempt_of,
-            times_of,
-            write,
-        )
+    def __init__(self, path: Path) -> None:
+        self.store = FolderStore(path)
         self.ids, self.seed, self.steps = {}, 0, 50
         board = {"sm_clock_mhz": 1980.0, "power_w": 512.5, "temperature_c": 55.0}
         self.record(
             "looked", 1.0e6, phase="training", gpu=board, network=WORK, findings={"monitor": SEEN}
         )
         self.record("plain", 1.0e6, phase="training", batch_size=64)
-        shared = {"devices": 2, "exchange": "allreduce", "ranks": (made_rank(0), made_rank(1))}
+        # A step of the second rank takes a fifth longer.
+        ranks = (
+            make_rank(0, [1_000_000] * 50, cut=20),
+            make_rank(1, [1_200_000] * 50, cut=20),
+        )
+        shared = {"devices": 2, "exchange": "allreduce", "ranks": ranks}
         self.record("ranks", 1.2e6, phase="training", **shared)
         made = self.attempt([1] * 40, blocks=1, phase="training", network=WORK)
         found = {**INSIDE, "operators": {**INSIDE["operators"], "trace": self.trace()}}
-        self.write(
+        write_journal(
             self.store, replace(made, task="profile", measurement=None, findings={"profile": found})
         )
         self.machine()
@@ -330,11 +296,8 @@ class Looked(Filled):
 @pytest.fixture(scope="module")
 def looked(
     tmp_path_factory: pytest.TempPathFactory,
-    attempt_of: Callable[..., Attempt],
-    times_of: Callable[..., Any],
-    write: Any,
 ) -> Looked:
-    return Looked(tmp_path_factory.mktemp("looked"), attempt_of, times_of, write)
+    return Looked(tmp_path_factory.mktemp("looked"))
 
 
 @pytest.fixture(scope="module")

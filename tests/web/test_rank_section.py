@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ testclient = pytest.importorskip(
     "fastapi.testclient", reason="the guide is not installed: pip install '.[guide]'"
 )
 
+from factories import make_rank
 from steptime.core.case import Case  # noqa: E402
-from steptime.core.measurement import RankSamples  # noqa: E402
 from steptime.index.workspace import Workspace  # noqa: E402
 from steptime.store.folder import FolderStore  # noqa: E402
 from steptime.web.rank_section import exchange_sentence, peak_count  # noqa: E402
@@ -30,22 +29,15 @@ EXCHANGE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def rank(number: int, step_ns: int) -> RankSamples:
-    seen = {
-        "device_ns": None,
-        "idle_ns": (0,) * 10,
-        "cpu_ns": 1,
-        "queue_ns": 0,
-        "cut": 0,
-        "steady": True,
-    }
-    stamps = list(accumulate([step_ns] * STEPS, initial=0))
-    return RankSamples(rank=number, node=f"node{number}", stamps=stamps, **seen)
-
-
 @pytest.fixture
 def page(tmp_path: Path, attempt_of: Callable[..., Any], write: Callable[..., str]) -> str:
-    store, ranks = FolderStore(tmp_path / "store"), (rank(0, 1_000_000), rank(1, 1_250_000))
+    store, ranks = (
+        FolderStore(tmp_path / "store"),
+        (
+            make_rank(0, [1_000_000] * STEPS),
+            make_rank(1, [1_250_000] * STEPS),
+        ),
+    )
     work = {"fingerprint": "f", "unit": "images", "units_per_step": 64, "optimizer": "sgd"}
     told = {
         "ranks": ranks,

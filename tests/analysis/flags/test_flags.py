@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from factories import make_attempt, make_record, make_times
 from steptime.analysis.flags import LEVELS, RULES, Flag, flags, grade
 from steptime.analysis.process import measured_processes
 from steptime.core.protocol import preset
@@ -27,8 +28,8 @@ def names(record: Record) -> set[str]:
     return {flag.name for flag in flags(measured_processes(record.attempts))}
 
 
-def test_flags_are_empty_for_clean_runs(record_of: Make) -> None:
-    raised = [name for seed in SEEDS for name in names(record_of(seed)) - {"too_few_samples"}]
+def test_flags_are_empty_for_clean_runs() -> None:
+    raised = [name for seed in SEEDS for name in names(make_record(seed)) - {"too_few_samples"}]
     assert len(raised) <= 1  # of 20 runs, each asked 30 questions
 
 
@@ -71,34 +72,30 @@ def test_flags_are_empty_for_clean_runs(record_of: Make) -> None:
         ("target_missed", {"protocol": replace(preset("standard"), target=0.0001)}),
     ],
 )
-def test_flags_include_each_injected_fault(
-    name: str, changes: dict[str, Any], record_of: Make
-) -> None:
-    assert name in names(record_of(1, **changes))
-    assert name not in names(record_of(1))
+def test_flags_include_each_injected_fault(name: str, changes: dict[str, Any]) -> None:
+    assert name in names(make_record(1, **changes))
+    assert name not in names(make_record(1))
 
 
 @pytest.mark.parametrize(
     ("blocks", "share", "raised"), [(2, 0.5, False), (2, 1.0, True), (10, 0.3, True)]
 )
 def test_unsynchronised_ignores_a_single_disturbed_block(
-    blocks: int, share: float, raised: bool, attempt_of: Make, times_of: Make
+    blocks: int, share: float, raised: bool
 ) -> None:
-    attempt = attempt_of(
-        times_of(1, steps=40), blocks=blocks, checks={"drain_share_violations": share}
+    attempt = make_attempt(
+        make_times(1, steps=40), blocks=blocks, checks={"drain_share_violations": share}
     )
     found = {flag.name for flag in flags(measured_processes([attempt]))}
     assert ("unsynchronised" in found) == raised
 
 
-def injected(
-    shape: Callable[[int], np.ndarray], seed: int, record_of: Make, attempt_of: Make
-) -> Record:
+def injected(shape: Callable[[int], np.ndarray], seed: int) -> Record:
     """The clean run of this seed with the times of each process changed."""
     made = []
-    for process, attempt in enumerate(record_of(seed).attempts):
+    for process, attempt in enumerate(make_record(seed).attempts):
         times = np.diff(np.asarray(attempt.measurement.stamps)) * shape(process)
-        made.append(attempt_of(np.rint(times).astype(int), process=process, blocks=20))
+        made.append(make_attempt(np.rint(times).astype(int), process=process, blocks=20))
     return Record(attempts=tuple(made))
 
 
@@ -114,16 +111,14 @@ def injected(
     ],
 )
 def test_flags_detect_a_disturbed_course_in_most_runs(
-    name: str, shape: Callable[[int], np.ndarray], record_of: Make, attempt_of: Make
+    name: str, shape: Callable[[int], np.ndarray]
 ) -> None:
-    raised = [name in names(injected(shape, seed, record_of, attempt_of)) for seed in SEEDS]
+    raised = [name in names(injected(shape, seed)) for seed in SEEDS]
     assert np.mean(raised) >= 0.95
 
 
-def test_level_shift_names_sample_and_time(record_of: Make, attempt_of: Make) -> None:
-    record = injected(
-        lambda process: np.where(np.arange(200) < 120, 1, 1.1), 1, record_of, attempt_of
-    )
+def test_level_shift_names_sample_and_time() -> None:
+    record = injected(lambda process: np.where(np.arange(200) < 120, 1, 1.1), 1)
     evidence = next(
         flag.evidence
         for flag in flags(measured_processes(record.attempts))
@@ -135,39 +130,37 @@ def test_level_shift_names_sample_and_time(record_of: Make, attempt_of: Make) ->
 @pytest.mark.parametrize(
     ("count", "name"), [(1, "one_process"), (3, "few_processes"), (5, "few_processes")]
 )
-def test_few_processes_are_flagged(count: int, name: str, record_of: Make) -> None:
-    assert names(record_of(processes=count)) >= {name}
-    assert not names(record_of(processes=6)) & {"one_process", "few_processes"}
+def test_few_processes_are_flagged(count: int, name: str) -> None:
+    assert names(make_record(processes=count)) >= {name}
+    assert not names(make_record(processes=6)) & {"one_process", "few_processes"}
 
 
-def test_throttled_detects_a_falling_gpu_clock(attempt_of: Make, times_of: Make) -> None:
-    fast = [attempt_of(times_of(p), process=p, gpu={"sm_clock_mhz": 1980.0}) for p in range(5)]
-    slow = attempt_of(times_of(6), process=6, gpu={"sm_clock_mhz": 1200.0})
+def test_throttled_detects_a_falling_gpu_clock() -> None:
+    fast = [make_attempt(make_times(p), process=p, gpu={"sm_clock_mhz": 1980.0}) for p in range(5)]
+    slow = make_attempt(make_times(6), process=6, gpu={"sm_clock_mhz": 1200.0})
     assert "throttled" in names(Record(attempts=(*fast, slow)))
     assert "throttled" not in names(Record(attempts=tuple(fast)))
 
 
-def test_no_steady_state_is_noisy_for_one_process_and_invalid_for_half(
-    record_of: Make, attempt_of: Make
-) -> None:
-    unsteady = tuple(record_of(3, steady=False).attempts)
-    steady = tuple(record_of(4).attempts)
+def test_no_steady_state_is_noisy_for_one_process_and_invalid_for_half() -> None:
+    unsteady = tuple(make_record(3, steady=False).attempts)
+    steady = tuple(make_record(4).attempts)
     one = flags(measured_processes((*steady[:7], unsteady[0])))
     half = flags(measured_processes((*steady[:4], *unsteady[:4])))
     assert [flag.level for flag in one if flag.name == "no_steady_state"] == ["noisy"]
     assert [flag.level for flag in half if flag.name == "no_steady_state"] == ["invalid"]
 
 
-def test_too_few_samples_names_percentiles_of_single_steps(record_of: Make) -> None:
+def test_too_few_samples_names_percentiles_of_single_steps() -> None:
     found = {
         flag.name: flag.evidence
-        for flag in flags(measured_processes(record_of(processes=1).attempts))
+        for flag in flags(measured_processes(make_record(processes=1).attempts))
     }
     assert found["too_few_samples"] == "200 steps: p99 needs 299, p99.9 needs 2,995"
-    assert "too_few_samples" not in names(record_of(processes=1, group=4))
+    assert "too_few_samples" not in names(make_record(processes=1, group=4))
 
 
-def test_flags_ignore_missing_side_channels(record_of: Make) -> None:
+def test_flags_ignore_missing_side_channels() -> None:
     silent = {
         "queue_ns": None,
         "pressure": None,
@@ -176,7 +169,7 @@ def test_flags_ignore_missing_side_channels(record_of: Make) -> None:
         "clock": {},
         "machine": {},
     }
-    assert names(record_of(1, **silent)) == names(record_of(1))
+    assert names(make_record(1, **silent)) == names(make_record(1))
 
 
 def test_every_rule_has_a_known_level() -> None:

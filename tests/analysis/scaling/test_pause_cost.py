@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from factories import make_attempt
 from steptime.analysis.scaling.draws import estimate
 from steptime.analysis.scaling.pause_cost import NO_COST, PauseCost, pause_cost
 
@@ -49,13 +50,15 @@ def test_wait_seconds_inverts_a_noisy_negative_cost() -> None:
     assert odd.wait_seconds(odd.exposed_seconds(of(0.5), BARE), BARE) == pytest.approx(of(0.5))
 
 
-def test_pause_cost_uses_typical_turns_and_has_an_interval(attempt_of: Make) -> None:
+def test_pause_cost_uses_typical_turns_and_has_an_interval() -> None:
     def told(longer: float) -> dict[str, Any]:
         turns = [[0.010, 0.010 * (1 + longer)], [0.020, 0.020 * (1 + longer)], [0.010, 0.1]]
         return {"pause_cost": {"pauses_seconds": [0.0, 0.016], "turns": turns}}
 
-    attempts = [attempt_of(np.full(50, 1e7), findings=told(longer)) for longer in (0.2, 0.21, 0.22)]
-    found = pause_cost([*attempts, attempt_of(np.full(50, 1e7))], np.random.default_rng(1))
+    attempts = [
+        make_attempt(np.full(50, 1e7), findings=told(longer)) for longer in (0.2, 0.21, 0.22)
+    ]
+    found = pause_cost([*attempts, make_attempt(np.full(50, 1e7))], np.random.default_rng(1))
     assert found.pauses == (0.0, 0.016)
     share = estimate(found.longer[1])
     assert share.value == pytest.approx(0.21, rel=0.01)
@@ -66,5 +69,5 @@ def test_pause_cost_uses_typical_turns_and_has_an_interval(attempt_of: Make) -> 
     )
 
 
-def test_pause_cost_without_findings_is_none(attempt_of: Make) -> None:
-    assert pause_cost([attempt_of(np.full(50, 1e7))], np.random.default_rng(1)) is NO_COST
+def test_pause_cost_without_findings_is_none() -> None:
+    assert pause_cost([make_attempt(np.full(50, 1e7))], np.random.default_rng(1)) is NO_COST

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from factories import make_attempt
 from steptime.analysis.scaling.draws import holds_zero, interval_ends
 from steptime.analysis.scaling.series import (
     Series,
@@ -28,7 +29,7 @@ CPUS = {"cpus": [0, 1]}
 
 
 @pytest.fixture
-def record(attempt_of: Make) -> Make:
+def record() -> Make:
     """Processes a hundredth apart; a second number of each is its exchange alone, `tiny` that of one number."""
 
     def make(
@@ -57,7 +58,7 @@ def record(attempt_of: Make) -> Make:
             **case,
         }
         attempts = [
-            attempt_of(
+            make_attempt(
                 np.full(50, milliseconds * 1e6 * (1 + wobble)),
                 id=uuid7(),
                 findings=findings,
