@@ -1,4 +1,4 @@
-"""Networks of which parts may be overwritten, and parts may not."""
+"""Networks with layers that may compute in place, and layers that may not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def torch() -> Any:
 
 
 def residual(net: Net) -> Tensor:
-    """Convolutions, normalisation, a sum, relu: all that may be overwritten, and what may not."""
+    """Convolutions, normalisation, a sum, relu: some may compute in place, some may not."""
     x = net.relu(net.batch_norm(net.conv(net.input(3, 8, 8), 4, 3, padding=1, bias=False)))
     y = net.batch_norm(net.conv(net.tanh(x), 4, 3, padding=1))
     x = net.relu(net.add(y, x))

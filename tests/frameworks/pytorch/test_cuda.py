@@ -1,4 +1,4 @@
-"""What only a GPU can show: the timer, the replayed graph, formats, memory."""
+"""What only a GPU can show: the timer, CUDA graphs, formats, memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def gpu(torch: Any) -> None:
         pytest.skip(f"torch {torch.__version__} sees no CUDA device")
 
 
-def trained(lower: Any, name: str, optimizer: Optimizer, **settings: Any) -> dict[str, Any]:
+def train(lower: Any, name: str, optimizer: Optimizer, **settings: Any) -> dict[str, Any]:
     program = lower(name, optimizer, device="cuda:0", **settings)
     for _ in range(3):
         program.step()
@@ -31,17 +31,15 @@ def trained(lower: Any, name: str, optimizer: Optimizer, **settings: Any) -> dic
     "optimizer", [sgd(0.1), momentum(0.1), adam(0.01)], ids=lambda optimizer: optimizer.algorithm
 )
 @pytest.mark.parametrize("name", NAMES)
-def test_a_replayed_step_trains_like_an_eager_one(
-    lower: Any, name: str, optimizer: Optimizer
-) -> None:
-    eager = trained(lower, name, optimizer)
-    replayed = trained(lower, name, optimizer, mode="cudagraph")
+def test_cuda_graph_trains_like_eager(lower: Any, name: str, optimizer: Optimizer) -> None:
+    eager = train(lower, name, optimizer)
+    replayed = train(lower, name, optimizer, mode="cudagraph")
     for key, array in eager.items():
         np.testing.assert_allclose(replayed[key], array, rtol=1e-3, atol=1e-4, err_msg=key)
 
 
 @pytest.mark.parametrize("phase", ["inference", "forward"])
-def test_a_replayed_step_gives_what_an_eager_one_gives(lower: Any, phase: str) -> None:
+def test_cuda_graph_step_returns_the_same_as_eager(lower: Any, phase: str) -> None:
     eager, replayed = (
         lower("residual", device="cuda:0", phase=phase, mode=mode)
         for mode in ("eager", "cudagraph")
@@ -49,7 +47,7 @@ def test_a_replayed_step_gives_what_an_eager_one_gives(lower: Any, phase: str) -
     np.testing.assert_allclose(replayed.step().cpu(), eager.step().cpu(), rtol=1e-3, atol=1e-5)
 
 
-def test_a_replayed_step_reads_the_hosts_batch(lower: Any) -> None:
+def test_cuda_graph_step_copies_the_host_batch(lower: Any) -> None:
     program = lower("residual", device="cuda:0", phase="inference", mode="cudagraph", data="host")
     before = program.step().clone()
     program.wait()
@@ -59,23 +57,25 @@ def test_a_replayed_step_reads_the_hosts_batch(lower: Any) -> None:
 
 @pytest.mark.parametrize("precision", ["tf32", "bf16", "fp16"])
 @pytest.mark.parametrize("name", NAMES)
-def test_every_precision_trains(lower: Any, name: str, precision: str) -> None:
+def test_training_on_cuda_lowers_the_loss_in_every_precision(
+    lower: Any, name: str, precision: str
+) -> None:
     program = lower(name, adam(0.01), device="cuda:0", precision=precision)
     losses = [program.step().item() for _ in range(20)]
     assert losses[-1] < losses[0]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_gpu_gradients_are_near_the_cpus(lower: Any, work_of: Any, name: str) -> None:
+def test_gradients_on_cuda_are_near_those_of_the_cpu(lower: Any, work_of: Any, name: str) -> None:
     batch = work_of(name).batch
     _, exact = lower(name, precision="fp64").gradients(batch)
-    _, found = lower(name, device="cuda:0").gradients(batch)
+    _, gradients = lower(name, device="cuda:0").gradients(batch)
     for key, array in exact.items():
-        np.testing.assert_allclose(found[key], array, rtol=1e-2, atol=1e-4, err_msg=key)
+        np.testing.assert_allclose(gradients[key], array, rtol=1e-2, atol=1e-4, err_msg=key)
 
 
 @pytest.mark.parametrize("data", ["device", "host"])
-def test_a_replayed_step_uses_the_fed_batch(lower: Any, work_of: Any, data: str) -> None:
+def test_cuda_graph_step_uses_the_fed_batch(lower: Any, work_of: Any, data: str) -> None:
     program = lower("residual", device="cuda:0", phase="inference", mode="cudagraph", data=data)
     batch = {**work_of("residual").batch}
     program.step()
@@ -85,20 +85,22 @@ def test_a_replayed_step_uses_the_fed_batch(lower: Any, work_of: Any, data: str)
 
 
 @pytest.mark.parametrize("mode", ["eager", "cudagraph"])
-def test_the_kernels_of_a_step_are_named(lower: Any, mode: str) -> None:
+def test_kernels_on_cuda_are_not_operators(lower: Any, mode: str) -> None:
     program = lower("residual", device="cuda:0", phase="inference", mode=mode)
     program.step()
-    found = program.kernels()
-    assert found and not any(name.startswith("aten::") for name in found)
+    kernels = program.kernels()
+    assert kernels and not any(name.startswith("aten::") for name in kernels)
 
 
-def test_recurrent_weights_lie_in_one_piece(lower: Any, recwarn: pytest.WarningsRecorder) -> None:
+def test_recurrent_weights_are_contiguous_on_cuda(
+    lower: Any, recwarn: pytest.WarningsRecorder
+) -> None:
     program = lower("sequence", device="cuda:0")
     program.step()
     assert not [warning for warning in recwarn if "contiguous chunk" in str(warning.message)]
 
 
-def test_the_timer_tells_the_devices_time_and_takes_its_events_back(lower: Any) -> None:
+def test_cuda_timer_measures_and_recycles_its_events(lower: Any) -> None:
     program = lower("residual", device="cuda:0")
     size = len(program.timer.pool)
     first, _, last = program.timer.record(), program.step(), program.timer.record()
@@ -108,16 +110,16 @@ def test_the_timer_tells_the_devices_time_and_takes_its_events_back(lower: Any) 
     assert len(program.timer.pool) == size
 
 
-def test_memory_is_accounted(lower: Any) -> None:
+def test_memory_on_cuda_reports_peaks(lower: Any) -> None:
     program = lower("residual", device="cuda:0")
     program.step()
     memory = program.memory()
     assert 0 < memory["peak_allocated_bytes"] <= memory["peak_reserved_bytes"]
 
 
-def test_peaks_of_a_gpu_are_in_order() -> None:
+def test_measure_peaks_on_cuda_orders_formats() -> None:
     from steptime.frameworks.pytorch.peaks import measure_peaks
 
-    found = measure_peaks("cuda:0", 14)
-    assert found["bf16"]["flops_per_second"] > found["fp32"]["flops_per_second"]
-    assert found["copy"]["bytes_per_second"] > 1e11
+    peaks = measure_peaks("cuda:0", 14)
+    assert peaks["bf16"]["flops_per_second"] > peaks["fp32"]["flops_per_second"]
+    assert peaks["copy"]["bytes_per_second"] > 1e11

@@ -1,4 +1,4 @@
-"""That two ranks train as one process does is in contracts/test_ranks.py."""
+"""Exchange of gradients. contracts/test_ranks.py shows that two ranks train like one process."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ def lower(**changes: Any) -> Any:
 
 @pytest.mark.live
 @pytest.mark.usefixtures("no_orphans")
-def test_two_ranks_measure_a_step_and_its_exchange(tmp_path: Path, short: Protocol) -> None:
+def test_ddp_ranks_measure_a_step_and_its_exchange(tmp_path: Path, short: Protocol) -> None:
     store = FolderStore(tmp_path / "results")
     job = Job(id=uuid7(), session="s", plan="p", process=0, case=Case(**SHARED), protocol=short)
     attempt = LocalExecutor().run(job, store)
     assert attempt.measurement is not None, attempt.failure
-    told, facts = attempt.findings["exchange"], attempt.measurement.facts
-    assert (told["backend"], told["ranks"], told["bytes"]) == (
+    exchange = attempt.findings["exchange"]
+    facts = attempt.measurement.facts
+    assert (exchange["backend"], exchange["ranks"], exchange["bytes"]) == (
         "gloo",
         2,
         4 * attempt.network["trainable_parameters"],
@@ -46,9 +47,9 @@ def test_two_ranks_measure_a_step_and_its_exchange(tmp_path: Path, short: Protoc
     assert facts["kernels"]["c10d::allreduce_"] >= 1 and facts["exchange_backend"] == "gloo"
     assert [rank.threads for rank in attempt.measurement.ranks] == [1, 1]
     assert (
-        told["tiny"]["bytes"] == 4
-        and told["latency_seconds"]["value"] > 0
-        and len(told["rank_seconds"]) == 2
+        exchange["tiny"]["bytes"] == 4
+        and exchange["latency_seconds"]["value"] > 0
+        and len(exchange["rank_seconds"]) == 2
     )
 
 
@@ -61,22 +62,25 @@ def test_two_ranks_measure_a_step_and_its_exchange(tmp_path: Path, short: Protoc
         ({}, None),
     ],
 )
-def test_what_ranks_can_not_do_is_said(changes: dict[str, Any], reason: str | None) -> None:
-    found = pytorch.unsupported(Case(**{**SHARED, **changes}))
-    assert found is None if reason is None else reason in str(found)
+def test_exchange_unsupported_gives_a_reason(changes: dict[str, Any], reason: str | None) -> None:
+    answer = pytorch.unsupported(Case(**{**SHARED, **changes}))
+    if reason is None:
+        assert answer is None
+    else:
+        assert reason in str(answer)
 
 
 @pytest.mark.parametrize(
     "changes", [{"exchange": "independent"}, {"phase": "forward"}, {"phase": "inference"}]
 )
-def test_ranks_that_share_no_gradients_need_no_partner(changes: dict[str, Any]) -> None:
+def test_exchange_is_not_needed_without_shared_gradients(changes: dict[str, Any]) -> None:
     program = lower(**changes)
-    assert program.called is program.module and "exchange_backend" not in program.facts()
+    assert program.wrapped_module is program.module and "exchange_backend" not in program.facts()
     with pytest.raises(Unsupported, match="exchange nothing"):
         program.exchange()
 
 
-def test_ranks_that_nobody_started_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exchange_reports_ranks_that_were_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     with pytest.raises(SteptimeError, match="2 ranks exchange gradients, and 1 were started"):
         lower()

@@ -1,3 +1,5 @@
+"""fp8 products of dense layers."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -25,8 +27,8 @@ def work() -> Work:
     return Work(graph, dict(initial_weights(graph, 0)), synthetic_batch(graph, 4, 0), sgd())
 
 
-def lowered(work: Work, **settings: str) -> Any:
-    """The class itself: on the CPU the folder refuses fp8, though PyTorch can multiply so there, slowly."""
+def lower_fp8(work: Work, **settings: str) -> Any:
+    """The class itself: `lower` rejects fp8 on the CPU, but PyTorch can multiply so, slowly."""
     from steptime.frameworks.pytorch.fp8 import Fp8Program
 
     return Fp8Program(work, replace(CASE, **settings))  # type: ignore[arg-type]
@@ -38,55 +40,57 @@ def exact(work: Work) -> Any:
     return pytorch.lower(work, replace(CASE, precision="fp32")).predict(work.batch)
 
 
-def test_numbers_fill_the_range_of_the_format(torch: Any) -> None:
-    from steptime.frameworks.pytorch.fp8 import in_fp8
+def test_to_fp8_fills_the_range_of_the_format(torch: Any) -> None:
+    from steptime.frameworks.pytorch.fp8 import to_fp8
 
-    values, scale = in_fp8(torch.tensor([[0.5, -2.0, 0.25]]))
+    values, scale = to_fp8(torch.tensor([[0.5, -2.0, 0.25]]))
     assert values.float().tolist() == [[112.0, -448.0, 56.0]] and scale.item() == pytest.approx(
         2 / 448
     )
 
 
-def test_a_tensor_of_zeros_stays_one(torch: Any) -> None:
-    from steptime.frameworks.pytorch.fp8 import in_fp8
+def test_to_fp8_keeps_zeros(torch: Any) -> None:
+    from steptime.frameworks.pytorch.fp8 import to_fp8
 
-    values, scale = in_fp8(torch.zeros(2, 2))
+    values, scale = to_fp8(torch.zeros(2, 2))
     assert values.float().abs().max() == 0 and scale > 0
 
 
-def test_fp8_is_near_fp32_and_not_the_same(work: Work) -> None:
+def test_fp8_predictions_are_near_fp32_but_not_equal(work: Work) -> None:
     right = exact(work)
-    error = np.abs(lowered(work).predict(work.batch) - right)
+    error = np.abs(lower_fp8(work).predict(work.batch) - right)
     assert 1e-4 < error.max() / np.abs(right).max() < 0.1
 
 
-def test_facts_tell_which_layers_are_fp8(work: Work) -> None:
-    facts = lowered(work).facts()
+def test_fp8_facts_list_the_layers(work: Work) -> None:
+    facts = lower_fp8(work).facts()
     assert facts["fp8_layers"] == ["dense1"] and facts["bf16_dense_layers"].keys() == {"dense2"}
     assert facts["fp8_flops_share"] == pytest.approx(32 / (32 + 20), rel=0.05)
 
 
-def test_the_step_gives_bf16(work: Work, torch: Any) -> None:
-    assert lowered(work).step().dtype is torch.bfloat16
+def test_fp8_step_returns_bf16(work: Work, torch: Any) -> None:
+    assert lower_fp8(work).step().dtype is torch.bfloat16
 
 
-def test_other_weights_are_scaled_anew(work: Work) -> None:
-    program = lowered(work)
+def test_fp8_load_scales_weights_again(work: Work) -> None:
+    program = lower_fp8(work)
     before = program.predict(work.batch)
     program.load({name: -array for name, array in work.weights.items()})
     program.load(work.weights)
     np.testing.assert_array_equal(program.predict(work.batch), before)
 
 
-def test_a_network_without_a_layer_that_fits_is_refused(work_of: Any) -> None:
+def test_fp8_rejects_a_network_without_fitting_layers(work_of: Any) -> None:
     with pytest.raises(Unsupported, match="multiples of 16"):
-        lowered(work_of("perceptron"))
+        lower_fp8(work_of("perceptron"))
 
 
 @pytest.mark.parametrize(
     ("setting", "reason"), [({}, "compute capability"), ({"phase": "training"}, "phase=inference")]
 )
-def test_fp8_is_refused_on_the_cpu_and_in_training(setting: dict[str, str], reason: str) -> None:
+def test_fp8_is_unsupported_on_the_cpu_and_in_training(
+    setting: dict[str, str], reason: str
+) -> None:
     from steptime.frameworks import pytorch
 
     assert reason in str(pytorch.unsupported(replace(CASE, **setting)))  # type: ignore[arg-type]
@@ -96,7 +100,7 @@ def test_fp8_is_refused_on_the_cpu_and_in_training(setting: dict[str, str], reas
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
 @pytest.mark.gpu
 @pytest.mark.parametrize("mode", ["eager", "compiled", "cudagraph"])
-def test_fp8_runs_on_a_gpu(work: Work, mode: str) -> None:
+def test_fp8_step_runs_on_a_gpu(work: Work, mode: str) -> None:
     from steptime.frameworks import pytorch
 
     case = replace(CASE, device="cuda:0", mode=mode)

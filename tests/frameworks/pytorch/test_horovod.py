@@ -1,4 +1,6 @@
-"""That two ranks train as one process is in contracts/test_ranks.py. `make horovod` builds what these tests need."""
+"""Horovod. `make horovod` builds what these tests need.
+
+contracts/test_ranks.py shows that two ranks train like one process."""
 
 from __future__ import annotations
 
@@ -34,23 +36,25 @@ needs_horovod = pytest.mark.skipif(
 @pytest.mark.live
 @pytest.mark.usefixtures("no_orphans")
 @pytest.mark.parametrize("mode", ["eager", "compiled"])
-def test_two_ranks_measure_a_step_and_its_exchange(
+def test_horovod_ranks_measure_a_step_and_its_exchange(
     mode: str, tmp_path: Path, short: Protocol
 ) -> None:
     case = Case(**SHARED, mode=mode)
     job = Job(id=uuid7(), session="s", plan="p", process=0, case=case, protocol=short)
     attempt = LocalExecutor().run(job, FolderStore(tmp_path / "results"))
     assert attempt.measurement is not None, attempt.failure
-    told = attempt.findings["exchange"]
-    assert (told["ranks"], told["bytes"]) == (2, 4 * attempt.network["trainable_parameters"])
-    assert told["backend"] == attempt.measurement.facts["exchange_backend"] == "horovod over gloo"
-    assert told["tiny"]["bytes"] == 4 and len(told["rank_seconds"]) == 2
+    exchange = attempt.findings["exchange"]
+    facts = attempt.measurement.facts
+    assert exchange["ranks"] == 2
+    assert exchange["bytes"] == 4 * attempt.network["trainable_parameters"]
+    assert exchange["backend"] == facts["exchange_backend"] == "horovod over gloo"
+    assert exchange["tiny"]["bytes"] == 4 and len(exchange["rank_seconds"]) == 2
 
 
 @needs_horovod
 @pytest.mark.live
 @pytest.mark.usefixtures("no_orphans")
-def test_horovodrun_may_start_the_ranks(
+def test_horovod_ranks_can_be_started_by_horovodrun(
     tmp_path: Path, short: Protocol, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "machine.toml"
@@ -75,13 +79,13 @@ def test_horovodrun_may_start_the_ranks(
     ("changes", "reason"),
     [({"device": "cuda:0"}, "over gloo on the CPU"), ({"precision": "fp16"}, "loss scaling")],
 )
-def test_what_horovod_can_not_do_is_said(changes: dict[str, Any], reason: str) -> None:
+def test_horovod_unsupported_gives_a_reason(changes: dict[str, Any], reason: str) -> None:
     from steptime.frameworks.pytorch import exchange
 
     assert reason in str(exchange.unsupported(Case(**{**SHARED, **changes})))
 
 
-def test_without_horovod_it_is_said_where_its_making_stands(
+def test_horovod_missing_names_the_make_target(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("steptime.frameworks.pytorch.horovod.find_spec", lambda name: None)

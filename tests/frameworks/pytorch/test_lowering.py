@@ -1,3 +1,5 @@
+"""Graphs as modules of generated code."""
+
 from __future__ import annotations
 
 import re
@@ -9,7 +11,7 @@ import pytest
 
 from steptime import networks
 from steptime.core.errors import Unsupported
-from steptime.frameworks.pytorch.splits import splits
+from steptime.frameworks.pytorch.slice_groups import slice_groups
 from steptime.graph import Net
 from steptime.graph.op import Op
 
@@ -21,7 +23,7 @@ def lower_graph(graph: Any, **settings: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", networks.catalogue())
-def test_the_generated_code_is_flat(name: str) -> None:
+def test_generated_code_has_one_line_per_layer(name: str) -> None:
     import torch
 
     graph = networks.load(name).graph
@@ -30,21 +32,20 @@ def test_the_generated_code_is_flat(name: str) -> None:
     lines = [line for line in body if "self." not in line]
     assert head.startswith("def forward(self, x")
     assert len(body) - len(lines) <= 2  # the dictionaries, and whether to drop
-    together = sum(pieces == [] for pieces in splits(graph).values())
-    assert (
-        len(lines) == len(graph.layers) - together
-    )  # one for each layer but the input, and the return
+    merged = sum(slices == [] for slices in slice_groups(graph).values())
+    # One for each layer but the input, and the return.
+    assert len(lines) == len(graph.layers) - merged
     assert all(line.startswith("    ") and not line.startswith("     ") for line in lines)
 
 
-def test_a_mistake_in_a_layer_shows_its_generated_line(graph_of: Any, torch: Any) -> None:
+def test_generated_code_appears_in_tracebacks(graph_of: Any, torch: Any) -> None:
     module = lower_graph(graph_of("residual"))
     with pytest.raises(RuntimeError) as caught:
         module(torch.zeros(4, 7, 8, 8))
     assert "# conv1" in "".join(traceback.format_exception(caught.value))
 
 
-def test_a_kind_without_a_lowering_is_named() -> None:
+def test_lower_graph_names_an_op_without_lowering() -> None:
     class Strange(Op):
         pass
 
@@ -54,7 +55,7 @@ def test_a_kind_without_a_lowering_is_named() -> None:
         lower_graph(graph)
 
 
-def test_the_module_keeps_its_weights_like_any_other(graph_of: Any, torch: Any) -> None:
+def test_lowered_module_has_an_ordinary_state_dict(graph_of: Any, torch: Any) -> None:
     graph = graph_of("residual")
     module = lower_graph(graph)
     assert len(module.state_dict()) == len(graph.weights)
@@ -65,16 +66,14 @@ def test_the_module_keeps_its_weights_like_any_other(graph_of: Any, torch: Any) 
     assert other(torch.zeros(2, 3, 8, 8, dtype=torch.float64)).shape == (2, 5)
 
 
-def test_activations_are_let_go_behind_their_last_use(graph_of: Any) -> None:
+def test_generated_code_deletes_activations_after_their_last_use(graph_of: Any) -> None:
     lines = lower_graph(graph_of("residual")).source.splitlines()
-    for variable in (f"x{place}" for place in range(len(graph_of("residual").layers) - 1)):
+    for variable in (f"x{index}" for index in range(len(graph_of("residual").layers) - 1)):
         last = [line for line in lines if re.search(rf"\b{variable}\b", line)][-1]
         assert re.search(rf"; del .*\b{variable}\b", last), last
 
 
-def test_the_flat_module_is_called_with_fewer_python_calls_than_nested_ones(
-    graph_of: Any, torch: Any
-) -> None:
+def test_lowered_module_needs_at_most_three_python_calls(graph_of: Any, torch: Any) -> None:
     from sys import setprofile
 
     calls = 0
@@ -87,12 +86,12 @@ def test_the_flat_module_is_called_with_fewer_python_calls_than_nested_ones(
     setprofile(count)
     module(values)
     setprofile(None)
-    assert calls <= 3  # nn.Module's own two, and forward
+    assert calls <= 3  # two of nn.Module, and forward
 
 
 @pytest.mark.parametrize("padding", [((0, 1), (2, 0)), ((2, 2), (2, 2)), ((0, 0), (1, 1))])
 @pytest.mark.parametrize("ceil", [False, True])
-def test_average_pools_count_only_cells_of_the_image(padding: Any, ceil: bool, torch: Any) -> None:
+def test_average_pool_counts_only_cells_of_the_image(padding: Any, ceil: bool, torch: Any) -> None:
     from steptime.graph.ops import AveragePool
 
     net = Net("pool")
@@ -108,12 +107,12 @@ def test_average_pools_count_only_cells_of_the_image(padding: Any, ceil: bool, t
         np.testing.assert_allclose(value, window.mean(), rtol=1e-5)
 
 
-def test_a_lender_is_let_go_before_its_weight_is_used_again(graph_of: Any) -> None:
+def test_generated_code_does_not_keep_the_output_of_a_tied_embedding(graph_of: Any) -> None:
     *_, last, end = lower_graph(graph_of("transformer")).source.splitlines()
     assert "# tied_dense1" in last and 'p["embedding1__weight"]' in last and "x1," not in last
     assert end.strip().startswith("return")
 
 
-def test_recurrent_layers_have_the_librarys_form(graph_of: Any) -> None:
+def test_recurrent_layers_call_the_library(graph_of: Any) -> None:
     source = lower_graph(graph_of("cells")).source
     assert all(call in source for call in ("= gru(", "= rnn_tanh(", "= rnn_relu("))

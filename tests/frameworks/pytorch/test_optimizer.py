@@ -12,14 +12,14 @@ from steptime.frameworks.pytorch.optimizer import optimizer_for
 from steptime.graph import Optimizer
 
 
-def test_an_unknown_optimiser_is_a_reason(lower: Any) -> None:
+def test_optimizer_for_rejects_unknown_algorithms(lower: Any) -> None:
     with pytest.raises(Unsupported, match="'newton'"):
         lower("perceptron", Optimizer("newton", 0.1))
     with pytest.raises(Unsupported, match="'decoupled momentum'"):
         lower("perceptron", Optimizer("momentum", 0.1, weight_decay=0.1, decoupled=True))
 
 
-def test_momentum_starts_at_rest_even_where_loss_scaling_skips_the_first_step() -> None:
+def test_momentum_starts_at_zero_if_loss_scaling_skips_a_step() -> None:
     weight = torch.nn.Parameter(torch.ones(4))
     weight.grad = torch.ones(4)
     torch.use_deterministic_algorithms(True)  # memory that nobody filled holds NaN

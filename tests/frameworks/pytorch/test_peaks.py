@@ -1,3 +1,5 @@
+"""Measured peaks of products and copies."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,33 +16,33 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Any:
     return peaks
 
 
-def test_every_peak_is_a_rate_with_its_shape(small: Any) -> None:
-    found = small.measure_peaks("cpu", 0.4)
-    assert found.keys() == {"fp32", "fp64", "bf16", "copy"}
-    for name, peak in found.items():
+def test_measure_peaks_gives_rates_with_their_shapes(small: Any) -> None:
+    peaks = small.measure_peaks("cpu", 0.4)
+    assert peaks.keys() == {"fp32", "fp64", "bf16", "copy"}
+    for name, peak in peaks.items():
         unit = "bytes" if name == "copy" else "flops"
         assert peak[f"{unit}_per_second"] >= peak[f"median_{unit}_per_second"] > 0
         assert peak["shape"] and peak["n"] >= 3 and peak["inputs"] == "standard normal"
 
 
-def test_a_product_counts_two_operations_for_each_multiply_add(small: Any, torch: Any) -> None:
+def test_products_count_two_flops_per_multiply_add(small: Any, torch: Any) -> None:
     trial = next(small._products("fp32", torch.device("cpu")))
     assert trial.amount == 2 * 64 * 32 * 16
     assert trial.run().shape == (64, 32)
 
 
-def test_a_copy_counts_what_it_reads_and_what_it_writes(small: Any, torch: Any) -> None:
+def test_copies_count_bytes_read_and_written(small: Any, torch: Any) -> None:
     trial = next(small._copies(torch.device("cpu")))
     assert trial.amount == 2 * trial.run().numel() * 4
 
 
-def test_the_fastest_shape_wins_and_is_tried_most(
+def test_best_returns_the_fastest_shape_and_repeats_it_most(
     small: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter(range(1000))
     monkeypatch.setattr(small.time, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(small, "_timed", lambda trial, device: 1.0)
-    monkeypatch.setattr(small, "_fill", lambda trial, seconds: None)
+    monkeypatch.setattr(small, "_time_burst", lambda trial, device: 1.0)
+    monkeypatch.setattr(small, "_set_repeats", lambda trial, seconds: None)
     cpu = type("Device", (), {"type": "cpu"})()
     trials = [small.Trial((size,), float(size), lambda: None) for size in (1, 3, 2)]
     best = small._best(iter(trials), cpu, 40)

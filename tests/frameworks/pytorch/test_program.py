@@ -1,3 +1,5 @@
+"""Steps of all phases, weights and gradients."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -19,7 +21,7 @@ def assert_equal_weights(first: Any, second: Any, tolerance: float = 1e-5) -> No
 
 
 @pytest.mark.parametrize("name", ["residual", "branches"])
-def test_both_layouts_compute_the_same(lower: Any, work_of: Any, torch: Any, name: str) -> None:
+def test_step_is_equal_in_both_layouts(lower: Any, work_of: Any, torch: Any, name: str) -> None:
     rows, columns = lower(name), lower(name, layout="nhwc")
     assert columns.input.is_contiguous(memory_format=torch.channels_last)
     for _ in range(3):
@@ -30,7 +32,9 @@ def test_both_layouts_compute_the_same(lower: Any, work_of: Any, torch: Any, nam
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_training_is_mixed_and_inference_is_cast(lower: Any, torch: Any, precision: str) -> None:
+def test_low_precision_trains_mixed_and_infers_with_cast_weights(
+    lower: Any, torch: Any, precision: str
+) -> None:
     low = {"bf16": torch.bfloat16, "fp16": torch.float16}[precision]
     training, inference = (
         lower("residual", precision=precision, phase=phase) for phase in ("training", "inference")
@@ -45,7 +49,7 @@ def test_training_is_mixed_and_inference_is_cast(lower: Any, torch: Any, precisi
 
 @pytest.mark.parametrize("name", ["residual", "branches", "transformer", "cells"])
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_mixed_gradients_are_near_the_exact_ones(
+def test_gradients_in_mixed_precision_are_near_the_exact_ones(
     lower: Any, work_of: Any, precision: str, name: str
 ) -> None:
     batch = work_of(name).batch
@@ -55,30 +59,28 @@ def test_mixed_gradients_are_near_the_exact_ones(
         assert np.linalg.norm(mixed[name] - array) < 0.1 * np.linalg.norm(array) + 1e-3, name
 
 
-def test_a_recurrent_layer_in_half_precision_needs_a_cpu_that_has_it(
-    lower: Any, torch: Any
-) -> None:
+def test_lstm_in_bf16_needs_cpu_instructions(lower: Any, torch: Any) -> None:
     if torch.ops.mkldnn._is_mkldnn_bf16_supported():
         pytest.skip("this CPU has bf16 instructions")
     with pytest.raises(Unsupported, match="bf16"):
         lower("sequence", precision="bf16")
 
 
-def test_a_batch_in_host_memory_is_copied_in_every_step(lower: Any) -> None:
+def test_step_copies_a_host_batch_every_time(lower: Any) -> None:
     program = lower("perceptron", phase="inference", data="host")
     before = program.step().clone()
     program.host[0].mul_(2)
     assert not program.step().equal(before)
 
 
-def test_a_resident_batch_is_the_programs_own(lower: Any, work_of: Any) -> None:
+def test_step_does_not_see_changes_of_the_callers_batch(lower: Any, work_of: Any) -> None:
     program = lower("perceptron", phase="inference")
     before = program.step().clone()
     work_of("perceptron").batch["input"] *= 2
     assert program.step().equal(before)
 
 
-def test_forward_has_trainings_loss_and_moves_only_statistics(lower: Any) -> None:
+def test_forward_step_has_the_training_loss_and_moves_only_statistics(lower: Any) -> None:
     training, forward = lower("residual"), lower("residual", phase="forward")
     before = forward.weights()
     assert forward.step().item() == training.step().item()
@@ -88,29 +90,29 @@ def test_forward_has_trainings_loss_and_moves_only_statistics(lower: Any) -> Non
     assert moved == {name for name in before if "running" in name}
 
 
-def test_forward_records_what_a_backward_pass_needs(lower: Any, torch: Any) -> None:
+def test_forward_step_saves_tensors_for_a_backward_pass(lower: Any, torch: Any) -> None:
     program, saved = lower("residual", phase="forward"), []
     with torch.autograd.graph.saved_tensors_hooks(saved.append, lambda value: value):
         program.step()
     assert saved
 
 
-def test_inference_records_nothing(lower: Any) -> None:
+def test_inference_step_records_nothing(lower: Any) -> None:
     assert lower("residual", phase="inference").step().is_inference()
 
 
-def test_the_seed_decides_what_is_dropped(lower: Any) -> None:
+def test_dropout_depends_on_the_seed(lower: Any) -> None:
     first, again, other = (lower("perceptron", seed=seed).step().item() for seed in (1, 1, 2))
     assert first == again != other
 
 
-def test_gradients_leave_dropout_out_and_put_it_back(lower: Any, work_of: Any) -> None:
+def test_gradients_switch_dropout_off_and_on_again(lower: Any, work_of: Any) -> None:
     program, batch = lower("perceptron"), work_of("perceptron").batch
     assert program.gradients(batch)[0] == program.gradients(batch)[0]
     assert program.module.dropping and program.module.training
 
 
-def test_an_lstm_is_the_plain_formula(lower: Any, work_of: Any) -> None:
+def test_lstm_follows_its_formulas(lower: Any, work_of: Any) -> None:
     work = work_of("sequence")
     w = {name: array.astype(np.float64) for name, array in work.weights.items()}
     x = w["embedding1.weight"][work.batch["input"]]
@@ -126,11 +128,11 @@ def test_an_lstm_is_the_plain_formula(lower: Any, work_of: Any) -> None:
         c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
         h = np.tanh(c) / (1 + np.exp(-o))
         outputs.append(h @ w["dense1.weight"].T + w["dense1.bias"])
-    found = lower("sequence", precision="fp64").predict(work.batch)
-    np.testing.assert_allclose(found, np.stack(outputs, axis=1), rtol=1e-12, atol=1e-12)
+    output = lower("sequence", precision="fp64").predict(work.batch)
+    np.testing.assert_allclose(output, np.stack(outputs, axis=1), rtol=1e-12, atol=1e-12)
 
 
-def test_the_second_bias_of_an_lstm_stays_zero(lower: Any) -> None:
+def test_lstm_second_bias_stays_zero(lower: Any) -> None:
     program = lower("sequence", adam())
     for _ in range(3):
         program.step()
@@ -139,7 +141,7 @@ def test_the_second_bias_of_an_lstm_stays_zero(lower: Any) -> None:
 
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
-def test_weights_come_out_as_they_went_in(lower: Any, work_of: Any, layout: str) -> None:
+def test_weights_are_returned_as_loaded(lower: Any, work_of: Any, layout: str) -> None:
     work = work_of("residual")
     program = lower("residual", layout=layout)
     for name, array in program.weights().items():
@@ -147,7 +149,7 @@ def test_weights_come_out_as_they_went_in(lower: Any, work_of: Any, layout: str)
         assert array.flags["C_CONTIGUOUS"] and array.dtype == np.float32
 
 
-def test_what_comes_out_is_no_view_of_the_program(lower: Any) -> None:
+def test_weights_are_copies(lower: Any) -> None:
     program = lower("perceptron")
     before = program.weights()
     program.step()
@@ -156,7 +158,7 @@ def test_what_comes_out_is_no_view_of_the_program(lower: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:The .grad attribute:UserWarning")
 @pytest.mark.parametrize("name", ["residual", "sequence", "transformer", "cells"])
-def test_compiled_equals_eager_and_compiles_once(lower: Any, name: str, torch: Any) -> None:
+def test_compiled_step_equals_eager_and_compiles_once(lower: Any, name: str, torch: Any) -> None:
     torch._dynamo.reset()
     eager, compiled = lower(name, momentum(0.1)), lower(name, momentum(0.1), mode="compiled")
     before = compiled.compilations()
@@ -170,28 +172,26 @@ def test_compiled_equals_eager_and_compiles_once(lower: Any, name: str, torch: A
 
 @pytest.mark.parametrize("name", ["branches", "transformer", "cells"])
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_networks_infer_in_half_precision(
+def test_inference_in_half_precision_is_near_the_exact_one(
     lower: Any, work_of: Any, name: str, precision: str
 ) -> None:
     batch = work_of(name).batch
-    exact, half = (
-        lower(name, phase="inference", precision=word).predict(batch)
-        for word in ("fp64", precision)
-    )
+    exact = lower(name, phase="inference", precision="fp64").predict(batch)
+    half = lower(name, phase="inference", precision=precision).predict(batch)
     assert np.abs(half - exact).max() < 0.02 * np.abs(exact).max()
 
 
 @pytest.mark.parametrize("data", ["device", "host"])
-def test_a_fed_batch_lies_where_the_last_one_did(lower: Any, work_of: Any, data: str) -> None:
+def test_feed_reuses_the_memory_of_the_batch(lower: Any, work_of: Any, data: str) -> None:
     program, batch = lower("perceptron", phase="inference", data=data), work_of("perceptron").batch
-    place = program.input.data_ptr()
+    address = program.input.data_ptr()
     program.feed({**batch, "input": 2 * batch["input"]})
     fed = program.step().numpy()
     np.testing.assert_allclose(fed, program.predict({**batch, "input": 2 * batch["input"]}))
-    assert program.input.data_ptr() == place
+    assert program.input.data_ptr() == address
 
 
-def test_a_lent_weight_is_one_parameter(lower: Any, work_of: Any) -> None:
+def test_tied_weight_is_one_parameter(lower: Any, work_of: Any) -> None:
     program = lower("transformer")
     assert (
         sum(p.numel() for p in program.module.parameters())
@@ -199,7 +199,7 @@ def test_a_lent_weight_is_one_parameter(lower: Any, work_of: Any) -> None:
     )
 
 
-def test_facts_say_what_was_used(lower: Any) -> None:
+def test_facts_report_threads_optimizer_and_dtype(lower: Any) -> None:
     facts = lower("residual", threads=1).facts()
     assert facts["threads"] == 1
     assert facts["optimizer"] == "SGD, fused"
@@ -207,6 +207,6 @@ def test_facts_say_what_was_used(lower: Any) -> None:
     assert facts["capability"]
 
 
-def test_the_cpu_needs_no_timer_and_keeps_no_account_of_memory(lower: Any) -> None:
+def test_cpu_program_has_no_timer_and_no_memory_peaks(lower: Any) -> None:
     program = lower("perceptron")
     assert program.timer is None and program.memory() == {} and program.compilations() == 0

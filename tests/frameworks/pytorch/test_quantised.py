@@ -1,3 +1,5 @@
+"""int8 by PT2E quantisation."""
+
 from __future__ import annotations
 
 import shutil
@@ -30,8 +32,9 @@ def work() -> Work:
     x = net.relu(net.batch_norm(net.conv(net.input(3, 8, 8), 16, 3, padding=1, bias=False)))
     x = net.relu(net.add(net.batch_norm(net.conv(x, 16, 3, padding=1)), x))
     graph = net.graph(net.dense(net.flatten(net.max_pool(x, 2)), 10))
-    shown = tuple(synthetic_batch(graph, 4, seed) for seed in (1, 2, 3))
-    return Work(graph, dict(initial_weights(graph, 0)), synthetic_batch(graph, 4, 0), sgd(), shown)
+    calibration = tuple(synthetic_batch(graph, 4, seed) for seed in (1, 2, 3))
+    weights = dict(initial_weights(graph, 0))
+    return Work(graph, weights, synthetic_batch(graph, 4, 0), sgd(), calibration)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +49,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # torchao, torch.export and I
 
 @needs_quantiser
 @needs_compiler
-def test_int8_is_near_fp32_and_not_the_same(work: Work, program: Any) -> None:
+def test_int8_predictions_are_near_fp32_but_not_equal(work: Work, program: Any) -> None:
     from steptime.frameworks import pytorch
 
     exact = pytorch.lower(work, replace(CASE, precision="fp32", mode="eager")).predict(work.batch)
@@ -56,7 +59,7 @@ def test_int8_is_near_fp32_and_not_the_same(work: Work, program: Any) -> None:
 
 @needs_quantiser
 @needs_compiler
-def test_the_kernels_of_the_layers_are_int8_and_compiled_once(work: Work, program: Any) -> None:
+def test_int8_kernels_are_used_and_compiled_once(work: Work, program: Any) -> None:
     program.step()
     compiled = program.compilations()
     kernels = " ".join(program.kernels())
@@ -67,7 +70,7 @@ def test_the_kernels_of_the_layers_are_int8_and_compiled_once(work: Work, progra
 
 @needs_quantiser
 @needs_compiler
-def test_facts_tell_how_it_was_quantised(program: Any) -> None:
+def test_int8_facts_describe_the_quantisation(program: Any) -> None:
     facts = program.facts()
     assert (facts["calibration_samples"], facts["freezing"]) == (12, True)
     assert facts["quantised_nodes"] >= 3 and facts["preparation_seconds"] > 0
@@ -75,19 +78,19 @@ def test_facts_tell_how_it_was_quantised(program: Any) -> None:
 
 @needs_quantiser
 @needs_compiler
-def test_weights_are_the_exact_ones(work: Work, program: Any) -> None:
+def test_int8_weights_are_the_exact_ones(work: Work, program: Any) -> None:
     np.testing.assert_array_equal(program.weights()["dense1.weight"], work.weights["dense1.weight"])
 
 
 @needs_quantiser
-def test_a_quantised_network_has_no_gradients(work: Work, program: Any) -> None:
+def test_int8_program_has_no_gradients(work: Work, program: Any) -> None:
     with pytest.raises(Unsupported, match="gradients"):
         program.gradients(work.batch)
 
 
 @needs_quantiser
 @needs_compiler
-def test_recurrent_networks_are_refused_with_a_reason(work_of: Callable[..., Work]) -> None:
+def test_int8_rejects_recurrent_networks(work_of: Callable[..., Work]) -> None:
     from steptime.frameworks import pytorch
 
     with pytest.raises(Unsupported, match="PT2E cannot quantise its lstm"):
@@ -102,13 +105,15 @@ def test_recurrent_networks_are_refused_with_a_reason(work_of: Callable[..., Wor
         ({"device": "cuda:0"}, "CPU"),
     ],
 )
-def test_int8_is_refused_elsewhere(setting: dict[str, str], reason: str) -> None:
+def test_int8_is_unsupported_in_other_phases_modes_and_devices(
+    setting: dict[str, str], reason: str
+) -> None:
     from steptime.frameworks import pytorch
 
     assert reason in str(pytorch.unsupported(replace(CASE, **setting)))  # type: ignore[arg-type]
 
 
-def test_an_absent_quantiser_is_told_with_its_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_int8_without_torchao_explains_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     from steptime.frameworks import pytorch
 
     monkeypatch.setattr(pytorch, "find_spec", lambda name: None)

@@ -1,3 +1,5 @@
+"""Settings of the process."""
+
 from __future__ import annotations
 
 import os
@@ -12,7 +14,7 @@ def case(**settings: Any) -> Case:
     return Case(workload="lenet5", **settings)
 
 
-def test_threads_are_what_the_case_says_or_every_cpu_that_may_be_used(torch: Any) -> None:
+def test_apply_sets_threads_from_the_case_or_the_affinity(torch: Any) -> None:
     from steptime.frameworks.pytorch import settings
 
     settings.apply(case(threads=1))
@@ -22,17 +24,17 @@ def test_threads_are_what_the_case_says_or_every_cpu_that_may_be_used(torch: Any
 
 
 @pytest.mark.parametrize("precision", ["fp32", "tf32"])
-def test_tf32_is_on_only_where_it_is_asked_for(torch: Any, precision: str) -> None:
+def test_apply_allows_tf32_only_for_precision_tf32(torch: Any, precision: str) -> None:
     from steptime.frameworks.pytorch import settings
 
     settings.apply(case(precision=precision))
-    wanted = precision == "tf32"
-    assert torch.backends.cuda.matmul.allow_tf32 is wanted
-    assert torch.backends.cudnn.allow_tf32 is wanted
-    assert (torch.backends.cuda.matmul.fp32_precision == "tf32") is wanted
+    allowed = precision == "tf32"
+    assert torch.backends.cuda.matmul.allow_tf32 is allowed
+    assert torch.backends.cudnn.allow_tf32 is allowed
+    assert (torch.backends.cuda.matmul.fp32_precision == "tf32") is allowed
 
 
-def test_parts_of_a_sum_are_added_in_fp32(torch: Any) -> None:
+def test_apply_forbids_reduced_precision_reductions(torch: Any) -> None:
     from steptime.frameworks.pytorch import settings
 
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = True
@@ -42,7 +44,7 @@ def test_parts_of_a_sum_are_added_in_fp32(torch: Any) -> None:
     assert not torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction
 
 
-def test_only_inference_stores_weights_in_a_lower_precision(torch: Any) -> None:
+def test_stored_dtype_is_low_only_in_inference(torch: Any) -> None:
     from steptime.frameworks.pytorch.settings import stored_dtype
 
     assert stored_dtype(case(precision="bf16")) is torch.float32

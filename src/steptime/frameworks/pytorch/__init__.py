@@ -1,6 +1,6 @@
 """PyTorch, eager, compiled or replayed as a CUDA graph, on CPU and CUDA.
 
-PyTorch itself is imported by the functions, so that the folder can be asked how to install it where it is missing."""
+The functions import PyTorch, and not the module, so that INSTALL can be read without PyTorch."""
 
 from __future__ import annotations
 
@@ -21,59 +21,67 @@ INSTALL = "pip install 'steptime[pytorch]'"
 REQUIRES = ("torch",)
 OPTIONAL = ("torchao", "horovod", "psutil")
 MODES = ("eager", "compiled", "cudagraph")
+OUT_OF_MEMORY = (
+    "out of memory",
+    "can't allocate memory",
+    "DefaultCPUAllocator",
+    "STATUS_ALLOC_FAILED",
+)
+DRIVER_FILE = Path("/proc/driver/nvidia/version")
 
 
 def versions() -> dict[str, str]:
     torch = _torch()
     import numpy
 
-    found = {
+    software = {
         "pytorch": torch.__version__,
         "python": platform.python_version(),
         "numpy": numpy.__version__,
     }
     if torch.cuda.is_available():
-        found |= {
-            "cuda": torch.version.cuda,
-            "cudnn": str(torch.backends.cudnn.version()),
-            "driver": _driver(torch),
-        }
-    return found
+        software["cuda"] = torch.version.cuda
+        software["cudnn"] = str(torch.backends.cudnn.version())
+        software["driver"] = _driver_version(torch)
+    return software
 
 
 def unsupported(case: Case) -> str | None:
     torch = _torch()
-    if case.mode not in ("eager", "compiled", "cudagraph"):
+    if case.mode not in MODES:
         return f"PyTorch has no mode {case.mode!r}; it has eager, compiled and cudagraph."
     if case.precision in ("fp8", "int8") and case.phase != "inference":
         return (
             f"{case.precision} is for phase=inference; {case.phase} has fp32, tf32, bf16 and fp16."
         )
-    if case.precision == "int8" and (reason := _not_in_int8(case)):
-        return reason
-    if reason := _not_on_cpu(case) if case.device == "cpu" else _not_on_cuda(case, torch):
-        return reason
-    return _not_among_ranks(case) if case.ranks > 1 else None
+    reason = None
+    if case.precision == "int8":
+        reason = _unsupported_in_int8(case)
+    if reason is None and case.device == "cpu":
+        reason = _unsupported_on_cpu(case)
+    elif reason is None:
+        reason = _unsupported_on_cuda(case, torch)
+    if reason is None and case.ranks > 1:
+        from steptime.frameworks.pytorch import exchange
+
+        reason = exchange.unsupported(case)
+    return reason
 
 
 def lower(work: Work, case: Case) -> Program:
     if reason := unsupported(case):
         raise Unsupported(reason)
-    return _program(case)(work, case)
-
-
-def _program(case: Case) -> Any:
     if case.precision == "int8":
         from steptime.frameworks.pytorch.quantised import QuantisedProgram
 
-        return QuantisedProgram
+        return QuantisedProgram(work, case)
     if case.precision == "fp8":
         from steptime.frameworks.pytorch.fp8 import Fp8Program
 
-        return Fp8Program
+        return Fp8Program(work, case)
     from steptime.frameworks.pytorch.program import PytorchProgram
 
-    return PytorchProgram
+    return PytorchProgram(work, case)
 
 
 def measure_peaks(device: str, seconds: float) -> dict[str, Any]:
@@ -84,36 +92,38 @@ def measure_peaks(device: str, seconds: float) -> dict[str, Any]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    torch = sys.modules.get("torch")
-    if isinstance(error, MemoryError) or (
-        torch is not None and isinstance(error, torch.OutOfMemoryError)
-    ):
+    if isinstance(error, MemoryError):
         return True
-    signs = ("out of memory", "can't allocate memory", "DefaultCPUAllocator", "STATUS_ALLOC_FAILED")
-    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)
+    # Without PyTorch in the process, the error cannot be PyTorch's.
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(error, torch.OutOfMemoryError):
+        return True
+    # On the CPU, PyTorch raises a plain RuntimeError.
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in OUT_OF_MEMORY)
 
 
-def _not_among_ranks(case: Case) -> str | None:
-    from steptime.frameworks.pytorch import exchange
-
-    return exchange.unsupported(case)
-
-
-def _not_in_int8(case: Case) -> str | None:
+def _unsupported_in_int8(case: Case) -> str | None:
     if case.device != "cpu":
-        return "int8 runs on the CPU: PT2E's quantiser here is the one for Inductor's x86 kernels; use fp8 or fp16."
+        return (
+            "int8 runs on the CPU: PT2E's quantiser here is the one for Inductor's x86 kernels; "
+            "use fp8 or fp16."
+        )
     if case.mode != "compiled":
         return "PyTorch's int8 kernels are reached through Inductor only; use mode=compiled."
     if not find_spec("torchao"):
         raise NotInstalled(
-            "PyTorch's quantiser torchao is not installed; install it with: pip install 'steptime[int8]'"
+            "PyTorch's quantiser torchao is not installed; "
+            "install it with: pip install 'steptime[int8]'"
         )
     return None
 
 
-def _not_on_cpu(case: Case) -> str | None:
+def _unsupported_on_cpu(case: Case) -> str | None:
     if case.precision == "fp8":
-        return "fp8 products need a CUDA device of compute capability 8.9; the CPU has none. Use int8 or bf16."
+        return (
+            "fp8 products need a CUDA device of compute capability 8.9; the CPU has none. "
+            "Use int8 or bf16."
+        )
     if case.precision == "tf32":
         return "tf32 is a mode of NVIDIA's matrix units; the CPU has fp32."
     if case.mode == "cudagraph":
@@ -123,17 +133,23 @@ def _not_on_cpu(case: Case) -> str | None:
     return None
 
 
-def _not_on_cuda(case: Case, torch: Any) -> str | None:
+def _unsupported_on_cuda(case: Case, torch: Any) -> str | None:
+    torch_version = f"torch {torch.__version__}"
     if not torch.cuda.is_available():
-        return f"torch {torch.__version__} sees no CUDA device."
-    index, count = int(case.device.removeprefix("cuda:")), torch.cuda.device_count()
+        return f"{torch_version} sees no CUDA device."
+    index = int(case.device.removeprefix("cuda:"))
+    count = torch.cuda.device_count()
     if index >= count:
-        return f"There is no {case.device}: torch {torch.__version__} sees {count} CUDA device(s), counted from 0."
+        return (
+            f"There is no {case.device}: {torch_version} sees {count} CUDA device(s), "
+            "counted from 0."
+        )
     capability = torch.cuda.get_device_capability(index)
+    device = f"{case.device} has {capability[0]}.{capability[1]}."
     if case.precision in ("tf32", "bf16") and capability < (8, 0):
-        return f"{case.precision} needs compute capability 8.0; {case.device} has {capability[0]}.{capability[1]}."
+        return f"{case.precision} needs compute capability 8.0; {device}"
     if case.precision == "fp8" and capability < (8, 9):
-        return f"fp8 needs compute capability 8.9; {case.device} has {capability[0]}.{capability[1]}. Use bf16."
+        return f"fp8 needs compute capability 8.9; {device} Use bf16."
     if case.mode == "compiled" and not find_spec("triton"):
         return "torch.compile on CUDA needs triton, which is not installed."
     if (case.mode, case.phase, case.precision) == ("cudagraph", "training", "fp16"):
@@ -153,9 +169,11 @@ def _torch() -> ModuleType:
     return torch
 
 
-def _driver(torch: Any) -> str:
-    """The kernel module's version where the system tells it, else the CUDA version that the driver offers."""
-    told = Path("/proc/driver/nvidia/version")
-    if told.exists() and "Kernel Module" in (text := told.read_text()):
-        return next(word for word in text.split("Kernel Module")[1].split() if word[0].isdigit())
+def _driver_version(torch: Any) -> str:
+    """Of the kernel module if the system shows it, else the CUDA version that the driver offers."""
+    if DRIVER_FILE.exists():
+        _, _, after = DRIVER_FILE.read_text().partition("Kernel Module")
+        for text in after.split():
+            if text[0].isdigit():
+                return text
     return f"CUDA {torch._C._cuda_getDriverVersion()}"

@@ -1,4 +1,6 @@
-"""DistributedDataParallel: over gloo on the CPU and NCCL on CUDA. The process group ends with the process."""
+"""DistributedDataParallel: over gloo on the CPU and NCCL on CUDA.
+
+The process group ends with the process."""
 
 from __future__ import annotations
 
@@ -22,57 +24,55 @@ def backend(case: Case) -> str:
 
 
 def unsupported(case: Case) -> str | None:
-    if group.is_available() and group.is_backend_available(backend(case)):
+    name = backend(case)
+    if group.is_available() and group.is_backend_available(name):
         return None
-    return f"torch {torch.__version__} is built without {backend(case)}, by which {case.device} exchanges."
+    return f"torch {torch.__version__} is built without {name}, by which {case.device} exchanges."
 
 
-def shared(module: Lowered, case: Case, ranks: Ranks) -> Any:
-    """The moving statistics of batch norm follow rank 0's, as is usual. Constants are equal everywhere."""
-    _join(ranks, case)
+def wrap_module(module: Lowered, case: Case, ranks: Ranks) -> Any:
+    """All ranks follow the moving statistics of rank 0, as is usual."""
+    _join_group(ranks, case)
+    # Constants are equal on all ranks, so they need no broadcast.
     constants = set(dict(module.named_buffers())) - set(module.state_dict())
     DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(module, constants)
-    statistics = len(list(module.buffers())) > len(constants)
+    has_statistics = len(list(module.buffers())) > len(constants)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # torch 2.13 has another name for it, which 2.11 does not know
-        return DistributedDataParallel(module, broadcast_buffers=statistics)
+        # torch 2.13 has another name for `broadcast_buffers`, which 2.11 does not know.
+        warnings.simplefilter("ignore")
+        return DistributedDataParallel(module, broadcast_buffers=has_statistics)
 
 
-def stepped(optimizer: torch.optim.Optimizer, module: Lowered) -> torch.optim.Optimizer:
-    """Gradients are averaged when the backward pass ends."""
+def wrap_optimizer(optimizer: torch.optim.Optimizer, module: Lowered) -> torch.optim.Optimizer:
+    """The optimiser itself: gradients are averaged at the end of the backward pass."""
     return optimizer
 
 
-def reduce(pieces: list[torch.Tensor]) -> None:
+def all_reduce(pieces: list[torch.Tensor]) -> None:
     works = [group.all_reduce(piece, async_op=True) for piece in pieces]
     for work in works:
         work.wait()
 
 
-def _join(ranks: Ranks, case: Case) -> None:
+def _join_group(ranks: Ranks, case: Case) -> None:
     if group.is_initialized():
         return
-    launched = (
-        os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    )  # torchrun holds the port itself
-    method = "env://" if launched else f"tcp://{ranks.address}:{ranks.port}"
-    device = None if case.device == "cpu" else torch.device(case.device)
+    # torchrun holds the port itself.
+    by_torchrun = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         group.init_process_group(
             backend(case),
-            init_method=method,
+            init_method="env://" if by_torchrun else f"tcp://{ranks.address}:{ranks.port}",
             rank=ranks.rank,
             world_size=ranks.size,
-            device_id=device,
+            device_id=None if case.device == "cpu" else torch.device(case.device),
         )
-    atexit.register(_part)
+    atexit.register(_leave_group)
 
 
-def _part() -> None:
-    """A module that outlives the group ends the interpreter with an abort (torch 2.13 with gloo)."""
+def _leave_group() -> None:
+    """A module that outlives the group ends the interpreter with an abort (torch 2.13, gloo)."""
     gc.unfreeze()
     gc.collect()
     group.destroy_process_group()

@@ -1,5 +1,7 @@
-"""Gradients shared by ranks, by one of two libraries. Each one's module says which backend moves the bytes, what it can
-not do, and how a module, an optimiser and pieces of memory are shared."""
+"""Gradients averaged over ranks, by one of two libraries.
+
+The module of each library says which backend moves the bytes, what it does not support, and how
+to wrap a module and an optimiser and reduce pieces of memory."""
 
 from __future__ import annotations
 
@@ -17,11 +19,15 @@ from steptime.frameworks.pytorch import ddp, horovod
 from steptime.frameworks.pytorch.lowering import Lowered
 
 LIBRARIES = {"allreduce": ddp, "horovod": horovod}
-FIRST_BUCKET, BUCKET = 1 << 20, 25 << 20  # bytes: DistributedDataParallel's own
+# Bytes, as in DistributedDataParallel.
+FIRST_BUCKET = 1 << 20
+BUCKET = 25 << 20
 
 
 def facts(case: Case) -> dict[str, Any]:
-    return {"exchange_backend": _library(case).backend(case)} if case.shares_gradients else {}
+    if not case.shares_gradients:
+        return {}
+    return {"exchange_backend": _library(case).backend(case)}
 
 
 def unsupported(case: Case) -> str | None:
@@ -30,45 +36,54 @@ def unsupported(case: Case) -> str | None:
     if not case.shares_gradients:
         return None
     if case.mode == "cudagraph":
-        return "A CUDA graph of a step that exchanges gradients is not made here; use mode=eager or compiled."
-    found: str | None = _library(case).unsupported(case)
-    return found
+        return (
+            "A CUDA graph of a step that exchanges gradients is not supported; "
+            "use mode=eager or compiled."
+        )
+    reason: str | None = _library(case).unsupported(case)
+    return reason
 
 
-def shared(module: Lowered, case: Case) -> Any:
+def wrap_module(module: Lowered, case: Case) -> Any:
     """What to call instead of the module, so that its gradients are the mean over all ranks."""
     if case.ranks == 1:
         return module
     ranks = here(os.environ)
-    torch.manual_seed(case.seed + ranks.rank)  # dropout
+    # Each rank has its own dropout.
+    torch.manual_seed(case.seed + ranks.rank)
     if not case.shares_gradients:
         return module
     if ranks.size != case.ranks:
         raise SteptimeError(
             f"{case.ranks} ranks exchange gradients, and {ranks.size} were started."
         )
-    return _library(case).shared(module, case, ranks)
+    return _library(case).wrap_module(module, case, ranks)
 
 
-def stepped(optimizer: torch.optim.Optimizer, module: Lowered, case: Case) -> torch.optim.Optimizer:
+def wrap_optimizer(
+    optimizer: torch.optim.Optimizer, module: Lowered, case: Case
+) -> torch.optim.Optimizer:
     """What to step instead of the optimiser."""
     if not case.shares_gradients:
         return optimizer
-    found: torch.optim.Optimizer = _library(case).stepped(optimizer, module)
-    return found
+    wrapped: torch.optim.Optimizer = _library(case).wrap_optimizer(optimizer, module)
+    return wrapped
 
 
 def exchange(module: Lowered, case: Case, *, tiny: bool) -> int:
-    """In pieces of the size that DistributedDataParallel makes of them, all on their way at once; or one number."""
+    """Exchanges what a step does, or a single number if `tiny`; returns the bytes.
+
+    In pieces of the size of DistributedDataParallel's buckets, all of them at once."""
     if not case.shares_gradients:
         raise Unsupported("These ranks exchange nothing.")
-    weights = [one for one in module.parameters() if one.requires_grad]
-    count, item = 1 if tiny else sum(one.numel() for one in weights), weights[0].element_size()
+    buffer = _exchange_buffer(module)
+    count = 1 if tiny else buffer.numel()
+    item = buffer.element_size()
     edges = [0, *range(FIRST_BUCKET // item, count, BUCKET // item), count]
-    flat = _flat(module, weights)
-    _library(case).reduce([flat[a:b] for a, b in pairwise(edges) if b > a])
-    if flat.is_cuda:
-        torch.cuda.synchronize(flat.device)
+    pieces = [buffer[start:stop] for start, stop in pairwise(edges) if stop > start]
+    _library(case).all_reduce(pieces)
+    if buffer.is_cuda:
+        torch.cuda.synchronize(buffer.device)
     return count * item
 
 
@@ -76,12 +91,13 @@ def _library(case: Case) -> ModuleType:
     return LIBRARIES[case.exchange]
 
 
-def _flat(module: Lowered, weights: list[torch.nn.Parameter]) -> torch.Tensor:
-    """Kept from one exchange to the next: new memory would be paid for."""
-    if not hasattr(module, "exchanged"):
-        count, like = sum(one.numel() for one in weights), weights[0]
-        object.__setattr__(
-            module, "exchanged", torch.zeros(count, dtype=like.dtype, device=like.device)
-        )
-    found: torch.Tensor = module.exchanged
-    return found
+def _exchange_buffer(module: Lowered) -> torch.Tensor:
+    """As large as all gradients. Allocated once, because new memory would cost time."""
+    if not hasattr(module, "exchange_buffer"):
+        weights = [weight for weight in module.parameters() if weight.requires_grad]
+        count = sum(weight.numel() for weight in weights)
+        zeros = torch.zeros(count, dtype=weights[0].dtype, device=weights[0].device)
+        # Past nn.Module's own __setattr__.
+        object.__setattr__(module, "exchange_buffer", zeros)
+    buffer: torch.Tensor = module.exchange_buffer
+    return buffer

@@ -1,4 +1,4 @@
-"""Which layers may write their result over an input: one that nobody reads again, no layer and no backward pass."""
+"""Which layers may compute in place: over an input that no layer and no backward pass reads."""
 
 from __future__ import annotations
 
@@ -6,46 +6,68 @@ from collections import Counter
 
 from steptime.graph import Graph
 
-OVERWRITERS = ("relu", "add")
+INPLACE_OPS = ("relu", "add")
 
-OVERWRITABLE = frozenset((
-    "add", "average_pool", "batch_norm", "concat", "conv", "dense", "embedding", "gelu", "global_average_pool",
-    "max_pool", "pad_channels", "positions", "scale", "tied_dense", "tied_embedding",
-))  # fmt: skip
-"""Kinds that return fresh memory which their own backward pass never reads."""
+OVERWRITABLE = frozenset(
+    (
+        "add",
+        "average_pool",
+        "batch_norm",
+        "concat",
+        "conv",
+        "dense",
+        "embedding",
+        "gelu",
+        "global_average_pool",
+        "max_pool",
+        "pad_channels",
+        "positions",
+        "scale",
+        "tied_dense",
+        "tied_embedding",
+    )
+)
+"""Ops that return new memory which their own backward pass never reads."""
 
 LOW = frozenset(("attention", "conv", "dense", "gru", "lstm", "rnn", "tied_dense"))
-"""Kinds whose output has the lower precision under autocast, whatever their input has."""
+"""Ops whose output has the lower precision under autocast, whatever their input has."""
 
 FULL = frozenset(("embedding", "input", "positions", "tied_embedding"))
-"""Kinds that read or add weights as they are."""
+"""Ops that read or add weights as they are."""
 
 EITHER = frozenset(("layer_norm", "lrn"))
-"""Kinds that autocast raises on some devices and leaves alone on others."""
+"""Ops that autocast raises on some devices and leaves alone on others."""
 
-WORDS = {"either": EITHER, "full": FULL, "low": LOW}
+PRECISIONS = {"either": EITHER, "full": FULL, "low": LOW}
 
 
-def overwrites(graph: Graph) -> dict[str, int]:
-    """Layer -> the place of the input whose memory its result takes."""
+def inplace_inputs(graph: Graph) -> dict[str, int]:
+    """By layer: the index of the input that its result may overwrite."""
     readers = Counter(name for layer in graph for name in layer.value_inputs)
-    precision = _precisions(graph)
-    found = {}
+    precisions = _output_precisions(graph)
+    indices = {}
     for layer in graph:
-        found_in = {precision[name] for name in layer.inputs}
-        if layer.op.name not in OVERWRITERS or found_in not in ({"full"}, {"low"}):
-            continue  # a sum of two precisions has the wider one, and would not fit
-        for place, name in reversed(list(enumerate(layer.inputs))):
+        input_precisions = {precisions[name] for name in layer.inputs}
+        # A sum of two precisions has the wider one, and would not fit into the narrower.
+        fits = input_precisions in ({"full"}, {"low"})
+        if layer.op.name not in INPLACE_OPS or not fits:
+            continue
+        # The first of several candidates wins.
+        for index, name in reversed(list(enumerate(layer.inputs))):
             if readers[name] == 1 and graph[name].op.name in OVERWRITABLE:
-                found[layer.name] = place
-    return found
+                indices[layer.name] = index
+    return indices
 
 
-def _precisions(graph: Graph) -> dict[str, str]:
-    """What autocast makes of each output: the lower type, or that of where it came from."""
-    found: dict[str, str] = {}
+def _output_precisions(graph: Graph) -> dict[str, str]:
+    """What autocast makes of each output: the lower type, or that of its inputs."""
+    precisions: dict[str, str] = {}
     for layer in graph:
-        own = next((word for word, ops in WORDS.items() if layer.op.name in ops), None)
-        # In this order: what may be either stays so, and "full" with "low" gives "full".
-        found[layer.name] = own or min(found[name] for name in layer.inputs)
-    return found
+        for precision, ops in PRECISIONS.items():
+            if layer.op.name in ops:
+                precisions[layer.name] = precision
+                break
+        else:
+            # In alphabetical order: "either" stays so, and "full" with "low" gives "full".
+            precisions[layer.name] = min(precisions[name] for name in layer.inputs)
+    return precisions

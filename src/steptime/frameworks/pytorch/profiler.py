@@ -1,4 +1,4 @@
-"""Steps under PyTorch's own profiler: operators by their own time, and the trace."""
+"""Steps under PyTorch's profiler: operators by their own time, and the trace."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ import torch
 
 from steptime.core.errors import Unsupported
 from steptime.core.inspection import BETWEEN, IDLE, Operator, StepProfile
+from steptime.core.program import Program
 
 STEP = "step"
-ATTRIBUTED = (
-    0.9  # less of the device's time than this known by operator: then kernels are named instead
-)
+# If less of the device's time than this is known by operator, kernels are named instead.
+ATTRIBUTED = 0.9
 
 
-def watch(program: Any, steps: int) -> StepProfile:
+def profile_steps(program: Program, steps: int, *, cuda: bool) -> StepProfile:
     activities = [torch.profiler.ProfilerActivity.CPU]
-    cuda = program.device.type == "cuda"
     if cuda:
         activities.append(torch.profiler.ProfilerActivity.CUDA)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with torch.profiler.profile(activities=activities) as profiler:
-            seconds = _run(program, steps)
+            seconds = _run_steps(program, steps)
         averages = list(profiler.key_averages())
-        events = _trace(profiler)
-    operators = _on_device(averages, seconds) if cuda else _on_host(averages)
-    return StepProfile(operators, events, seconds, "device" if cuda else "host")
+        events = _trace_events(profiler)
+    if cuda:
+        return StepProfile(_device_operators(averages, seconds), events, seconds, "device")
+    return StepProfile(_host_operators(averages), events, seconds, "host")
 
 
-def _run(program: Any, steps: int) -> float:
+def _run_steps(program: Program, steps: int) -> float:
     begin = time.perf_counter()
     for _ in range(steps):
         with torch.profiler.record_function(STEP):
@@ -44,54 +44,64 @@ def _run(program: Any, steps: int) -> float:
     return time.perf_counter() - begin
 
 
-def _on_host(averages: list[Any]) -> tuple[Operator, ...]:
-    return tuple(
-        Operator(_name(one.key), one.count, one.self_cpu_time_total / 1e6) for one in averages
-    )
+def _host_operators(averages: list[Any]) -> tuple[Operator, ...]:
+    operators = []
+    for entry in averages:
+        seconds = entry.self_cpu_time_total / 1e6
+        operators.append(Operator(_operator_name(entry.key), entry.count, seconds))
+    return tuple(operators)
 
 
-def _on_device(averages: list[Any], seconds: float) -> tuple[Operator, ...]:
-    """A kernel's time belongs to the operator that launched it. A replayed graph launches without any."""
-    own = [one for one in averages if not _is_annotation(one) and one.self_device_time_total > 0]
-    host = [one for one in own if one.device_type == torch.autograd.DeviceType.CPU]
-    kernels = [one for one in own if one.device_type != torch.autograd.DeviceType.CPU]
-    busy = _microseconds(kernels)
+def _device_operators(averages: list[Any], seconds: float) -> tuple[Operator, ...]:
+    """The time of a kernel belongs to the operator that launched it.
+
+    A replayed CUDA graph launches kernels without an operator."""
+    cpu = torch.autograd.DeviceType.CPU
+    entries = [
+        entry
+        for entry in averages
+        if not _is_annotation(entry) and entry.self_device_time_total > 0
+    ]
+    by_operator = [entry for entry in entries if entry.device_type == cpu]
+    by_kernel = [entry for entry in entries if entry.device_type != cpu]
+    busy = _device_microseconds(by_kernel)
     if not busy:
         raise Unsupported(
-            "The profiler saw nothing on the device: the driver may forbid it to unprivileged users."
+            "The profiler saw nothing on the device: "
+            "the driver may forbid it to unprivileged users."
         )
-    chosen = host if _microseconds(host) >= ATTRIBUTED * busy else kernels
-    idle = Operator(IDLE, 0, max(0.0, seconds - busy / 1e6))
-    return (
-        *(Operator(one.key, one.count, one.self_device_time_total / 1e6) for one in chosen),
-        idle,
-    )
+    attributed = _device_microseconds(by_operator) >= ATTRIBUTED * busy
+    chosen = by_operator if attributed else by_kernel
+    operators = []
+    for entry in chosen:
+        operators.append(Operator(entry.key, entry.count, entry.self_device_time_total / 1e6))
+    operators.append(Operator(IDLE, 0, max(0.0, seconds - busy / 1e6)))
+    return tuple(operators)
 
 
-def _microseconds(averages: list[Any]) -> float:
-    return float(sum(one.self_device_time_total for one in averages))
+def _device_microseconds(entries: list[Any]) -> float:
+    return float(sum(entry.self_device_time_total for entry in entries))
 
 
-def _is_annotation(one: Any) -> bool:
-    return (
-        one.key == STEP
-        or one.key.startswith("Optimizer.")
-        or bool(getattr(one, "is_user_annotation", False))
-    )
+def _is_annotation(entry: Any) -> bool:
+    if entry.key == STEP or entry.key.startswith("Optimizer."):
+        return True
+    return bool(getattr(entry, "is_user_annotation", False))
 
 
-def _name(key: str) -> str:
-    """Compiled code is named after a hash; the time of a step outside all operators is the host's own."""
+def _operator_name(key: str) -> str:
+    """Compiled code has a hash in its name, which is cut.
+
+    The time of a step outside all operators is that of the host itself."""
     if key == STEP:
         return BETWEEN
     return "CompiledFxGraph" if "CompiledFxGraph" in key else key
 
 
-def _trace(profiler: Any) -> list[dict[str, Any]]:
+def _trace_events(profiler: Any) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         profiler.export_chrome_trace(str(path))
         events: list[dict[str, Any]] = json.loads(path.read_text(errors="replace"))["traceEvents"]
-    return [
-        event for event in events if event.get("cat") != "Trace"
-    ]  # the profiler's own span around everything
+    # Without the profiler's own span around everything.
+    return [event for event in events if event.get("cat") != "Trace"]

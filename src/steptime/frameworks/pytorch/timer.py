@@ -1,19 +1,23 @@
-"""CUDA events as time stamps on the device's queue, taken from a pool: creating one costs more than recording it."""
+"""CUDA events as time stamps on the device's queue.
+
+They come from a pool, because creating one costs more than recording it."""
 
 from __future__ import annotations
 
 import torch
 
-POOL = 1024  # more than the samples of a block; a longer block creates further events
+# More than the samples of a block; a longer block creates further events.
+POOL = 1024
 
 
 class Mark:
-    """An event on loan: it goes back to the pool when nobody refers to it any more."""
+    """An event that returns to the pool when nothing refers to the mark any more."""
 
     __slots__ = ("event", "pool")
 
     def __init__(self, event: torch.cuda.Event, pool: list[torch.cuda.Event]) -> None:
-        self.event, self.pool = event, pool
+        self.event = event
+        self.pool = pool
 
     def __del__(self) -> None:
         self.pool.append(self.event)
@@ -24,7 +28,8 @@ class CudaTimer:
         self.stream = torch.cuda.current_stream(device)
         self.pool = [torch.cuda.Event(enable_timing=True) for _ in range(POOL)]
         for event in self.pool:
-            event.record(self.stream)  # the driver makes an event at its first record
+            # The driver creates an event when it is first recorded.
+            event.record(self.stream)
         torch.cuda.synchronize(device)
 
     def record(self) -> Mark:

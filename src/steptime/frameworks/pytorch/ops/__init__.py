@@ -1,6 +1,6 @@
-"""One function per op of layer: the line of PyTorch code that computes it. A new op is one entry in `OPS`.
+"""One function per op: the PyTorch expression that computes it. A new op is one entry in `OPS`.
 
-Only PyTorch's own builtins are called: their Python wrappers in `nn.functional` cost the host time on every call."""
+Only builtins are called: their Python wrappers in `nn.functional` cost host time in every call."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from steptime.frameworks.pytorch.ops import images, sequences, simple
-from steptime.frameworks.pytorch.ops.call_site import CallSite, own_name
+from steptime.frameworks.pytorch.ops.call_site import CallSite, flat_name
 
-NAMES: dict[str, Any] = {
+FUNCTIONS: dict[str, Any] = {
     "attend": torch._C._nn.scaled_dot_product_attention,
     "average_pool": torch._C._nn.avg_pool2d,
     "batch_norm": torch.batch_norm,
@@ -37,49 +37,39 @@ NAMES: dict[str, Any] = {
     "split": torch.split_with_sizes,
     "tanh": torch.tanh,
 }
-"""What generated code may call."""
+"""What generated code may use."""
 
 RECURRENT = ("gru", "lstm", "rnn_relu", "rnn_tanh")
-"""Those that a compiler cannot see through."""
-
-_SIMPLE = (
-    "add",
-    "concat",
-    "dense",
-    "dropout",
-    "flatten",
-    "gelu",
-    "layer_norm",
-    "relu",
-    "scale",
-    "sigmoid",
-    "tanh",
-)
-_IMAGES = (
-    "average_pool",
-    "batch_norm",
-    "conv",
-    "global_average_pool",
-    "lrn",
-    "max_pool",
-    "pad_channels",
-)
-_SEQUENCES = (
-    "attention",
-    "embedding",
-    "gru",
-    "lstm",
-    "positions",
-    "rnn",
-    "tied_dense",
-    "tied_embedding",
-)
+"""Those that a compiler cannot trace."""
 
 OPS: dict[str, Callable[[CallSite], str]] = {
+    "add": simple.add,
+    "attention": sequences.attention,
+    "average_pool": images.average_pool,
+    "batch_norm": images.batch_norm,
+    "concat": simple.concat,
+    "conv": images.conv,
+    "dense": simple.dense,
+    "dropout": simple.dropout,
+    "embedding": sequences.embedding,
+    "flatten": simple.flatten,
+    "gelu": simple.gelu,
+    "global_average_pool": images.global_average_pool,
+    "gru": sequences.gru,
+    "layer_norm": simple.layer_norm,
+    "lrn": images.lrn,
+    "lstm": sequences.lstm,
+    "max_pool": images.max_pool,
+    "pad_channels": images.pad_channels,
+    "positions": sequences.positions,
+    "relu": simple.relu,
+    "rnn": sequences.rnn,
+    "scale": simple.scale,
+    "sigmoid": simple.sigmoid,
     "slice": simple.slice_,
-    **{name: getattr(simple, name) for name in _SIMPLE},
-    **{name: getattr(images, name) for name in _IMAGES},
-    **{name: getattr(sequences, name) for name in _SEQUENCES},
+    "tanh": simple.tanh,
+    "tied_dense": sequences.tied_dense,
+    "tied_embedding": sequences.embedding,
 }
 
-__all__ = ["OPS", "NAMES", "RECURRENT", "CallSite", "own_name"]
+__all__ = ["FUNCTIONS", "OPS", "RECURRENT", "CallSite", "flat_name"]

@@ -1,4 +1,4 @@
-"""Where a layer's line of generated code is written."""
+"""What the generated line of a layer may refer to."""
 
 from __future__ import annotations
 
@@ -10,28 +10,32 @@ from steptime.graph import Layer
 
 @dataclass
 class CallSite:
-    """Where a layer's line is written: what it may refer to."""
+    """One line of generated code: the variables, weights and constants of a layer."""
 
     layer: Layer
-    output: str  # variables
+    # Names of variables.
+    output: str
     inputs: list[str]
-    weights: dict[str, str]  # part -> the expression that reads it
-    overwrites: int | None = None  # the input whose memory the result may take
-    sizes: tuple[int, ...] = ()  # of all pieces, where several slices are one cut
-    constants: dict[str, Any] = field(
-        default_factory=dict
-    )  # arrays that the line needs besides weights, by own name
+    # By role: the expression that reads the weight.
+    weights: dict[str, str]
+    # The index of the input that the result may overwrite.
+    overwrites: int | None = None
+    # Of all slices, if several slices are one split.
+    sizes: tuple[int, ...] = ()
+    # Arrays that the line needs besides weights, by flat name.
+    constants: dict[str, Any] = field(default_factory=dict)
 
     @property
     def op(self) -> Any:
         return self.layer.op
 
-    def constant(self, part: str, value: Any) -> str:
-        own = own_name(f"{self.layer.name}.{part}")
-        self.constants[own] = value
-        return f'b["{own}"]'
+    def constant(self, name: str, value: Any) -> str:
+        """The expression that reads the constant."""
+        flat = flat_name(f"{self.layer.name}.{name}")
+        self.constants[flat] = value
+        return f'b["{flat}"]'
 
 
-def own_name(canonical: str) -> str:
-    """A module's weights cannot have dots in their names."""
+def flat_name(canonical: str) -> str:
+    """The names of a module's weights cannot have dots."""
     return canonical.replace(".", "__")

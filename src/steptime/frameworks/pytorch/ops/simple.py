@@ -1,4 +1,4 @@
-"""Lines for ops that know no place and no time."""
+"""Expressions for ops that do not depend on position or time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ def add(site: CallSite) -> str:
 
 
 def concat(site: CallSite) -> str:
-    axis = site.op.axis % len(site.layer.shape) + 1  # the batch comes first
+    # The batch comes first.
+    axis = site.op.axis % len(site.layer.shape) + 1
     return f"cat(({', '.join(site.inputs)}), {axis})"
 
 
@@ -29,16 +30,19 @@ def flatten(site: CallSite) -> str:
 
 
 def gelu(site: CallSite) -> str:
-    return f'gelu({site.inputs[0]}, approximate="{"tanh" if site.op.tanh else "none"}")'
+    approximate = "tanh" if site.op.tanh else "none"
+    return f'gelu({site.inputs[0]}, approximate="{approximate}")'
 
 
 def layer_norm(site: CallSite) -> str:
-    parts = f"{site.weights['weight']}, {site.weights['bias']}"
-    return f"layer_norm({site.inputs[0]}, ({site.layer.shape[-1]},), {parts}, {site.op.epsilon})"
+    shape = f"({site.layer.shape[-1]},)"
+    weights = f"{site.weights['weight']}, {site.weights['bias']}"
+    return f"layer_norm({site.inputs[0]}, {shape}, {weights}, {site.op.epsilon})"
 
 
 def relu(site: CallSite) -> str:
-    return f"{'relu' if site.overwrites is None else 'relu_'}({site.inputs[0]})"
+    function = "relu" if site.overwrites is None else "relu_"
+    return f"{function}({site.inputs[0]})"
 
 
 def scale(site: CallSite) -> str:
@@ -50,6 +54,7 @@ def sigmoid(site: CallSite) -> str:
 
 
 def slice_(site: CallSite) -> str:
+    # Several slices that cover a tensor are one split.
     if site.sizes:
         return f"split({site.inputs[0]}, {site.sizes}, -1)"
     return f"narrow({site.inputs[0]}, -1, {site.op.start}, {site.op.stop - site.op.start})"

@@ -1,4 +1,4 @@
-"""A step captured once as a CUDA graph and replayed: no launches by the host."""
+"""A step captured once as a CUDA graph and replayed: the host launches no kernels."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import Any
 
 import torch
 
-WARMUP_STEPS = (
-    3  # PyTorch's own advice: libraries choose algorithms and allocate before the capture
-)
+# PyTorch's own advice: libraries choose algorithms and allocate before the capture.
+WARMUP_STEPS = 3
 
 
-class Replay:
-    """Captures at the first call. Training steps of the warm-up are undone: the first call is the first step."""
+class CudaGraphStep:
+    """Captures at the first call. Training steps of the warm-up are undone afterwards."""
 
     def __init__(
         self,
@@ -21,7 +20,9 @@ class Replay:
         module: torch.nn.Module,
         optimizer: torch.optim.Optimizer | None,
     ) -> None:
-        self.step, self.module, self.optimizer = step, module, optimizer
+        self.step = step
+        self.module = module
+        self.optimizer = optimizer
         self.graph: torch.cuda.CUDAGraph | None = None
         self.result: Any = None
 
@@ -39,20 +40,23 @@ class Replay:
             for _ in range(WARMUP_STEPS):
                 self.step()
         torch.cuda.current_stream().wait_stream(side)
-        self.module.zero_grad()  # gradients must be born in the graph's own memory
+        # Gradients must be allocated in the graph's own memory.
+        self.module.zero_grad()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             self.result = self.step()
         with torch.no_grad():
-            self._undo(before)
+            self._restore(before)
         self.graph = graph
 
-    def _undo(self, before: dict[str, torch.Tensor]) -> None:
-        """In place, because the graph knows addresses. A momentum of zero is where both optimisers start."""
+    def _restore(self, before: dict[str, torch.Tensor]) -> None:
+        """In place, because the graph has the addresses."""
         for name, value in self.module.state_dict().items():
             value.copy_(before[name])
-        states = self.optimizer.state.values() if self.optimizer else ()
-        for value in (
-            value for state in states for value in state.values() if isinstance(value, torch.Tensor)
-        ):
-            value.zero_()
+        if self.optimizer is None:
+            return
+        # All optimisers start from zeros.
+        for state in self.optimizer.state.values():
+            for value in state.values():
+                if isinstance(value, torch.Tensor):
+                    value.zero_()

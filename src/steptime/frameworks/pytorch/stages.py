@@ -1,4 +1,4 @@
-"""A step in its parts, each marked at its end: the same calls in the same order as the step that is timed."""
+"""A step in stages: the same calls in the same order as the step that is timed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from steptime.core.errors import Unsupported
+from steptime.frameworks.pytorch.interface import TorchProgram
 
 Mark = Callable[[str], None]
 
 
-def staged(program: Any, mark: Mark) -> Any:
+def step_in_stages(program: TorchProgram, mark: Mark) -> Any:
+    """Calls `mark` with the name of each stage at its end."""
     if program.case.mode == "cudagraph":
-        raise Unsupported("A CUDA graph is replayed in one piece; mode=eager shows the parts.")
+        raise Unsupported("A CUDA graph is replayed in one piece; mode=eager shows the stages.")
     if program.host:
         program.fetch()
         mark("data")
@@ -24,14 +26,12 @@ def staged(program: Any, mark: Mark) -> Any:
             output = program.network(program.input)
         mark("forward")
         return output
-    return (
-        _trained(program, mark)
-        if program.case.phase == "training"
-        else _loss(program, mark).detach()
-    )
+    if program.case.phase == "training":
+        return _train(program, mark)
+    return _loss(program, mark).detach()
 
 
-def _trained(program: Any, mark: Mark) -> Any:
+def _train(program: TorchProgram, mark: Mark) -> Any:
     program.optimizer.zero_grad()
     mark("optimizer")
     loss = _loss(program, mark)
@@ -48,9 +48,9 @@ def _trained(program: Any, mark: Mark) -> Any:
     return loss
 
 
-def _loss(program: Any, mark: Mark) -> Any:
-    """A compiled loss is one piece with the network before it."""
-    with program._autocast():
+def _loss(program: TorchProgram, mark: Mark) -> Any:
+    with program.autocast():
+        # A compiled loss is one piece with the network before it.
         if program.case.mode == "compiled":
             loss = program.loss(program.input, program.target)
             mark("forward and loss")
