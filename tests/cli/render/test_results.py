@@ -3,71 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import accumulate
 from pathlib import Path
 
 import pytest
 
+from factories import make_attempt
 from steptime.cli.render import results
-from steptime.core.case import Case
 from steptime.core.cause import Cause
-from steptime.core.measurement import Block, Measurement
 from steptime.core.protocol import preset
 from steptime.core.record import Attempt, Failure, Record
 
 
-def attempt(case: Case, process: int, **outcome: object) -> Attempt:
-    empty: dict[str, dict[str, object]] = {"machine": {}, "software": {}, "environment": {}}
-    network = {"unit": "images", "units_per_step": case.batch_size}
-    identity = {
-        "id": f"0000000{process}",
-        "session": "s",
-        "plan": "p",
-        "process": process,
-        "started": "",
-    }
-    return Attempt(
-        case=case, protocol=preset("quick"), network=network, **identity, **empty, **outcome
-    )  # type: ignore[arg-type]
-
-
-def measurement(step_ns: int) -> Measurement:
-    steps = [step_ns + (1000 if index % 2 else 0) for index in range(100)]
-    counts = {
-        "cpu_ns": sum(steps),
-        "faults": 0,
-        "major_faults": 0,
-        "switches": 0,
-        "involuntary_switches": 0,
-    }
-    block = Block(samples=100, host_ns=sum(steps), dispatch_ns=sum(steps), **counts)
-    clock = {"cost_ns": 50, "resolution_ns": 40, "source": "tsc", "drift": 0.0}
-    stamps = tuple(accumulate(steps, initial=0))
-    return Measurement(
-        group=1,
-        stamps=stamps,
-        device_ns=None,
-        blocks=(block,),
-        cut=0,
-        steady=True,
-        clock=clock,
+def make_stored(process: int, step_ns: int, **settings: object) -> Attempt:
+    """A process of the quick preset; every second step takes 1 µs longer."""
+    times = [step_ns + (1000 if index % 2 else 0) for index in range(100)]
+    attempt = make_attempt(
+        times,
+        blocks=1,
+        id=f"0000000{process}",
+        process=process,
+        protocol=preset("quick"),
+        machine={},
+        software={},
         starts={"import": 1.0, "first_step": 8.5},
+        ended="",
+        **{"workload": "lenet5", "threads": 0, **settings},
     )
+    network = {"unit": "images", "units_per_step": attempt.case.batch_size}
+    return replace(attempt, network=network)
 
 
 def measured(milliseconds: int, **settings: object) -> Record:
-    case = Case(**{"workload": "lenet5", **settings})  # type: ignore[arg-type]
     times = [milliseconds * 1_000_000 * share // 100 for share in (100, 101, 102)]
-    return Record(
-        attempts=tuple(attempt(case, n, measurement=measurement(ns)) for n, ns in enumerate(times))
-    )
+    attempts = [make_stored(process, ns, **settings) for process, ns in enumerate(times)]
+    return Record(attempts=tuple(attempts))
 
 
 def failed(**settings: object) -> Record:
     failure = Failure(cause=Cause.OUT_OF_MEMORY, reason="64 GiB wanted.", output="Traceback …")
-    return Record(
-        attempts=(attempt(Case(**{"workload": "lenet5", **settings}), 0, failure=failure),)
-    )  # type: ignore[arg-type]
+    attempt = make_stored(0, 1, **settings)
+    return Record(attempts=(replace(attempt, measurement=None, failure=failure),))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +122,8 @@ def test_the_document_holds_result_or_failure() -> None:
 
 def with_a_crash(record: Record) -> Record:
     failure = Failure(cause=Cause.CRASHED, reason="The worker was killed by SIGKILL.")
-    return Record(attempts=(*record.attempts, attempt(record.case, 3, failure=failure)))
+    crashed = replace(record.last, id="00000003", process=3, measurement=None, failure=failure)
+    return Record(attempts=(*record.attempts, crashed))
 
 
 def test_a_process_that_failed_beside_good_ones_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -249,7 +225,6 @@ def test_a_low_precision_shows_its_price_in_json_and_in_its_row(
 
 
 def test_ranks_tell_both_rates_and_their_exchange_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    case = Case(workload="mnist-mlp", exchange="allreduce", devices=2)
     told = {
         "backend": "gloo",
         "ranks": 2,
@@ -258,15 +233,9 @@ def test_ranks_tell_both_rates_and_their_exchange_alone(capsys: pytest.CaptureFi
         "bus_bytes_per_second": 1.3e9,
     }
     told["latency_seconds"] = {"value": 1e-4, "low": 9e-5, "high": 1.2e-4}
-    results.show(
-        [
-            Record(
-                attempts=(
-                    attempt(case, 0, measurement=measurement(10**6), findings={"exchange": told}),
-                )
-            )
-        ]
-    )
+    case = {"workload": "mnist-mlp", "exchange": "allreduce", "devices": 2}
+    attempt = make_stored(0, 10**6, findings={"exchange": told}, **case)
+    results.show([Record(attempts=(attempt,))])
     printed = capsys.readouterr().out
     assert (
         "per device" in printed and "aggregate over 2 devices" in printed and "of rank 0" in printed
