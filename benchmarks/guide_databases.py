@@ -1,4 +1,6 @@
-"""The guide's questions asked of SQLite and PostgreSQL: the same rows, each with an index for the narrow question."""
+"""The guide's questions answered by SQLite and PostgreSQL, from the same rows.
+
+Both have an index for the narrow question."""
 
 from __future__ import annotations
 
@@ -12,225 +14,256 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from steptime.index import sql
 from steptime.index.index import Index
 from steptime.index.query import Query, from_url
 
 NARROW = ("model", "phase", "framework", "device", "precision")
-Ask = Callable[[str, list[Any]], tuple[float, list[tuple[Any, ...]]]]
+SUMMARY = ("n", "least", "most", "total")
+INITDB = [
+    "initdb", "-D", "data", "-U", "test", "-A", "trust", "-E", "UTF8", "--no-sync",
+    "--no-instructions",
+]  # fmt: skip
 
 
-def sides(
-    index: Index, questions: dict[str, str], names: list[str], *, cells: bool
+class Statement(NamedTuple):
+    text: str
+    values: list[Any]
+
+
+# Runs statements one after the other and returns the CPU seconds of the database.
+Ask = Callable[[list[Statement]], float]
+
+
+class Question(NamedTuple):
+    name: str
+    ask_guide: Callable[[], Any]
+    sqlite: list[Statement]
+    postgres: list[Statement]
+
+
+def compare_databases(
+    index: Index, questions: dict[str, str], facets: list[str], *, cells: bool
 ) -> Iterator[str]:
-    """Lines of a table: CPU milliseconds, and how many times the guide's. The others have all rows, or the cells."""
-    columns = _columns(index, cells, names)
-    table = partial(_rows, index, cells, list(columns))
-    yield f"the guide, and the others with {'the same cells' if cells else 'all rows'}, CPU ms (times the guide's):"
+    """Lines of a table: CPU milliseconds, and the ratio to the guide's. The databases have all
+    rows, or the cells."""
+    columns = _column_types(index, cells, facets)
+    content = "the same cells" if cells else "all rows"
+    yield f"the guide, and databases with {content}, CPU ms (ratio to the guide):"
     yield "question   answer          guide              SQLite          PostgreSQL"
     with (
-        tempfile.TemporaryDirectory(prefix="steptime-sides-") as folder,
-        _postgres(Path(folder)) as postgres,
+        tempfile.TemporaryDirectory(prefix="steptime-databases-") as folder,
+        _start_postgres(Path(folder)) as connection,
     ):
-        asks: dict[str, Ask | None] = {"SQLite": _sqlite(table(), columns)}
-        asks["PostgreSQL"] = _filled(postgres, table(), columns) if postgres else None
-        for word, text in questions.items():
-            query = from_url(text)
-            for name, guide, statements in _statements(index, query, names, cells):
-                base = _least(guide)
-                row = f"{word:<10} {name:<12} {1000 * base:>8.1f}"
-                for side, ask in asks.items():
-                    told = _told(ask, statements[side]) if ask else None
-                    row += f" {f'{1000 * told:,.1f} ({told / base:,.1f}×)' if told is not None else '–':>19}"
-                yield row
+        ask_sqlite = _fill_sqlite(_read_rows(index, cells, list(columns)), columns)
+        ask_postgres = None
+        if connection:
+            rows = _read_rows(index, cells, list(columns))
+            ask_postgres = _fill_postgres(connection, rows, columns)
+        for label, text in questions.items():
+            for question in _questions(index, from_url(text), facets, cells):
+                guide_seconds = _least_seconds(question.ask_guide)
+                sqlite = _cell(ask_sqlite, question.sqlite, guide_seconds)
+                postgres = _cell(ask_postgres, question.postgres, guide_seconds)
+                milliseconds = 1000 * guide_seconds
+                yield f"{label:<10} {question.name:<12} {milliseconds:>8.1f} {sqlite} {postgres}"
 
 
-def _statements(
-    index: Index, query: Query, names: list[str], cells: bool
-) -> list[tuple[str, Callable[[], Any], dict[str, tuple[str, list[Any]]]]]:
-    """SQLite knows neither grouping sets nor deviations: it counts facet by facet, and sums."""
-    test, values = sql.make_condition(query, query.conditions, cells=cells)
-    groups, y = ", ".join(sql.quote(name) for name in query.groups), query.y
-    n, least, most, total = (sql.quote(f"{y}_{part}") for part in ("n", "least", "most", "total"))
-    parts = f"sum({n}), min({least}), max({most}), sum({total}) / sum({n})" if cells else (
-        f'count("{y}"), min("{y}"), max("{y}"), avg("{y}"), sum("{y}" * "{y}")'
-    )  # fmt: skip
-    chart = f"SELECT {groups}, {parts} FROM runs WHERE {test} GROUP BY {groups}", values
-    count = f"sum({n})" if cells else "count(*)"
+def _cell(ask: Ask | None, statements: list[Statement], guide_seconds: float) -> str:
+    if ask is None:
+        return f"{'–':>19}"
+    seconds = min(ask(statements) for _ in range(3))
+    text = f"{1000 * seconds:,.1f} ({seconds / guide_seconds:,.1f}×)"
+    return f"{text:>19}"
+
+
+def _questions(index: Index, query: Query, facets: list[str], cells: bool) -> list[Question]:
+    chart = [_chart(query, cells)]
+    by_facet = {name: _facet(query, name, cells) for name in facets}
     filtered = {key for key, _ in query.conditions}
-    each, bound = [], list[Any]()
-    for name in names:
-        own, some = sql.make_condition(
-            query, tuple(pair for pair in query.conditions if pair[0] != name), cells=cells
-        )
-        each.append(
-            f"SELECT '{name}', CAST({sql.quote(name)} AS VARCHAR), {count} FROM runs WHERE {own} GROUP BY 2"
-        )
-        bound += some
-    free = [name for name in names if name not in filtered]
-    listed = ", ".join(sql.quote(name) for name in free)
-    sets = ", ".join(f"({sql.quote(name)})" for name in free)
-    sets = f"SELECT {listed}, {count} FROM runs WHERE {test} GROUP BY GROUPING SETS ({sets})"
-    rest = [place for place, name in enumerate(names) if name in filtered]
-    own_values = [
-        v for p in rest for v in sql.make_condition(query, _but(query, names[p]), cells=cells)[1]
-    ]
-    split = [(sets, values), (" UNION ALL ".join(each[place] for place in rest), own_values)]
-    together = (" UNION ALL ".join(each), bound)
+    free = [name for name in facets if name not in filtered]
+    # PostgreSQL counts all facets without a filter at once; SQLite has no grouping sets.
+    grouped = [_grouping_sets(query, free, cells)]
+    filtered_facets = [by_facet[name] for name in facets if name in filtered]
+    if filtered_facets:
+        grouped.append(_union(filtered_facets))
     return [
-        ("chart", lambda: index.points(query), {"SQLite": chart, "PostgreSQL": chart}),
-        (
+        Question("chart", lambda: index.points(query), chart, chart),
+        Question(
             "12 facets",
-            lambda: index.facets(query, names),
-            {"SQLite": together, "PostgreSQL": _both(split)},
+            lambda: index.facets(query, facets),
+            [_union(list(by_facet.values()))],
+            grouped,
         ),
     ]
 
 
-def _but(query: Query, name: str) -> Any:
-    return tuple(pair for pair in query.conditions if pair[0] != name)
+def _chart(query: Query, cells: bool) -> Statement:
+    """SQLite has no standard deviation, so rows give a sum of squares."""
+    condition, values = sql.make_condition(query, query.conditions, cells=cells)
+    groups = ", ".join(sql.quote(name) for name in query.groups)
+    y = sql.quote(query.y)
+    summary = f"count({y}), min({y}), max({y}), avg({y}), sum({y} * {y})"
+    if cells:
+        n, least, most, total = (sql.quote(f"{query.y}_{name}") for name in SUMMARY)
+        summary = f"sum({n}), min({least}), max({most}), sum({total}) / sum({n})"
+    text = f"SELECT {groups}, {summary} FROM runs WHERE {condition} GROUP BY {groups}"
+    return Statement(text, list(values))
 
 
-def _both(split: list[tuple[str, list[Any]]]) -> tuple[str, list[Any]]:
-    """Two statements as one text: the second may be empty."""
-    (first, values), (second, more) = split
-    return (f"{first};{second}", [*values, *more]) if second else (first, values)
+def _facet(query: Query, name: str, cells: bool) -> Statement:
+    """The values of a facet are counted without the facet's own filter."""
+    conditions = tuple(pair for pair in query.conditions if pair[0] != name)
+    condition, values = sql.make_condition(query, conditions, cells=cells)
+    column = f"CAST({sql.quote(name)} AS VARCHAR)"
+    count = _count(query, cells)
+    text = f"SELECT '{name}', {column}, {count} FROM runs WHERE {condition} GROUP BY 2"
+    return Statement(text, list(values))
 
 
-def _least(ask: Callable[[], Any]) -> float:
-    found = []
+def _grouping_sets(query: Query, names: list[str], cells: bool) -> Statement:
+    condition, values = sql.make_condition(query, query.conditions, cells=cells)
+    columns = ", ".join(sql.quote(name) for name in names)
+    sets = ", ".join(f"({sql.quote(name)})" for name in names)
+    count = _count(query, cells)
+    text = f"SELECT {columns}, {count} FROM runs WHERE {condition} GROUP BY GROUPING SETS ({sets})"
+    return Statement(text, list(values))
+
+
+def _count(query: Query, cells: bool) -> str:
+    return f"sum({sql.quote(f'{query.y}_n')})" if cells else "count(*)"
+
+
+def _union(statements: list[Statement]) -> Statement:
+    text = " UNION ALL ".join(statement.text for statement in statements)
+    values: list[Any] = []
+    for statement in statements:
+        values.extend(statement.values)
+    return Statement(text, values)
+
+
+def _least_seconds(ask: Callable[[], Any]) -> float:
+    seconds = []
     for _ in range(5):
-        began = time.process_time()
+        begin = time.process_time()
         ask()
-        found.append(time.process_time() - began)
-    return min(found)
+        seconds.append(time.process_time() - begin)
+    return min(seconds)
 
 
-def _told(ask: Ask, statement: tuple[str, list[Any]]) -> float:
-    return min(ask(*statement)[0] for _ in range(3))
+def _column_types(index: Index, cells: bool, facets: list[str]) -> dict[str, str]:
+    """Only the columns of the questions: narrow rows favour databases that store rows."""
+    metrics = [f"throughput_{name}" for name in SUMMARY] if cells else ["throughput"]
+    names = dict.fromkeys([*facets, *NARROW, "replica_batch", "status", "plausible", *metrics])
+    columns = ", ".join(sql.quote(name) for name in names)
+    table = "cells" if cells else "runs"
+    description = index.database.execute(f"SELECT {columns} FROM {table} LIMIT 0").description
+    types = {}
+    for column in description:
+        types[column[0]] = "text" if str(column[1]) == "VARCHAR" else "double precision"
+    return types
 
 
-def _columns(index: Index, cells: bool, names: list[str]) -> dict[str, str]:
-    """Only what the questions touch, with types: a narrow table is a gift to whoever stores rows."""
-    parts = (
-        [f"throughput_{part}" for part in ("n", "least", "most", "total")]
-        if cells
-        else ["throughput"]
-    )
-    words = dict.fromkeys([*names, *NARROW, "replica_batch", "status", "plausible", *parts])
-    listed = ", ".join(sql.quote(name) for name in words)
-    found = index.database.execute(
-        f"SELECT {listed} FROM {'cells' if cells else 'runs'} LIMIT 0"
-    ).description
-    return {
-        column[0]: "text" if str(column[1]) == "VARCHAR" else "double precision" for column in found
-    }
+def _read_rows(index: Index, cells: bool, columns: list[str]) -> Iterator[tuple[Any, ...]]:
+    names = ", ".join(sql.quote(name) for name in columns)
+    table = "cells" if cells else "runs"
+    cursor = index.database.cursor().execute(f"SELECT {names} FROM {table}")
+    while rows := cursor.fetchmany(10_000):
+        yield from rows
 
 
-def _rows(index: Index, cells: bool, columns: list[str]) -> Iterator[tuple[Any, ...]]:
-    listed = ", ".join(sql.quote(name) for name in columns)
-    cursor = index.database.cursor().execute(f"SELECT {listed} FROM {'cells' if cells else 'runs'}")
-    while some := cursor.fetchmany(10_000):
-        yield from some
+def _create_table(columns: dict[str, str]) -> str:
+    definitions = ", ".join(f"{sql.quote(name)} {kind}" for name, kind in columns.items())
+    return f"CREATE TABLE runs ({definitions})"
 
 
-def _sqlite(rows: Iterator[tuple[Any, ...]], columns: dict[str, str]) -> Ask:
+def _create_index() -> str:
+    names = ", ".join(sql.quote(name) for name in NARROW)
+    return f"CREATE INDEX narrow ON runs ({names})"
+
+
+def _fill_sqlite(rows: Iterator[tuple[Any, ...]], columns: dict[str, str]) -> Ask:
     database = sqlite3.connect(":memory:")
-    database.execute(
-        f"CREATE TABLE runs ({', '.join(f'{sql.quote(name)} {kind}' for name, kind in columns.items())})"
-    )
+    database.execute(_create_table(columns))
     database.executemany(f"INSERT INTO runs VALUES ({', '.join('?' * len(columns))})", rows)
-    database.execute(
-        f"CREATE INDEX narrow ON runs ({', '.join(sql.quote(name) for name in NARROW)})"
-    )
+    database.execute(_create_index())
     database.execute("ANALYZE")
 
-    def ask(text: str, values: list[Any]) -> tuple[float, list[tuple[Any, ...]]]:
-        began = time.process_time()
-        found = database.execute(text, values).fetchall()
-        return time.process_time() - began, found
+    def ask(statements: list[Statement]) -> float:
+        begin = time.process_time()
+        for statement in statements:
+            database.execute(statement.text, statement.values).fetchall()
+        return time.process_time() - begin
 
     return ask
 
 
-def _filled(connection: Any, rows: Iterator[tuple[Any, ...]], columns: dict[str, str]) -> Ask:
-    made = ", ".join(f"{sql.quote(name)} {kind}" for name, kind in columns.items())
-    connection.execute(f"CREATE TABLE runs ({made})")
+def _fill_postgres(
+    connection: Any, rows: Iterator[tuple[Any, ...]], columns: dict[str, str]
+) -> Ask:
+    connection.execute(_create_table(columns))
     with connection.cursor().copy("COPY runs FROM STDIN") as copy:
         for row in rows:
             copy.write_row(row)
-    connection.execute(
-        f"CREATE INDEX narrow ON runs ({', '.join(sql.quote(name) for name in NARROW)})"
-    )
-    connection.execute(
-        "SET max_parallel_workers_per_gather = 0"
-    )  # so that one process has all the CPU time
+    connection.execute(_create_index())
+    # So that one process uses all the CPU time.
+    connection.execute("SET max_parallel_workers_per_gather = 0")
     connection.execute("VACUUM ANALYZE runs")
     (process,) = connection.execute("SELECT pg_backend_pid()").fetchone()
 
-    def ask(text: str, values: list[Any]) -> tuple[float, list[tuple[Any, ...]]]:
-        began, found, left = _ticks(process), [], list(values)
-        for part in text.split(";"):
-            count = part.count("?")
-            found += connection.execute(part.replace("?", "%s"), left[:count]).fetchall()
-            left = left[count:]
-        return _ticks(process) - began, found
+    def ask(statements: list[Statement]) -> float:
+        begin = _cpu_seconds(process)
+        for statement in statements:
+            connection.execute(statement.text.replace("?", "%s"), statement.values).fetchall()
+        return _cpu_seconds(process) - begin
 
     return ask
 
 
-def _ticks(process: int) -> float:
-    """CPU seconds of another process, to the nanosecond where the kernel tells."""
+def _cpu_seconds(process: int) -> float:
+    """Of another process, in nanoseconds if the kernel has them."""
     return int(Path(f"/proc/{process}/schedstat").read_text().split()[0]) / 1e9
 
 
 @contextmanager
-def _postgres(folder: Path) -> Iterator[Any]:
-    """A server of our own, as quick as it can be: nothing must survive."""
+def _start_postgres(folder: Path) -> Iterator[Any]:
+    """A server without durability, as fast as it can be. None if PostgreSQL is not installed."""
     if not shutil.which("initdb") or not shutil.which("postgres"):
         yield None
         return
-    import psycopg
-
-    somebody: dict[str, Any] = {}
-    if os.geteuid() == 0:  # it refuses to run as root
+    account: dict[str, Any] = {}
+    # The server refuses to run as root.
+    if os.geteuid() == 0:
         user = pwd.getpwnam("postgres")
-        somebody = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+        account = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
         os.chown(folder, user.pw_uid, user.pw_gid)
-    make = [
-        "initdb",
-        "-D",
-        "data",
-        "-U",
-        "test",
-        "-A",
-        "trust",
-        "-E",
-        "UTF8",
-        "--no-sync",
-        "--no-instructions",
-    ]
-    subprocess.run(make, cwd=folder, check=True, stdout=subprocess.DEVNULL, **somebody)
+    subprocess.run(INITDB, cwd=folder, check=True, stdout=subprocess.DEVNULL, **account)
     with (folder / "data" / "postgresql.conf").open("a") as file:
         file.write(f"listen_addresses=''\nunix_socket_directories='{folder}'\nfsync=off\n")
         file.write("shared_buffers=1GB\nwork_mem=256MB\n")
     process = subprocess.Popen(
-        ["postgres", "-D", "data"], cwd=folder, stderr=subprocess.DEVNULL, **somebody
+        ["postgres", "-D", "data"], cwd=folder, stderr=subprocess.DEVNULL, **account
     )
     try:
-        connection = None
-        while connection is None and process.poll() is None:
-            try:
-                connection = psycopg.connect(
-                    host=str(folder), user="test", dbname="postgres", autocommit=True
-                )
-            except psycopg.OperationalError:
-                time.sleep(0.1)
-        yield connection
+        yield _connect(folder, process)
     finally:
-        process.send_signal(signal.SIGINT)  # at once: who is connected is not waited for
+        # The fast shutdown, which does not wait for open connections.
+        process.send_signal(signal.SIGINT)
         process.wait(60)
+
+
+def _connect(folder: Path, process: subprocess.Popen[bytes]) -> Any:
+    """None if the server ended instead."""
+    import psycopg
+
+    while process.poll() is None:
+        try:
+            return psycopg.connect(
+                host=str(folder), user="test", dbname="postgres", autocommit=True
+            )
+        except psycopg.OperationalError:
+            time.sleep(0.1)
+    return None
