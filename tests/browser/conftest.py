@@ -393,13 +393,13 @@ IMAGES = Path(__file__).parents[2] / "docs" / "images"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--screenshots", action="store_true", help="write the pictures of the docs anew"
+        "--screenshots", action="store_true", help="write the pictures of the docs to docs/images"
     )
 
 
 @pytest.fixture
 def picture(request: pytest.FixtureRequest) -> Callable[[Any, str], Path]:
-    """Where the docs keep their picture of a view; taken anew when asked for, in 256 colours to stay small."""
+    """The docs' picture of a view. With --screenshots it is written, in 256 colours to stay small."""
 
     def take(page: Any, name: str) -> Path:
         path = IMAGES / f"{name}.png"

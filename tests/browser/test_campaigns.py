@@ -78,14 +78,14 @@ def test_it_follows_without_a_reload_and_what_was_opened_stays_open(
     page.click("summary")
     page.evaluate("window.same = true")
     told[0] |= {"done": 23, "waiting": 0, "running": 0, "is_over": True}
-    page.wait_for_selector("text=23 of 24 processes done; nothing waits or runs.")
+    page.wait_for_selector("text=23 of 24 processes done; nothing is waiting or running.")
     assert page.evaluate("window.same") and page.locator("details[open]").count() == 1
 
 
 def test_a_slurm_that_is_silent_is_told_with_what_is_known(open_campaigns: Opener) -> None:
     text = open_campaigns("/campaigns").inner_text("section:last-of-type")
     assert (
-        "3 of 9 processes done; of the rest nothing is known." in text
+        "3 of 9 processes done; the state of the rest is unknown." in text
         and "squeue did not answer." in text
     )
 

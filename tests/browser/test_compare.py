@@ -22,7 +22,7 @@ FRAMEWORKS = address("framework=pytorch", "framework=jax")
 def test_only_configurations_that_both_have_are_compared(open_filled: Opener) -> None:
     page = open_filled(FRAMEWORKS)
     assert page.locator("#ratios tbody tr").count() == 2
-    assert "2 configurations are in both; 1 only in A and 0 only in B" in page.inner_text(
+    assert "2 matched configurations; left out: 1 only in A, 0 only in B." in page.inner_text(
         ".coverage"
     )
 
@@ -70,7 +70,7 @@ def test_two_runs_are_named_by_the_ends_of_their_ids(open_filled: Opener, filled
 
 def test_different_work_is_no_race(open_filled: Opener) -> None:
     page = open_filled(address("framework=jax", "model=bert-base&plausible=no"))
-    assert "No configuration is in both" in page.inner_text(
+    assert "no configuration in common" in page.inner_text(
         "main"
     ) or "Different work" in page.inner_text("main")
 

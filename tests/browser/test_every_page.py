@@ -13,7 +13,7 @@ PHONE = {"viewport": {"width": 380, "height": 800}}
 PAGES = [
     "/?by=framework&split=replica_batch&mark=bar", "/runs", "/run/FOREIGN", "/run/FAILED", "/run/pytorch 0",
     "/compare?a=framework=pytorch&b=framework=jax", "/history?framework=pytorch", "/certificates", "/machines",
-    "/campaigns", "/words",
+    "/campaigns", "/reference",
 ]  # fmt: skip
 
 
@@ -48,10 +48,10 @@ def test_what_is_refused_is_told_without_a_barrier(
 
 def test_every_word_is_explained(open_filled: Opener) -> None:
     page = open_filled("/")
-    page.click("footer a")
+    page.click("footer a:text('API reference')")
     assert "throughput_per_device" in page.inner_text(
         "#metrics"
     ) and "interconnect" in page.inner_text("#dimensions")
-    assert "POST /api/v1/runs" in page.inner_text("#addresses") and "median" in page.inner_text(
-        "#grammar"
+    assert "POST /api/v1/runs" in page.inner_text("#routes") and "median" in page.inner_text(
+        "#parameters"
     )

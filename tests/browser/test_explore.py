@@ -230,7 +230,7 @@ def test_two_points_are_ticked_and_compared(open_filled: Opener) -> None:
     for place in (0, 1):
         page.locator("tbody input[name=run]").nth(place).check()
     assert "run=" not in page.url
-    page.click("text=Compare the two")
+    page.click("text=Compare ticked runs")
     page.wait_for_selector("#ratios")
 
 

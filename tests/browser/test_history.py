@@ -27,7 +27,7 @@ def test_the_change_is_marked_in_the_chart(open_filled: Opener) -> None:
 
 def test_several_histories_in_one_view_are_told(open_filled: Opener) -> None:
     page = open_filled("/history?source=steptime")
-    assert "several histories at once; they differ in framework, replica batch" in page.inner_text(
+    assert "several configurations, which differ in framework, replica batch" in page.inner_text(
         ".notice"
     )
 

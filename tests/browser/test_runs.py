@@ -45,7 +45,7 @@ def test_two_ticked_runs_are_compared_without_javascript(open_filled: Opener) ->
     page = open_filled("/runs?source=steptime", java_script_enabled=False)
     for place in (0, 1):
         page.locator("input[name=run]").nth(place).check()
-    page.click("text=Compare the two")
+    page.click("text=Compare ticked runs")
     assert "/compare?a=" in page.url and page.locator("#ratios tbody tr").count() == 1
 
 

@@ -64,6 +64,15 @@ def test_numbers_have_the_colours_of_the_legend_that_spells_them_as_the_points_d
     assert [value["replica_batch"] for value in chart["data"]["values"]] == ["50", "128"]
 
 
+def test_shown_values_have_different_colours_among_many_known_ones() -> None:
+    known = [f"framework {number}" for number in range(40)]
+    points = [Point({"model": "m", "framework": name}, 1.0, None, None, 1, "id") for name in known]
+    for first in range(0, 40, 8):
+        spec = make_spec(from_url("by=framework"), points[first : first + 8], lambda name: known)
+        colours = spec["layer"][-1]["encoding"]["color"]["scale"]["range"]
+        assert len(set(colours)) == 8
+
+
 def test_values_of_one_chart_have_different_colours_and_shapes() -> None:
     colours, shapes = (marks("by=framework,precision", channel) for channel in ("color", "shape"))
     assert len(set(colours.values())) == 3 and len(set(shapes.values())) == 2

@@ -131,8 +131,8 @@ def _make_channel(
         channel["scale"] = {"range": list(marks)}
         return channel
     shown = {join_values(names[:1], point) for point in points}
-    assigned = assign_marks(values, marks)
     domain = [value for value in values if value in shown]
+    assigned = separate_marks(domain, assign_marks(values, marks), marks)
     channel["scale"] = {"domain": domain, "range": [assigned[value] for value in domain]}
     return channel
 
@@ -162,6 +162,23 @@ def assign_marks(values: Sequence[str], marks: Sequence[str]) -> dict[str, str]:
         taken.add(number)
         assigned[value] = marks[number]
     return assigned
+
+
+def separate_marks(
+    shown: Sequence[str], assigned: dict[str, str], marks: Sequence[str]
+) -> dict[str, str]:
+    """Gives shown values different marks if there are enough.
+
+    With more known values than marks, two of them may have been assigned the same one."""
+    if len(shown) > len(marks):
+        return assigned
+    separate: dict[str, str] = {}
+    for value in shown:
+        number = marks.index(assigned[value])
+        while marks[number] in separate.values():
+            number = (number + 1) % len(marks)
+        separate[value] = marks[number]
+    return separate
 
 
 def _preferred(value: str, marks: Sequence[str]) -> int:

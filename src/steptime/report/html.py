@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from steptime import __version__
 from steptime.analysis.scaling.speedup import METHOD
 from steptime.core.errors import NotInstalled
+from steptime.core.format import duration, with_prefix
 from steptime.index.catalogue import DIMENSIONS, METRICS
 from steptime.report.reasons import MOST_LINES
 from steptime.report.report import Report
@@ -48,6 +49,7 @@ def make_environment(*folders: Path) -> Environment:
         trim_blocks=True,
     )
     environment.filters["number"] = format_number
+    environment.filters["quantity"] = format_quantity
     environment.globals["version"] = __version__
     environment.globals["dimensions"] = DIMENSIONS
     environment.globals["metrics"] = METRICS
@@ -61,6 +63,17 @@ def format_number(value: Any) -> str:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return str(value)
     return f"{value:,.0f}" if abs(value) >= 9_999.5 else f"{value:.4g}"
+
+
+def format_quantity(value: Any, unit: str) -> str:
+    """A value with its unit, in a size that can be read: 88.07 µs, 30.22 GFLOP/s."""
+    if value is None:
+        return "–"
+    if unit == "s":
+        return duration(value)
+    if unit in ("FLOP/s", "B/s", "B"):
+        return with_prefix(value, unit)
+    return f"{format_number(value)} {unit}".rstrip()
 
 
 def render_report(report: Report, store: object) -> str:

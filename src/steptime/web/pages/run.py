@@ -13,6 +13,7 @@ from steptime.core.foreign import ForeignRun
 from steptime.core.record import Record
 from steptime.index.catalogue import METRICS
 from steptime.index.workspace import Workspace
+from steptime.report.html import format_number, format_quantity
 from steptime.web.context import PageContext
 from steptime.web.run_view import run_values
 
@@ -68,8 +69,12 @@ def _redirect_to_run(workspace: Workspace, id_part: str) -> Response:
 def _foreign_page(context: PageContext, run: ForeignRun) -> HTMLResponse:
     numbers = {}
     for name, value in run.metrics.items():
-        label = METRICS[name].axis if name in METRICS else name
-        numbers[label] = value
+        metric = METRICS.get(name)
+        if metric:
+            unit = metric.unit_of(str(run.dimensions.get("unit") or ""))
+            numbers[metric.label] = format_quantity(value, unit)
+        else:
+            numbers[name] = format_number(value)
     return context.page("foreign.html", current=RUNS, run=run, numbers=numbers)
 
 

@@ -3,7 +3,7 @@
 const put = (page) => {
   const old = document.getElementById("campaigns"), now = page.getElementById("campaigns");
   if (now.innerHTML === old.dataset.text) return;
-  const open = [...old.querySelectorAll("details[open]")].map((one) => one.id);
+  const open = [...old.querySelectorAll("details[open]")].map((details) => details.id);
   const focus = document.activeElement && document.activeElement.closest("details");
   const text = now.innerHTML;
   old.replaceWith(now);

@@ -16,33 +16,33 @@ const turn = () => {
   root.dataset.theme = dark ? "light" : "dark";
   try { localStorage.setItem("theme", root.dataset.theme); } catch { /* storage is switched off */ }
 };
-// Browsers give the clipboard to pages of this machine and to encrypted ones; elsewhere people copy for themselves.
+// Browsers give the clipboard only to pages of this machine and to encrypted ones.
 const copy = async (text, button) => {
   if (!navigator.clipboard) { window.prompt("Copy this", text); return; }
   await navigator.clipboard.writeText(text);
   button.textContent = "Copied";
 };
 const address = (form) => {
-  const words = new URLSearchParams();
-  for (const [name, value] of new FormData(form)) if (value) words.append(name, value);
-  return form.getAttribute("action") + "?" + words;
+  const parameters = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) if (value) parameters.append(name, value);
+  return form.getAttribute("action") + "?" + parameters;
 };
-// What does not go together yet, as a scaling without its batch, is told beside the form, which stays as it is.
-const complain = (url, main) => {
-  const place = document.querySelector(".answer"), said = main && main.querySelector("#sentence");
-  if (!place || !said) { window.location.assign(url); return; }
-  said.setAttribute("role", "alert");
-  place.replaceChildren(said);
+// An incomplete query, such as scaling without its batch, is explained next to the form, which stays as it is.
+const showProblem = (url, main) => {
+  const answer = document.querySelector(".answer"), sentence = main && main.querySelector("#sentence");
+  if (!answer || !sentence) { window.location.assign(url); return; }
+  sentence.setAttribute("role", "alert");
+  answer.replaceChildren(sentence);
 };
-let asked = 0;
+let requests = 0;
 const show = async (url, remember) => {
-  const mine = ++asked, focus = document.activeElement, mark = focus && [focus.name, focus.value, focus.id];
+  const request = ++requests, focus = document.activeElement, mark = focus && [focus.name, focus.value, focus.id];
   let answer, text;
   try { answer = await fetch(url, { headers: { Accept: "text/html" } }); text = await answer.text(); } catch { window.location.assign(url); return; }
-  if (mine !== asked) return; // somebody was quicker: the newest question counts, whatever comes back first
+  if (request !== requests) return; // a newer query was sent meanwhile
   const page = new DOMParser().parseFromString(text, "text/html");
   const main = page.getElementById("main");
-  if (!answer.ok) { complain(url, main); return; }
+  if (!answer.ok) { showProblem(url, main); return; }
   for (const old of document.querySelectorAll("details[data-facet]")) {
     const now = main.querySelector(`details[data-facet="${old.dataset.facet}"]`);
     if (now) now.open = old.open || now.querySelector(":checked") !== null;
@@ -50,8 +50,8 @@ const show = async (url, remember) => {
   document.getElementById("main").replaceWith(main);
   document.title = page.title;
   if (remember) history.pushState(null, "", url);
-  const same = [...main.querySelectorAll("input, select")].find((one) =>
-    mark && (mark[2] ? one.id === mark[2] : one.name === mark[0] && one.value === mark[1]));
+  const same = [...main.querySelectorAll("input, select")].find((field) =>
+    mark && (mark[2] ? field.id === mark[2] : field.name === mark[0] && field.value === mark[1]));
   if (same) same.focus();
   draw();
 };

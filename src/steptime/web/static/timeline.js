@@ -3,7 +3,7 @@
 const ROW = 18, AXIS = 22, TITLE = 18, DEEPEST = 24, LEAST_SPAN = 0.01;
 const TINTS = ["#8ecae6", "#ffb703", "#a8dadc", "#f4a261", "#b7e4c7", "#e5989b", "#cdb4db", "#ffd6a5", "#9bf6ff", "#caffbf"];
 const tint = (name) => { let sum = 0; for (const letter of name) sum = (sum * 31 + letter.charCodeAt(0)) >>> 0; return TINTS[sum % TINTS.length]; };
-const told = (microseconds) => microseconds >= 1e6 ? (microseconds / 1e6).toPrecision(4) + " s"
+const formatTime = (microseconds) => microseconds >= 1e6 ? (microseconds / 1e6).toPrecision(4) + " s"
   : microseconds >= 1e3 ? (microseconds / 1e3).toPrecision(4) + " ms" : microseconds.toPrecision(4) + " µs";
 
 const tracksOf = (events) => {
@@ -88,7 +88,7 @@ class Timeline {
     this.draw();
   }
   step(by) {
-    const track = this.tracks.find((one) => one.spans.includes(this.chosen)) || this.tracks[0];
+    const track = this.tracks.find((track) => track.spans.includes(this.chosen)) || this.tracks[0];
     const place = track.spans.indexOf(this.chosen) + by;
     const span = track.spans[Math.max(0, Math.min(track.spans.length - 1, place))];
     if (span.start < this.start || span.end > this.end) this.show(span.start - (span.end - span.start), span.end + (span.end - span.start));
@@ -97,14 +97,14 @@ class Timeline {
   at(x, y) {
     const time = this.start + x / this.width * (this.end - this.start);
     const slack = (this.end - this.start) / this.width;
-    const track = this.tracks.find((one) => y >= one.top && y < one.top + one.rows * ROW);
+    const track = this.tracks.find((track) => y >= track.top && y < track.top + track.rows * ROW);
     const row = track && Math.floor((y - track.top) / ROW);
     return track && track.spans.find((span) => span.depth === row && span.start - slack <= time && span.end + slack >= time);
   }
   choose(span) {
     if (!span || span === this.chosen) return;
     this.chosen = span;
-    this.note.textContent = `${span.name}: ${told(span.end - span.start)}, from ${told(span.start)}`;
+    this.note.textContent = `${span.name}: ${formatTime(span.end - span.start)}, from ${formatTime(span.start)}`;
     this.draw();
   }
   resize() {
@@ -129,12 +129,12 @@ class Timeline {
   }
   ticks(colour) {
     const span = this.end - this.start, rough = span / 8, power = 10 ** Math.floor(Math.log10(rough));
-    const size = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
+    const size = [1, 2, 5, 10].map((digit) => digit * power).find((size) => size >= rough);
     this.pen.fillStyle = colour;
     for (let tick = Math.ceil(this.start / size) * size; tick <= this.end; tick += size) {
       const x = (tick - this.start) / span * this.width;
       this.pen.fillRect(x, AXIS - 6, 1, 5);
-      this.pen.fillText(told(tick), x + 4, AXIS / 2);
+      this.pen.fillText(formatTime(tick), x + 4, AXIS / 2);
     }
   }
   track(track, colour) {

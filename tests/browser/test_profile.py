@@ -16,7 +16,7 @@ Opener = Callable[..., Any]
 
 def test_the_inside_is_told_in_a_sentence_and_in_tables(open_looked: Opener, looked: Any) -> None:
     page = open_looked(f"/run/{looked.ids['looked']}", java_script_enabled=False)
-    assert page.inner_text("#inside").startswith(
+    assert page.inner_text("#profile").startswith(
         "62 % of a step is convolution, 20 % normalisation; the backward pass"
     )
     assert "backward" in page.inner_text("#phases") and "61.2 %" in page.inner_text("#phases")
@@ -30,18 +30,18 @@ def test_the_inside_is_told_in_a_sentence_and_in_tables(open_looked: Opener, loo
 def test_the_place_under_the_peaks_is_told(open_looked: Opener, looked: Any) -> None:
     page = open_looked(f"/run/{looked.ids['looked']}")
     told = page.inner_text("#roofline")
-    assert "at 2.5 FLOP per byte" in told and "of the 4 GFLOP/s that its arithmetic allows" in told
+    assert "at 2.5 FLOP per byte" in told and "of the 4 GFLOP/s that arithmetic allows" in told
     page.wait_for_selector("[data-spec=roofline-spec] svg")
     page.wait_for_selector("[data-spec=power] svg")
 
 
 def test_what_a_monitor_saw_is_drawn_and_in_a_table(open_looked: Opener, looked: Any) -> None:
     page = open_looked(f"/run/{looked.ids['looked']}")
-    assert "that took 0.4 % of one CPU" in page.inner_text(
-        "#watched"
+    assert "it used 0.4 % of one CPU" in page.inner_text(
+        "#monitor"
     ) and "disk_read_bytes" in page.inner_text("main")
-    page.wait_for_selector("[data-spec=watched-spec] svg")
-    lines = [line.split("\t") for line in page.inner_text("#watched-readings").splitlines()]
+    page.wait_for_selector("[data-spec=monitor-spec] svg")
+    lines = [line.split("\t") for line in page.inner_text("#monitor-readings").splitlines()]
     assert ["CPUs in use", "1", "1.5", "2"] in lines and [
         "Memory, MiB",
         "100",
@@ -58,8 +58,8 @@ def test_what_is_missing_names_the_command_that_measures_it(
     assert "steptime profile --workload mnist-mlp --phase training --batch-size 64" in missing
     assert "--set protocol.monitor_seconds=0.5" in missing
     assert (
-        "Power and clocks over time: only boards" in missing
-        and page.locator("#inside").count() == 0
+        "Power and clocks over time: only GPUs" in missing
+        and page.locator("#profile").count() == 0
     )
 
 
@@ -138,7 +138,7 @@ def test_every_rank_has_its_row_without_javascript_and_without_a_barrier(
     open_looked: Opener, looked: Any, barriers: Any
 ) -> None:
     page = open_looked(f"/run/{looked.ids['ranks']}", java_script_enabled=False)
-    assert "the slowest of 2 ranks'" in page.inner_text(
+    assert "the slowest of 2 ranks" in page.inner_text(
         ".headline"
     ) and "per rank" in page.inner_text(".headline")
     rows = [row.split("\t") for row in page.locator("#ranks tbody tr").all_inner_texts()]
