@@ -1,4 +1,4 @@
-"""Costs by closed form against what PyTorch counts while it computes, for every network."""
+"""FLOPs by closed form equal those that PyTorch counts while it computes, for every network."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import pytest
 from steptime import networks
 from steptime.graph import Graph, Net
 
-torch = pytest.importorskip("torch", reason="PyTorch counts, and it is not installed")
+torch = pytest.importorskip("torch", reason="PyTorch, which counts, is not installed")
 
 
-def counted(graph: Graph) -> tuple[int, int]:
-    """Forward and backward by `torch.utils.flop_counter`, on the lowered network, batch 1. On the device without
-    memory: shapes alone are computed, recurrent layers run step by step, and attention as the products of its
-    definition (a fused kernel computes the scores again on the way back, which is its own affair)."""
+def count_flops(graph: Graph) -> tuple[int, int]:
+    """Forward and backward FLOPs by `torch.utils.flop_counter`, on the lowered network, batch 1.
+
+    On the meta device, only shapes are computed, recurrent layers run step by step, and attention
+    is the products of its definition. A fused kernel would compute the scores again in the
+    backward pass."""
     from torch.utils.flop_counter import FlopCounterMode
 
     from steptime.frameworks.pytorch.lowering import lower_graph
@@ -33,15 +35,15 @@ def counted(graph: Graph) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("name", networks.catalogue())
-def test_costs_equal_the_counted_ones(name: str) -> None:
+def test_flops_equal_those_that_pytorch_counts(name: str) -> None:
     graph = networks.load(name).graph
-    assert (graph.forward_flops, graph.backward_flops) == counted(graph)
+    assert (graph.forward_flops, graph.backward_flops) == count_flops(graph)
 
 
-def test_attention_between_two_lengths_costs_what_is_counted() -> None:
+def test_attention_flops_between_two_lengths_equal_the_count() -> None:
     net = Net("cross")
     tokens = net.tokens(7, 9)
     query, keys = (net.embedding(net.slice(tokens, *ends), 9, 6) for ends in ((0, 3), (3, 7)))
     graph = net.graph(net.attention(query, keys, keys, heads=3))
     assert graph.forward_flops == 2 * 2 * 3 * 4 * 6
-    assert (graph.forward_flops, graph.backward_flops) == counted(graph)
+    assert (graph.forward_flops, graph.backward_flops) == count_flops(graph)

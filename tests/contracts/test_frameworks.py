@@ -1,4 +1,4 @@
-"""What every framework on the shelf must do. The reference in float64 says what is right."""
+"""What every framework must do. The reference in float64 defines what is right."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOLERANCE = {"fp64": 1e-9, "fp32": 1e-4}
 
 
 def image(net: Net) -> Tensor:
-    """Every op that image networks use, with uneven padding, groups, dilation and two ways to one sum."""
+    """Every op of image networks: uneven padding, groups, dilation, a sum of two branches."""
     x = net.conv(net.input(2, 9, 8), 4, 3, stride=2, padding="same")
     y = net.relu(net.batch_norm(net.conv(x, 4, 3, padding=2, dilation=2, groups=2, bias=False)))
     x = net.max_pool(net.add(net.sigmoid(x), y), 3, stride=2, padding=1, ceil=True)
@@ -36,7 +36,7 @@ def pooled(net: Net) -> Tensor:
     return net.dense(net.global_average_pool(net.conv(net.input(2, 6, 6), 5, 3, bias=False)), 4)
 
 
-def words(net: Net) -> Tensor:
+def recurrent(net: Net) -> Tensor:
     return net.dense(net.lstm(net.lstm(net.embedding(net.tokens(5, 11), 11, 4), 3), 6), 11)
 
 
@@ -45,7 +45,7 @@ def plain(net: Net) -> Tensor:
 
 
 def joined(net: Net) -> Tensor:
-    """Branches of images, cut apart and joined, with a normalisation strong enough that its constants count."""
+    """Branches, sliced and joined, with a normalisation so strong that its constants count."""
     x = net.lrn(net.conv(net.input(2, 7, 6), 6, 3), 5, alpha=2.0, beta=0.6, k=1.5)
     shortcut = net.pad_channels(net.average_pool(x, 1, stride=2), 1, 2)
     x = net.concat(
@@ -57,7 +57,7 @@ def joined(net: Net) -> Tensor:
 
 
 def attention(net: Net) -> Tensor:
-    """An encoder and a decoder: source and target are one input, and one table serves both and the output."""
+    """Encoder and decoder: one input for source and target, one table for both and the output."""
     tokens = net.tokens(9, 11)
     table = net.embedding(net.slice(tokens, 0, 5), 11, 8)
     x = net.positions(net.scale(table, 8**0.5), learned=False)
@@ -83,9 +83,14 @@ def cells(net: Net) -> Tensor:
 
 
 NETWORKS = {
-    "image": image, "pooled": pooled, "words": words, "plain": plain, "joined": joined, "attention": attention,
+    "image": image,
+    "pooled": pooled,
+    "recurrent": recurrent,
+    "plain": plain,
+    "joined": joined,
+    "attention": attention,
     "cells": cells,
-}  # fmt: skip
+}
 
 
 def work(name: str, optimizer: Optimizer | None = None, batch_size: int = 4) -> Work:
@@ -95,7 +100,7 @@ def work(name: str, optimizer: Optimizer | None = None, batch_size: int = 4) -> 
     return Work(graph, weights, synthetic_batch(graph, batch_size, 0), optimizer or sgd(0.1))
 
 
-def test_every_kind_of_layer_is_tried() -> None:
+def test_networks_cover_every_op() -> None:
     assert {layer.op.name for name in NETWORKS for layer in work(name).graph} == set(OPS)
 
 
@@ -108,20 +113,21 @@ class Candidate:
     precision: str
 
     def case(self, **settings: Any) -> Case:
-        own = {"phase": self.phase, "mode": self.mode, "precision": self.precision}
-        return Case(workload="tiny", framework=self.name, batch_size=4, **{**own, **settings})
+        defaults = {"phase": self.phase, "mode": self.mode, "precision": self.precision}
+        settings = {**defaults, **settings}
+        return Case(workload="tiny", framework=self.name, batch_size=4, **settings)
 
     def lower(self, task: Work, **settings: Any) -> Any:
-        """Not every framework has every phase; the reason is the test's reason to skip."""
+        """Skips the test, with the reason, if the framework does not support the case."""
         if reason := self.module.unsupported(self.case(**settings)):
             pytest.skip(reason)
         return self.module.lower(task, self.case(**settings))
 
-    def assert_close(self, found: Any, expected: Any, what: str = "") -> None:
+    def assert_close(self, actual: Any, expected: Any, what: str = "") -> None:
         scale = max(float(np.abs(expected).max()), 1e-3)
         tolerance = TOLERANCE[self.precision]
         np.testing.assert_allclose(
-            found, expected, rtol=tolerance, atol=tolerance * scale, err_msg=what
+            actual, expected, rtol=tolerance, atol=tolerance * scale, err_msg=what
         )
 
 
@@ -131,18 +137,16 @@ def framework(request: pytest.FixtureRequest) -> Candidate:
     name = request.param
     try:
         module = plugins.load("frameworks", name)
-        every = [
-            Candidate(name, module, *choice)
-            for choice in product(CHOICES["phase"], CHOICES["mode"], TOLERANCE)
-        ]
-        return next(candidate for candidate in every if not module.unsupported(candidate.case()))
+        choices = product(CHOICES["phase"], CHOICES["mode"], TOLERANCE)
+        candidates = [Candidate(name, module, *choice) for choice in choices]
+        return next(c for c in candidates if not module.unsupported(c.case()))
     except (ImportError, NotInstalled) as problem:
         pytest.skip(f"{name} is not installed: {problem}")
 
 
 @pytest.fixture(params=TOLERANCE)
 def precise(framework: Candidate, request: pytest.FixtureRequest) -> Candidate:
-    """At every precision that it has; fp32, which all have, in the mode that it is best known for."""
+    """At every precision that it has; fp32, which all have, in its main mode."""
     mode = framework.module.MODES[0] if request.param == "fp32" else framework.mode
     candidate = replace(framework, precision=request.param, mode=mode)
     if reason := framework.module.unsupported(candidate.case()):
@@ -151,20 +155,20 @@ def precise(framework: Candidate, request: pytest.FixtureRequest) -> Candidate:
 
 
 @pytest.mark.parametrize("name", plugins.names("frameworks"))
-def test_a_framework_has_the_contracts_functions(name: str) -> None:
-    module = plugins.load("frameworks", name)  # must work even where the framework itself is absent
+def test_framework_has_the_functions_of_the_contract(name: str) -> None:
+    # This must work even if the framework itself is not installed.
+    module = plugins.load("frameworks", name)
     assert "install" in module.INSTALL
     for function in ("versions", "unsupported", "lower", "is_out_of_memory"):
         assert callable(getattr(module, function))
 
 
 @pytest.mark.parametrize("name", plugins.names("frameworks"))
-def test_a_framework_names_its_modes(name: str) -> None:
+def test_framework_declares_its_modes(name: str) -> None:
     modes = plugins.load("frameworks", name).MODES
     assert modes and set(modes) <= set(CHOICES["mode"])
-    assert plugins.constant("frameworks", name, "MODES") == str(
-        modes
-    )  # to be read without importing anything
+    # They can be read without importing the framework.
+    assert plugins.constant("frameworks", name, "MODES") == str(modes)
 
 
 @pytest.mark.parametrize("name", plugins.names("frameworks"))
@@ -174,45 +178,43 @@ def test_framework_declares_its_packages(name: str, constant: str) -> None:
     assert plugins.constant("frameworks", name, constant) == str(packages)
 
 
-def test_the_first_mode_can_infer(framework: Candidate) -> None:
+def test_unsupported_accepts_inference_in_the_first_mode(framework: Candidate) -> None:
     case = framework.case(mode=framework.module.MODES[0], phase="inference")
     assert framework.module.unsupported(case) is None
 
 
-def test_a_framework_tells_its_versions(framework: Candidate) -> None:
+def test_versions_include_the_framework(framework: Candidate) -> None:
     versions = framework.module.versions()
     assert framework.name in versions
     assert all(isinstance(text, str) for text in versions.values())
 
 
 @pytest.mark.parametrize("setting", [{"mode": "cudagraph"}, {"device": "cuda:99"}])
-def test_what_can_not_be_is_a_reason_and_not_a_crash(
-    framework: Candidate, setting: dict[str, str]
-) -> None:
+def test_unsupported_and_lower_give_a_reason(framework: Candidate, setting: dict[str, str]) -> None:
     reason = framework.module.unsupported(framework.case(**setting))
     assert reason and (next(iter(setting.values())) in reason or "CUDA" in reason)
     with pytest.raises(Unsupported):
         framework.module.lower(work("plain"), framework.case(**setting))
 
 
-def test_every_framework_infers(framework: Candidate) -> None:
+def test_unsupported_accepts_inference(framework: Candidate) -> None:
     assert framework.module.unsupported(framework.case(phase="inference")) is None
 
 
-def test_what_has_no_training_has_no_gradients(framework: Candidate) -> None:
+def test_gradients_are_unsupported_without_training(framework: Candidate) -> None:
     if not framework.module.unsupported(framework.case(phase="training")):
         pytest.skip(f"{framework.name} trains")
     with pytest.raises(Unsupported, match="gradients"):
         framework.lower(work("plain")).gradients(work("plain").batch)
 
 
-def test_only_a_lack_of_memory_is_one(framework: Candidate) -> None:
+def test_is_out_of_memory_recognises_only_memory_errors(framework: Candidate) -> None:
     assert framework.module.is_out_of_memory(MemoryError())
     assert not framework.module.is_out_of_memory(ValueError("wrong"))
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_training_lowers_the_loss(framework: Candidate, name: str) -> None:
+def test_training_step_lowers_the_loss(framework: Candidate, name: str) -> None:
     program = framework.lower(
         work(name, adam(0.01)), phase="training", mode=framework.module.MODES[0]
     )
@@ -225,7 +227,7 @@ def test_training_lowers_the_loss(framework: Candidate, name: str) -> None:
 
 
 @pytest.mark.parametrize("phase", ["inference", "forward"])
-def test_without_training_no_trainable_weight_moves(framework: Candidate, phase: str) -> None:
+def test_step_without_training_moves_no_trainable_weight(framework: Candidate, phase: str) -> None:
     task = work("image")
     program = framework.lower(task, phase=phase)
     program.step()
@@ -235,21 +237,19 @@ def test_without_training_no_trainable_weight_moves(framework: Candidate, phase:
         framework.assert_close(weights[name], task.weights[name], name)
 
 
-def test_a_program_answers_what_the_engine_asks(framework: Candidate) -> None:
+def test_program_answers_what_the_engine_asks(framework: Candidate) -> None:
     program = framework.lower(work("plain"))
     assert program.timer is None  # on the CPU
     assert program.step() is not None
-    compiled = program.compilations()
+    compilations = program.compilations()
     program.step()
-    assert program.compilations() == compiled  # all of it in the first step
+    assert program.compilations() == compilations  # all of them in the first step
     assert all(isinstance(value, int) for value in program.memory().values())
     assert isinstance(program.facts(), dict)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_weights_go_out_and_in_through_a_file(
-    framework: Candidate, name: str, tmp_path: Any
-) -> None:
+def test_weights_survive_a_file(framework: Candidate, name: str, tmp_path: Any) -> None:
     task = work(name)
     first, second = framework.lower(task), framework.lower(task)
     first.step()
@@ -259,7 +259,7 @@ def test_weights_go_out_and_in_through_a_file(
     np.testing.assert_array_equal(first.predict(task.batch), second.predict(task.batch))
 
 
-def test_weights_that_do_not_fit_are_refused(framework: Candidate) -> None:
+def test_load_rejects_weights_that_do_not_fit(framework: Candidate) -> None:
     program = framework.lower(work("plain"))
     with pytest.raises(SteptimeError, match=r"dense1\.bias"):
         program.load({**program.weights(), "dense1.bias": np.zeros(3)})
@@ -275,7 +275,7 @@ def expected(task: Work, **settings: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_predictions_equal_the_references(precise: Candidate, name: str) -> None:
+def test_predict_equals_the_reference(precise: Candidate, name: str) -> None:
     task = work(name)
     batch = synthetic_batch(task.graph, 3, 1)  # another size than the step's
     output = precise.lower(task, phase="inference").predict(batch)
@@ -284,7 +284,7 @@ def test_predictions_equal_the_references(precise: Candidate, name: str) -> None
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_gradients_equal_the_references(precise: Candidate, name: str) -> None:
+def test_gradients_equal_the_reference(precise: Candidate, name: str) -> None:
     task = work(name)
     loss, gradients = precise.lower(task, phase="training").gradients(task.batch)
     right_loss, right = expected(task).gradients(task.batch)
@@ -294,7 +294,7 @@ def test_gradients_equal_the_references(precise: Candidate, name: str) -> None:
         precise.assert_close(gradients[weight], right[weight], weight)
 
 
-def test_asking_for_gradients_changes_nothing(framework: Candidate) -> None:
+def test_gradients_change_no_weight(framework: Candidate) -> None:
     program = framework.lower(work("image"), phase="training")
     before = program.weights()
     program.gradients(work("image").batch)
@@ -314,7 +314,7 @@ RULES = {
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_a_rule_moves_weights_as_the_reference_does(framework: Candidate, rule: str) -> None:
+def test_optimizer_moves_weights_like_the_reference(framework: Candidate, rule: str) -> None:
     task = work("plain", RULES[rule])
     program, right = framework.lower(task, phase="training"), expected(task)
     for _ in range(5):
@@ -325,11 +325,11 @@ def test_a_rule_moves_weights_as_the_reference_does(framework: Candidate, rule: 
         framework.assert_close(program.weights()[name], array, name)
 
 
-def test_every_rule_is_tried() -> None:
+def test_rules_cover_every_optimizer() -> None:
     assert set(BY_NAME) <= set(RULES)
 
 
-def test_a_lent_weight_moves_by_the_sum_of_what_its_users_ask(framework: Candidate) -> None:
+def test_tied_weight_gets_the_sum_of_all_gradients(framework: Candidate) -> None:
     task = work("attention", momentum(0.1, weight_decay=0.1))
     program, right = framework.lower(task, phase="training"), expected(task)
     for _ in range(3):
@@ -341,29 +341,30 @@ def test_a_lent_weight_moves_by_the_sum_of_what_its_users_ask(framework: Candida
     )
 
 
-def test_steps_after_a_feed_use_its_batch(framework: Candidate) -> None:
+def test_feed_sets_the_batch_without_compiling(framework: Candidate) -> None:
     task = work("plain")
     other = synthetic_batch(task.graph, 4, 1)
-    fed, plain = (
-        framework.lower(one, phase="training") for one in (task, replace(task, batch=other))
-    )
-    fed.step(), plain.load(fed.weights())
-    compiled = fed.compilations()
+    fed = framework.lower(task, phase="training")
+    plain = framework.lower(replace(task, batch=other), phase="training")
+    fed.step()
+    plain.load(fed.weights())
+    compilations = fed.compilations()
     fed.feed(other)
-    fed.step(), plain.step()
-    fed.wait(), plain.wait()
-    assert fed.compilations() == compiled
+    for program in (fed, plain):
+        program.step()
+        program.wait()
+    assert fed.compilations() == compilations
     for name, array in plain.weights().items():
         framework.assert_close(fed.weights()[name], array, name)
 
 
-def test_a_program_names_the_routines_of_a_step(framework: Candidate) -> None:
+def test_kernels_have_names_and_counts(framework: Candidate) -> None:
     program = framework.lower(work("plain"))
     program.step()
     assert all(name and count > 0 for name, count in program.kernels().items())
 
 
-def test_moving_statistics_equal_the_references(framework: Candidate) -> None:
+def test_moving_statistics_equal_the_reference(framework: Candidate) -> None:
     task = work("image")
     program, right = framework.lower(task, phase="forward"), expected(task, phase="forward")
     program.step()
@@ -374,22 +375,17 @@ def test_moving_statistics_equal_the_references(framework: Candidate) -> None:
 
 
 @pytest.mark.parametrize("phase", ["training", "forward"])
-def test_dropout_is_drawn_anew_in_every_step(framework: Candidate, phase: str) -> None:
+def test_dropout_differs_in_every_step(framework: Candidate, phase: str) -> None:
     program = framework.lower(work("image", sgd(0.0)), phase=phase)
     losses = [program.step() for _ in range(6)]
     program.wait()
-    assert (
-        len(
-            {
-                float(np.asarray(loss.detach() if hasattr(loss, "detach") else loss))
-                for loss in losses
-            }
-        )
-        > 1
-    )
+    values = {
+        float(np.asarray(loss.detach() if hasattr(loss, "detach") else loss)) for loss in losses
+    }
+    assert len(values) > 1
 
 
-def test_a_batch_copied_from_the_host_gives_the_same(framework: Candidate) -> None:
+def test_step_is_equal_with_data_from_the_host(framework: Candidate) -> None:
     near, far = (framework.lower(work("plain"), data=data) for data in ("device", "host"))
     near.step()
     far.step()

@@ -1,4 +1,4 @@
-"""What every network on the shelf must be."""
+"""What every network of the catalogue must be."""
 
 from __future__ import annotations
 
@@ -60,35 +60,33 @@ def network(request: pytest.FixtureRequest) -> Network:
     return networks.load(request.param)
 
 
-def test_a_network_says_what_it_is_and_where_it_comes_from(network: Network) -> None:
+def test_network_has_title_source_and_unit(network: Network) -> None:
     assert network.title and network.source
-    assert (
-        next(iter(network.units_per_sample)) == network.unit
-        and min(network.units_per_sample.values()) > 0
-    )
+    units = network.units_per_sample
+    assert next(iter(units)) == network.unit and min(units.values()) > 0
 
 
-def test_a_network_builds_and_costs_something(network: Network) -> None:
+def test_network_builds_with_positive_costs(network: Network) -> None:
     graph = network.graph
     assert 0 < graph.trainable_parameters <= graph.stored_parameters
     assert 0 < graph.forward_flops <= graph.backward_flops
     assert graph.forward_bytes(batch=2) > graph.forward_bytes() > 0
 
 
-def test_a_network_survives_json(network: Network) -> None:
+def test_network_survives_a_json_round_trip(network: Network) -> None:
     assert Graph.from_dict(json.loads(json.dumps(network.graph.to_dict()))) == network.graph
 
 
-def test_no_two_networks_are_the_same() -> None:
-    prints = [network.graph.fingerprint for network in networks.catalogue().values()]
-    assert len(set(prints)) == len(prints)
+def test_fingerprints_of_networks_are_unique() -> None:
+    fingerprints = [network.graph.fingerprint for network in networks.catalogue().values()]
+    assert len(set(fingerprints)) == len(fingerprints)
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_parameters_are_as_published(name: str) -> None:
+def test_trainable_parameters_are_as_published(name: str) -> None:
     assert networks.load(name).graph.trainable_parameters == PARAMETERS[name]
 
 
 @pytest.mark.parametrize("name", MULTIPLY_ADDS)
-def test_multiply_adds_are_as_published(name: str) -> None:
+def test_forward_flops_are_as_published(name: str) -> None:
     assert networks.load(name).graph.forward_flops == 2 * MULTIPLY_ADDS[name]

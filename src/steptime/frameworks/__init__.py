@@ -1,1 +1,3 @@
-"""SHELF: one folder each: lower a graph, make a step, wait for it. One process imports one framework."""
+"""A plug-in folder: each package lowers a graph to a program of one framework.
+
+One process imports one framework."""
