@@ -9,7 +9,7 @@ import sys
 
 from steptime.cli.commands.certify import CUDA_PRECISIONS, first_mode
 from steptime.cli.render.certificates import show_markdown
-from steptime.run.certify import Outcome, proved
+from steptime.run.certify import Outcome, settled_outcomes
 from steptime.store.folder import FolderStore
 
 
@@ -24,7 +24,7 @@ def order(outcome: Outcome) -> tuple[str, int]:
 def main(paths: list[str]) -> None:
     by_case = {}
     for path in paths:
-        for outcome in proved(FolderStore(path)):
+        for outcome in settled_outcomes(FolderStore(path)):
             by_case[outcome.case.key] = outcome
     outcomes = sorted(by_case.values(), key=order)
     if not outcomes:

@@ -13,7 +13,14 @@ from steptime.core.case import Case
 from steptime.core.cause import Cause
 from steptime.core.job import Job
 from steptime.core.record import Attempt, Failure
-from steptime.run.certify import REFERENCE, certify, effort, plan_for, proved, sized
+from steptime.run.certify import (
+    REFERENCE,
+    certified_case,
+    certify,
+    effort,
+    lowering_hash,
+    settled_outcomes,
+)
 from steptime.store import reader
 from steptime.store.folder import FolderStore
 from steptime.store.journal import Journal
@@ -102,7 +109,7 @@ def test_what_can_not_train_is_certified_in_inference(
 
 def test_the_reference_is_as_thorough_for_inference_as_for_training() -> None:
     """The inference of ptb-lstm-small is so much cheaper that it looked for a reference that nobody had written."""
-    ours = sized(Case(workload="ptb-lstm-small"))
+    ours = certified_case(Case(workload="ptb-lstm-small"))
     assert (
         effort(replace(ours, phase="inference"))
         == effort(ours)
@@ -145,7 +152,7 @@ def test_what_is_proved_is_told_without_a_process(examiner: Examiner, store: Fol
     first = certify(
         [case(), case("onnxruntime", mode="graph"), case("jax", mode="compiled")], store
     )
-    assert proved(store) == first[:2]  # a crash settles nothing
+    assert settled_outcomes(store) == first[:2]  # a crash settles nothing
 
 
 def test_a_crash_is_tried_again(examiner: Examiner, store: FolderStore) -> None:
@@ -165,9 +172,9 @@ def test_a_changed_lowering_has_another_plan(
 ) -> None:
     (tmp_path / "__init__.py").write_text("one = 1")
     monkeypatch.setattr("steptime.plugins.source", lambda shelf, name: tmp_path / "__init__.py")
-    before = plan_for(case())
+    before = lowering_hash(case())
     (tmp_path / "__init__.py").write_text("one = 2")
-    assert plan_for(case()) != before
+    assert lowering_hash(case()) != before
 
 
 @pytest.mark.parametrize(
@@ -177,6 +184,6 @@ def test_a_changed_lowering_has_another_plan(
 def test_large_networks_take_less_effort(
     network: str, batch_size: int, numbers: tuple[int, int, int]
 ) -> None:
-    found = sized(Case(workload=network, batch_size=64))
+    found = certified_case(Case(workload=network, batch_size=64))
     assert found.batch_size == batch_size
     assert tuple(effort(found)[name] for name in ("steps", "draws", "trajectories")) == numbers

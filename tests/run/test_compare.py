@@ -10,8 +10,8 @@ from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
-from steptime.run.compare import Refused, compare, duel_of
-from steptime.run.session import plan_of
+from steptime.run.compare import Refused, compare, comparison_hash
+from steptime.run.session import plan_hash
 from steptime.store.folder import FolderStore
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("misbehaving", "no_orphans")]
@@ -126,4 +126,13 @@ def test_a_finished_comparison_is_measured_anew(
 
 def test_the_other_way_round_is_another_comparison(short: Protocol, make_case: MakeCase) -> None:
     a, b = make_case(), make_case(trial=1)
-    assert len({duel_of((a, b), short), duel_of((b, a), short), plan_of((a, b), short)}) == 3
+    assert (
+        len(
+            {
+                comparison_hash((a, b), short),
+                comparison_hash((b, a), short),
+                plan_hash((a, b), short),
+            }
+        )
+        == 3
+    )

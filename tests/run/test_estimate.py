@@ -8,16 +8,24 @@ import pytest
 
 from steptime.core.case import Case
 from steptime.core.protocol import preset
-from steptime.run.estimate import ALIKE, SHARE_OF_PEAK, Past, Ran, estimate, speed, step_seconds
+from steptime.run.estimate import (
+    SHARE_OF_PEAK,
+    SHARED,
+    History,
+    PastRun,
+    estimate,
+    speed,
+    step_seconds,
+)
 
 CASE = Case(workload="lenet5")
 
 
-def past(*ran: tuple[Case, float], by: str = "quick") -> Past:
-    found: Past = {}
+def past(*ran: tuple[Case, float], by: str = "quick") -> History:
+    found: History = {}
     for case, seconds in ran:
-        shared = tuple(getattr(case, name) for name in ALIKE)
-        found.setdefault(shared, []).append(Ran(case, preset(by), seconds))
+        shared = tuple(getattr(case, name) for name in SHARED)
+        found.setdefault(shared, []).append(PastRun(case, preset(by), seconds))
     return found
 
 

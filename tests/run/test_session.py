@@ -12,7 +12,7 @@ from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
 from steptime.run import session
-from steptime.run.session import plan_of
+from steptime.run.session import plan_hash
 from steptime.store.folder import FolderStore
 
 MakeCase = Callable[..., Case]
@@ -141,11 +141,11 @@ def test_what_is_not_installed_is_tried_again_by_the_next_run_only(
 def test_a_plan_is_its_cases_networks_and_profile_in_any_order(
     make_case: MakeCase, short: Protocol
 ) -> None:
-    plan = plan_of([make_case(1), make_case(2)], short)
-    assert plan == plan_of([make_case(2), make_case(1)], short)
-    assert plan != plan_of([make_case(1)], short)
-    assert plan != plan_of([make_case(1), make_case(2)], replace(short, target=0.5))
-    assert plan == plan_of([make_case(1), make_case(2)], replace(short, steps=99, warmup_start=9))
+    plan = plan_hash([make_case(1), make_case(2)], short)
+    assert plan == plan_hash([make_case(2), make_case(1)], short)
+    assert plan != plan_hash([make_case(1)], short)
+    assert plan != plan_hash([make_case(1), make_case(2)], replace(short, target=0.5))
+    assert plan == plan_hash([make_case(1), make_case(2)], replace(short, steps=99, warmup_start=9))
 
 
 def test_the_same_file_with_another_network_is_another_plan(
@@ -156,7 +156,7 @@ def test_the_same_file_with_another_network_is_another_plan(
     for width in (2, 3):
         file.write_text(NETWORK.format(width=width))
         os.utime(file, (width, width))  # so that the second is not taken for the first
-        plans.add(plan_of([make_case(workload=f"{file}:mine")], short))
+        plans.add(plan_hash([make_case(workload=f"{file}:mine")], short))
     assert len(plans) == 2
 
 
@@ -179,7 +179,7 @@ def test_two_runs_of_one_plan_do_not_mix(
     executor, store: FolderStore, short: Protocol, make_case
 ) -> None:
     with (
-        store.hold(plan_of([make_case()], short)),
+        store.hold(plan_hash([make_case()], short)),
         pytest.raises(SteptimeError, match="another process"),
     ):
         session.run([make_case()], short, store)
@@ -194,7 +194,7 @@ def test_what_another_machine_or_other_software_measured_is_not_continued(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     [here] = session.run([make_case()], short, store)
-    monkeypatch.setattr(session, "place", lambda: ["another machine"])
+    monkeypatch.setattr(session, "this_place", lambda: ["another machine"])
     [there] = session.run([make_case()], short, store)
     assert here.session != there.session
 

@@ -9,7 +9,7 @@ from steptime.core.case import Case
 from steptime.core.cause import Cause
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt, Failure
-from steptime.run.smaller_batch import with_smaller
+from steptime.run.smaller_batch import with_smaller_batches
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def lost(attempt_of: Callable[..., Attempt]) -> Callable[[Case], dict[str, list[
 def sizes(cases: list[Case], tried: dict[str, list[Attempt]], halvings: int) -> list[int]:
     return [
         case.batch_size
-        for case in with_smaller(cases, tried, Protocol(batch_halvings=halvings)).values()
+        for case in with_smaller_batches(cases, tried, Protocol(batch_halvings=halvings)).values()
     ]
 
 

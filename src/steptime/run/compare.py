@@ -1,4 +1,4 @@
-"""Two cases against each other: pairs of warm workers that take turns, until a verdict or the last look."""
+"""Compare two cases: pairs of warm workers take turns until a verdict or the last look."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 from steptime import workloads
 from steptime.analysis.certificates import TASK, read_certificates
@@ -29,7 +28,7 @@ from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
 from steptime.run import local
-from steptime.run.session import newest, plan_of
+from steptime.run.session import newest_session, plan_hash
 from steptime.run.watch import NullWatch, Watch
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
@@ -42,9 +41,8 @@ class Refused(SteptimeError):
 
     def __init__(self, reasons: Sequence[str]) -> None:
         super().__init__(
-            "Not compared: "
-            + "; ".join(reasons)
-            + '. To compare all the same, say why with --force "…".'
+            f"Not compared: {'; '.join(reasons)}. "
+            'To compare all the same, say why with --force "…".'
         )
         self.reasons = list(reasons)
 
@@ -62,53 +60,64 @@ def compare(
     *,
     force: str = "",
     watch: Watch | None = None,
+    executor: Executor | None = None,
 ) -> Compared:
-    """B, the second, against A; what an interrupted comparison of the same has measured is used.
+    """B, the second case, against A. Continues an interrupted comparison of the same cases.
 
-    Raises Refused, or SteptimeError when one of the two cannot be measured."""
-    known = read_certificates(store.attempts(TASK))
-    first, second = (_planned(case) for case in cases)
-    reasons = different_work(first, second, known)
+    Raises Refused, or SteptimeError if one of the two cannot be measured."""
+    certificates = read_certificates(store.attempts(TASK))
+    reasons = different_work(_planned_attempt(cases[0]), _planned_attempt(cases[1]), certificates)
     if reasons and not force:
         raise Refused(reasons)
-    with store.hold(plan := duel_of(cases, protocol)):
+    plan = comparison_hash(cases, protocol)
+    with store.hold(plan):
         store.tidy(plan)
-        duel = PairedComparison(cases, protocol, store, watch or NullWatch(), plan=plan)
-        duel.remember()
-        while wants_more_pairs(duel.pairs):
-            duel.next_pair()
-    reasons = reasons or different_work(
-        *duel.pairs[-1], known
-    )  # versions and devices are known only now
+        comparison = PairedComparison(
+            cases=cases,
+            protocol=protocol,
+            store=store,
+            watch=watch or NullWatch(),
+            executor=executor or local.LocalExecutor(),
+            plan=plan,
+        )
+        comparison.load()
+        while wants_more_pairs(comparison.pairs):
+            comparison.measure_pair()
+    pairs = comparison.pairs
+    if not reasons:
+        # Versions and devices are only known after a measurement.
+        reasons = different_work(*pairs[-1], certificates)
     if reasons and not force:
         raise Refused(reasons)
-    comparison = with_certificate_remark(compare_pairs(duel.pairs), *duel.pairs[-1], known)
+    result = with_certificate_remark(compare_pairs(pairs), *pairs[-1], certificates)
     if reasons:
-        comparison = replace(
-            comparison, remarks=(*comparison.remarks, f"force ({force}): {'; '.join(reasons)}")
-        )
-    return Compared(comparison, tuple(duel.pairs))
+        remark = f"force ({force}): {'; '.join(reasons)}"
+        result = replace(result, remarks=(*result.remarks, remark))
+    return Compared(result, tuple(pairs))
 
 
-def duel_of(cases: tuple[Case, Case], protocol: Protocol) -> str:
-    """A plan of its own: pairs are not measured as cases by themselves are, and B against A is not A against B."""
-    words = ["pairs", plan_of(cases, protocol), *(case.key for case in cases)]
-    return hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
+def comparison_hash(cases: tuple[Case, Case], protocol: Protocol) -> str:
+    """Differs from the hash of a session, and for B against A from that of A against B."""
+    texts = ["pairs", plan_hash(cases, protocol), cases[0].key, cases[1].key]
+    return hashlib.sha256(" ".join(texts).encode()).hexdigest()[:16]
 
 
-def _planned(case: Case) -> Attempt:
-    """What an attempt would say of its work, before there is one."""
+def _planned_attempt(case: Case) -> Attempt:
+    """What an attempt would say about its work, before there is one."""
     threads = case.threads or len(os.sched_getaffinity(0))
-    network = workloads.load(case.workload).describe(case)
-    nowhere: dict[str, Any] = {"machine": {}, "software": {}, "environment": {}, "started": ""}
-    nothing: dict[str, Any] = {
-        "id": "",
-        "session": "",
-        "plan": "",
-        "process": 0,
-        "protocol": Protocol(),
-    }
-    return Attempt(case=replace(case, threads=threads), network=network, **nothing, **nowhere)
+    return Attempt(
+        id="",
+        session="",
+        plan="",
+        process=0,
+        case=replace(case, threads=threads),
+        protocol=Protocol(),
+        started="",
+        machine={},
+        software={},
+        network=workloads.load(case.workload).describe(case),
+        environment={},
+    )
 
 
 @dataclass
@@ -117,117 +126,128 @@ class PairedComparison:
     protocol: Protocol
     store: FolderStore
     watch: Watch
+    executor: Executor
     plan: str
     session: str = field(default_factory=uuid7)
-    executor: Executor = field(default_factory=lambda: local.LocalExecutor())
     pairs: list[Pair] = field(default_factory=list)
-    together: bool = True  # False: both at once do not fit in memory
-    tried: int = 0
+    side_by_side: bool = True  # False: both at once do not fit in memory
+    pairs_tried: int = 0
     failures: list[Cause] = field(default_factory=list)
 
-    def remember(self) -> None:
-        """Goes on with the newest session of this plan, unless that one has its verdict."""
-        session = newest(self.store, self.plan)
-        known = [attempt for attempt in self.store.attempts() if attempt.session == session]
-        pairs = whole_pairs(known)
+    def load(self) -> None:
+        """Continue the newest session of this plan, unless it has its verdict."""
+        session = newest_session(self.store, self.plan)
+        attempts = [attempt for attempt in self.store.attempts() if attempt.session == session]
+        pairs = complete_pairs(attempts)
         if session is not None and wants_more_pairs(pairs):
-            self.session, self.pairs = session, pairs
-            self.tried = max(attempt.process for attempt in known) // 2 + 1
+            self.session = session
+            self.pairs = pairs
+            self.pairs_tried = max(attempt.process for attempt in attempts) // 2 + 1
 
     @cached_property
     def rng(self) -> random.Random:
-        """Other throws for the pairs that follow than for those before an interruption."""
-        return random.Random(f"{self.session} {self.tried}")
+        """After an interruption, other random numbers than before it."""
+        return random.Random(f"{self.session} {self.pairs_tried}")
 
-    def next_pair(self) -> None:
-        """Adds one, or takes note of why not."""
+    def measure_pair(self) -> None:
+        """Add one pair, or note why it failed."""
         jobs = self._jobs()
-        attempts = self._in_turns(jobs) if self.together else self._one_by_one(jobs)
+        if self.side_by_side:
+            attempts = self._measure_side_by_side(jobs)
+        else:
+            attempts = self._measure_one_by_one(jobs)
+        attempts.sort(key=lambda attempt: attempt.process)
         for attempt in attempts:
             self.watch.finished(attempt)
-        self.tried += 1
-        failed = [
-            attempt
-            for attempt in attempts
-            if attempt.failure and attempt.failure.reason != NO_PARTNER
-        ]
-        if failed:
-            self._note(failed[0], both_started=len(attempts) == 2)
-        else:
-            self.pairs.append((attempts[0], attempts[1]))
+        self.pairs_tried += 1
+        for attempt in attempts:
+            # A partner that was cancelled is not the one that failed.
+            if attempt.failure and attempt.failure.reason != NO_PARTNER:
+                self._note_failure(attempt, both_started=len(attempts) == 2)
+                return
+        self.pairs.append((attempts[0], attempts[1]))
 
     def _jobs(self) -> list[Job]:
-        """Partners carry the same word; A has even numbers, so that a case can be compared with itself."""
-        word = uuid7()
-        same: dict[str, Any] = {
-            "session": self.session,
-            "plan": self.plan,
-            "protocol": self.protocol,
-            "pair": word,
-        }
-        return [
-            Job(id=uuid7(), process=2 * self.tried + side, case=case, **same)
-            for side, case in enumerate(self.cases)
-        ]
+        """One for each case. A has even numbers, so that a case can be compared with itself."""
+        pair = uuid7()
+        jobs = []
+        for side, case in enumerate(self.cases):
+            job = Job(
+                id=uuid7(),
+                session=self.session,
+                plan=self.plan,
+                process=2 * self.pairs_tried + side,
+                case=case,
+                protocol=self.protocol,
+                pair=pair,
+            )
+            jobs.append(job)
+        return jobs
 
-    def _in_turns(self, jobs: list[Job]) -> list[Attempt]:
+    def _measure_side_by_side(self, jobs: list[Job]) -> list[Attempt]:
         residents: list[Resident] = []
-        order = self.rng.sample(jobs, 2)
         try:
-            for job in order:
-                self._tell(job)
+            for job in self.rng.sample(jobs, 2):
+                self._announce(job)
                 residents.append(self.executor.resident(job, self.store))
                 if not residents[-1].alive:
                     break
-            whole = len(residents) == 2 and self._take_turns(residents)
-            attempts = [
-                one.stop() if whole or not one.alive else one.cancel(NO_PARTNER)
-                for one in residents
-            ]
+            complete = len(residents) == 2 and self._take_turns(residents)
+            return [_end(resident, complete=complete) for resident in residents]
         except BaseException:
             for resident in residents:
                 resident.cancel("Interrupted.")
             raise
-        return sorted(attempts, key=lambda attempt: attempt.process)
 
     def _take_turns(self, residents: list[Resident]) -> bool:
-        """A coin decides who goes first in each pair of blocks. False: one of them is gone."""
+        """In each pair of blocks, chance decides who is first. False if a worker is gone."""
         for _ in range(block_pairs(self.pairs, self.protocol)):
-            if not all(
-                resident.alive and resident.turn() for resident in self.rng.sample(residents, 2)
-            ):
-                return False
+            for resident in self.rng.sample(residents, 2):
+                if not resident.alive or not resident.turn():
+                    return False
         return True
 
-    def _one_by_one(self, jobs: list[Job]) -> list[Attempt]:
-        """Fresh processes A B B A: what drifts evenly is in both."""
+    def _measure_one_by_one(self, jobs: list[Job]) -> list[Attempt]:
+        """Fresh processes in the order A B B A, so that a steady drift affects both equally."""
+        order = jobs if self.pairs_tried % 2 else list(reversed(jobs))
         attempts: list[Attempt] = []
-        for job in jobs if self.tried % 2 else reversed(jobs):
-            self._tell(job)
+        for job in order:
+            self._announce(job)
             attempts.append(self.executor.run(job, self.store))
             if attempts[-1].failure:
                 break
-        return sorted(attempts, key=lambda attempt: attempt.process)
+        return attempts
 
-    def _note(self, attempt: Attempt, *, both_started: bool) -> None:
-        assert attempt.failure is not None
-        if self.together and both_started and attempt.failure.cause == Cause.OUT_OF_MEMORY:
-            self.together = False
+    def _note_failure(self, attempt: Attempt, *, both_started: bool) -> None:
+        """Raise if this ends the comparison."""
+        failure = attempt.failure
+        assert failure is not None
+        if self.side_by_side and both_started and failure.cause == Cause.OUT_OF_MEMORY:
+            # Each may still fit alone.
+            self.side_by_side = False
             return
-        self.failures.append(attempt.failure.cause)
+        self.failures.append(failure.cause)
         if gives_up(self.failures):
-            why = f"{attempt.failure.cause}: {attempt.failure.reason}"
             raise SteptimeError(
-                f"{attempt.case.label} could not be measured, so nothing is compared ({why})"
+                f"{attempt.case.label} could not be measured, so nothing is compared "
+                f"({failure.cause}: {failure.reason})"
             )
 
-    def _tell(self, job: Job) -> None:
+    def _announce(self, job: Job) -> None:
         looks = [look for look in self.protocol.pair_looks if look > len(self.pairs)]
-        self.watch.started(job, job.process, 2 * (self.tried + looks[0] - len(self.pairs)))
+        pairs_missing = looks[0] - len(self.pairs)
+        self.watch.started(job, job.process, 2 * (self.pairs_tried + pairs_missing))
 
 
-def whole_pairs(attempts: Sequence[Attempt]) -> list[Pair]:
-    """A and B, where both were measured, in the order in which they ran."""
+def _end(resident: Resident, *, complete: bool) -> Attempt:
+    """Stop a worker that has its result or its own failure; cancel one that lost its partner."""
+    if complete or not resident.alive:
+        return resident.stop()
+    return resident.cancel(NO_PARTNER)
+
+
+def complete_pairs(attempts: Sequence[Attempt]) -> list[Pair]:
+    """A and B, if both were measured, in the order in which they ran."""
     sides: dict[str, list[Attempt]] = {}
     for attempt in sorted(attempts, key=lambda attempt: attempt.process):
         if attempt.measurement is not None:

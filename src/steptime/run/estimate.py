@@ -1,4 +1,4 @@
-"""How long cases will take: from what the same case, or one like it, took before; else from the arithmetic."""
+"""Estimate how long cases will take: from what a similar case took before, else from FLOPs."""
 
 from __future__ import annotations
 
@@ -16,43 +16,33 @@ from steptime.core.record import Attempt
 
 START_SECONDS = {"numpy": 0.5}
 OTHER_START_SECONDS = 3.0  # a fresh process that imports a framework
+# To build a graph takes a while; all modes that are not here compile.
 BUILD_SECONDS = {
     "eager": 0.0,
     "graph": 3.0,
     "session": 3.0,
-}  # a graph is put together; all other modes compile
+}
 COMPILE_SECONDS = 20.0
-PILOT_STEPS = 5  # the first one, and those that choose the group
-# FLOP/s where no peak of this machine is known: slow for their kind, since a wait that ends early annoys nobody.
-CPU_SPEED, REFERENCE_SPEED, GPU_SPEED = (
-    20e9,
-    1e9,
-    5e12,
-)  # of each CPU; of the float64 reference; of a GPU
+PILOT_STEPS = 5  # the first step, and those that choose the group
+# FLOP/s if no peak of this machine is known. They are low, because a run that ends early annoys
+# nobody.
+CPU_SPEED = 20e9  # of each CPU
+REFERENCE_SPEED = 1e9  # of the reference, which computes in float64
+GPU_SPEED = 5e12
 SHARE_OF_PEAK = 0.25  # what ordinary networks reach
+# Settings that do not change the time of a step.
+IRRELEVANT = ("trial", "seed", "weights", "node_type", "staging", "interconnect")
+IRRELEVANT_DEFAULTS: dict[str, Any] = {
+    f.name: f.default for f in fields(Case) if f.name in IRRELEVANT
+}
+# Settings that two cases must share so that one tells about the other.
+SHARED = ("workload", "framework", "mode", "device")
 Peaks = dict[str, dict[str, float]]
 """FLOP/s by device and precision."""
 
 
-NO_MATTER = (
-    "trial",
-    "seed",
-    "weights",
-    "node_type",
-    "staging",
-    "interconnect",
-)  # settings that change no step
-UNMOVED: dict[str, Any] = {f.name: f.default for f in fields(Case) if f.name in NO_MATTER}
-ALIKE = (
-    "workload",
-    "framework",
-    "mode",
-    "device",
-)  # what a case must share with another to tell of it
-
-
 @dataclass(frozen=True)
-class Ran:
+class PastRun:
     """What one process of a case took, and by which protocol."""
 
     case: Case
@@ -60,13 +50,13 @@ class Ran:
     seconds: float
 
 
-Past = dict[tuple[str, ...], list[Ran]]
-"""By what cases must share."""
+History = dict[tuple[str, ...], list[PastRun]]
+"""By the values of the settings that cases must share."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """All processes of one case: at least, and at most when the interval stays wide."""
+    """All processes of one case: at least, and at most if the interval stays wide."""
 
     least_seconds: float
     most_seconds: float
@@ -75,76 +65,86 @@ class Estimate:
 
     @property
     def source(self) -> str:
-        return "guess" if self.like is None else "similar" if self.differs else "history"
+        if self.like is None:
+            return "guess"
+        return "similar" if self.differs else "history"
 
 
-def history(attempts: Iterable[Attempt]) -> Past:
-    """Every case that was measured, with the median of its processes."""
-    import statistics  # slow to import, and help does not need it
+def history(attempts: Iterable[Attempt]) -> History:
+    """Every case that was measured, with the median time of its processes."""
+    # Slow to import, and help does not need it.
+    import statistics
 
-    found: dict[Case, list[Attempt]] = {}
+    measured: dict[Case, list[Attempt]] = {}
     for attempt in attempts:
+        # A resident of a comparison also waits for its partner, so its time tells nothing.
         if attempt.measurement is not None and attempt.ended and not attempt.pair:
-            found.setdefault(attempt.case, []).append(attempt)
-    past: Past = {}
-    for case, tried in found.items():
-        newest = tried[-1].protocol
-        seconds = statistics.median(
-            _seconds(attempt) for attempt in tried if attempt.protocol.preset == newest.preset
-        )
-        past.setdefault(_shared(case), []).append(Ran(case, newest, seconds))
-    return past
+            measured.setdefault(attempt.case, []).append(attempt)
+    runs: History = {}
+    for case, case_attempts in measured.items():
+        protocol = case_attempts[-1].protocol
+        seconds = [
+            _elapsed_seconds(attempt)
+            for attempt in case_attempts
+            if attempt.protocol.preset == protocol.preset
+        ]
+        run = PastRun(case, protocol, statistics.median(seconds))
+        runs.setdefault(_shared_settings(case), []).append(run)
+    return runs
 
 
-def estimate(case: Case, protocol: Protocol, past: Past, peaks: Peaks | None = None) -> Estimate:
-    """A stored case tells how far off the guess is, so a smaller batch or another preset can be foretold from it."""
-    one = _guess(case, protocol, step_seconds(case, peaks or {}))
-    ran = min(past.get(_shared(case), ()), key=lambda ran: _distance(case, ran.case), default=None)
-    if ran is not None:
-        one *= ran.seconds / _guess(ran.case, ran.protocol, step_seconds(ran.case, peaks or {}))
-    least = protocol.processes_least * one
-    most = min(protocol.processes_most * one, max(protocol.budget_seconds, least))
-    return Estimate(
-        least, most, ran.case if ran else None, differing(case, ran.case) if ran else ()
-    )
+def estimate(case: Case, protocol: Protocol, past: History, peaks: Peaks | None = None) -> Estimate:
+    """A past run shows how far off the guess is, which corrects the guess for a similar case."""
+    peaks = peaks or {}
+    seconds = _guess_process_seconds(case, protocol, peaks)
+    like = None
+    differences: tuple[str, ...] = ()
+    runs = past.get(_shared_settings(case), [])
+    if runs:
+        run = min(runs, key=lambda run: _distance(case, run.case))
+        seconds *= run.seconds / _guess_process_seconds(run.case, run.protocol, peaks)
+        like = run.case
+        differences = differing_settings(case, run.case)
+    least = protocol.processes_least * seconds
+    most = min(protocol.processes_most * seconds, max(protocol.budget_seconds, least))
+    return Estimate(least, most, like, differences)
 
 
-def differing(one: Case, other: Case) -> tuple[str, ...]:
-    return tuple(
-        name
-        for name in SETTINGS
-        if name not in NO_MATTER and getattr(one, name) != getattr(other, name)
-    )
+def differing_settings(case: Case, other: Case) -> tuple[str, ...]:
+    relevant = (name for name in SETTINGS if name not in IRRELEVANT)
+    return tuple(name for name in relevant if getattr(case, name) != getattr(other, name))
 
 
-def _shared(case: Case) -> tuple[str, ...]:
-    return tuple(getattr(case, name) for name in ALIKE)
+def _shared_settings(case: Case) -> tuple[str, ...]:
+    return tuple(getattr(case, name) for name in SHARED)
 
 
 def _distance(case: Case, other: Case) -> tuple[int, float]:
-    """Few settings apart first, then the batch that is nearest."""
-    return len(differing(case, other)), abs(log(case.batch_size / other.batch_size))
+    """Few differing settings first, then the nearest batch size."""
+    batch_distance = abs(log(case.batch_size / other.batch_size))
+    return len(differing_settings(case, other)), batch_distance
 
 
-def _seconds(attempt: Attempt) -> float:
-    return (
-        datetime.fromisoformat(attempt.ended) - datetime.fromisoformat(attempt.started)
-    ).total_seconds()
+def _elapsed_seconds(attempt: Attempt) -> float:
+    started = datetime.fromisoformat(attempt.started)
+    ended = datetime.fromisoformat(attempt.ended)
+    return (ended - started).total_seconds()
 
 
 def step_seconds(case: Case, peaks: Peaks) -> float:
-    """Rough: the network's arithmetic at the speed that such a device has."""
-    return max(_flops(replace(case, **UNMOVED)), 1.0) / speed(case, peaks)
+    """Rough: the network's FLOPs at the speed that such a device has."""
+    # Cases that differ only in irrelevant settings share one cached number.
+    return max(_flops_per_step(replace(case, **IRRELEVANT_DEFAULTS)), 1.0) / speed(case, peaks)
 
 
-@cache  # a plan of thousands of cases has few kinds of steps
-def _flops(case: Case) -> float:
-    from steptime import (
-        workloads,  # reads what installed packages offer, which takes tens of milliseconds
-    )
+@cache
+def _flops_per_step(case: Case) -> float:
+    """Cached: a plan of thousands of cases has few different steps."""
+    # Imported late: it reads what installed packages offer, which takes tens of milliseconds.
+    from steptime import workloads
 
-    found: float = workloads.load(case.workload).describe(case)["flops_per_step"]
-    return found
+    flops: float = workloads.load(case.workload).describe(case)["flops_per_step"]
+    return flops
 
 
 def speed(case: Case, peaks: Peaks) -> float:
@@ -153,22 +153,19 @@ def speed(case: Case, peaks: Peaks) -> float:
     peak = peaks.get(case.device, {}).get(case.precision)
     if peak is not None:
         return SHARE_OF_PEAK * peak
-    return (
-        CPU_SPEED * (case.threads or len(os.sched_getaffinity(0)))
-        if case.device == "cpu"
-        else GPU_SPEED
-    )
+    if case.device == "cpu":
+        return CPU_SPEED * (case.threads or len(os.sched_getaffinity(0)))
+    return GPU_SPEED
 
 
-def _guess(case: Case, protocol: Protocol, step: float) -> float:
-    """Of one process. What warm-up leaves over counts as measurement, so slow steps are not run twice over."""
+def _guess_process_seconds(case: Case, protocol: Protocol, peaks: Peaks) -> float:
+    step = step_seconds(case, peaks)
     start = START_SECONDS.get(case.framework, OTHER_START_SECONDS)
-    compiling = BUILD_SECONDS.get(case.mode, COMPILE_SECONDS)
+    build = BUILD_SECONDS.get(case.mode, COMPILE_SECONDS)
     patience = 1 if case.device == "cpu" else 2
-    most = min(patience * protocol.warmup_most_seconds, protocol.budget_seconds / 4)
-    steps = max(min(protocol.warmup_steps, most / step), protocol.least_steps) + PILOT_STEPS
-    return (
-        start
-        + compiling
-        + max(patience * protocol.warmup_seconds + protocol.least_seconds, steps * step)
-    )
+    most_warmup = min(patience * protocol.warmup_most_seconds, protocol.budget_seconds / 4)
+    warmup_steps = min(protocol.warmup_steps, most_warmup / step)
+    # What warm-up leaves over counts as measurement, so slow steps are not run twice.
+    steps = max(warmup_steps, protocol.least_steps) + PILOT_STEPS
+    least_seconds = patience * protocol.warmup_seconds + protocol.least_seconds
+    return start + build + max(least_seconds, steps * step)

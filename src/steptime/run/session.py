@@ -1,4 +1,4 @@
-"""Cases by themselves: rounds of fresh processes in random order, continued after any interruption."""
+"""Measure cases: rounds of fresh processes in random order, continued after any interruption."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt, Record
 from steptime.run import local
-from steptime.run.smaller_batch import with_smaller
+from steptime.run.smaller_batch import with_smaller_batches
 from steptime.run.watch import NullWatch, Watch
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
@@ -42,144 +42,181 @@ def run(
     watch: Watch | None = None,
     executor: Executor | None = None,
 ) -> list[Record]:
-    """Continues the newest session of the same plan; a finished one is returned as it is unless asked for `again`."""
-    plan = plan_of(cases, protocol)
-    with store.hold(
-        plan
-    ):  # before the store is asked what is there: a second run must not start beside the first
+    """Continue the newest session of the same plan. `again` starts a new one in any case.
+
+    A session that is complete is returned as it is."""
+    plan = plan_hash(cases, protocol)
+    # Held before the store is read, so that a second run cannot start beside the first.
+    with store.hold(plan):
         store.tidy(plan)
+        session_id = None if again else newest_session(store, plan)
         session = Session(
-            id=(None if again else newest(store, plan)) or uuid7(),
+            id=session_id or uuid7(),
             plan=plan,
-            cases=list({case.key: case for case in cases}.values()),
+            planned_cases=list({case.key: case for case in cases}.values()),
             protocol=protocol,
             store=store,
             watch=watch or NullWatch(),
             executor=executor or local.LocalExecutor(),
         )
-        session.remember()
+        session.load()
         session.measure()
     return session.records()
 
 
-def plan_of(cases: Sequence[Case], protocol: Protocol, where: Sequence[Any] = ()) -> str:
-    """Equal for the same work measured the same way in the same place, in whatever order it was asked for."""
-    told = ((case.key, workloads.load(case.workload).describe(case)) for case in cases)
-    work = sorted(
-        (key, network.get("fingerprint", "") + network.get("weights", "")) for key, network in told
-    )
-    text = json.dumps([work, protocol.preset, protocol.changed(), *(where or place())])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def plan_hash(cases: Sequence[Case], protocol: Protocol, place: Sequence[Any] = ()) -> str:
+    """Equal for the same work, measured the same way in the same place, in whatever order."""
+    work = []
+    for case in cases:
+        network = workloads.load(case.workload).describe(case)
+        work.append((case.key, network.get("fingerprint", "") + network.get("weights", "")))
+    facts = [sorted(work), protocol.preset, protocol.changed(), *(place or this_place())]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
-def place() -> list[str]:
-    """This machine and what is installed on it: processes of another place are not of the same session."""
-    machine = local.machine_file().text
-    own = [platform.node(), platform.machine(), *software()]
-    return [*own, machine] if machine else own
+def this_place() -> list[str]:
+    """This machine and what is installed on it. Another place makes another session."""
+    place = [platform.node(), platform.machine(), *installed_software()]
+    machine_file = local.machine_file().text
+    if machine_file:
+        place.append(machine_file)
+    return place
 
 
-def software() -> list[str]:
-    folders = [Path(folder) for folder in sys.path if Path(folder).is_dir()]
-    installed = {entry.name for folder in folders for entry in folder.glob("*.dist-info")}
+def installed_software() -> list[str]:
+    installed = set()
+    for folder in map(Path, sys.path):
+        if folder.is_dir():
+            installed |= {entry.name for entry in folder.glob("*.dist-info")}
     return [platform.python_version(), *sorted(installed)]
 
 
-def newest(store: FolderStore, plan: str) -> str | None:
-    return max(
-        (attempt.session for attempt in store.attempts() if attempt.plan == plan), default=None
-    )
+def newest_session(store: FolderStore, plan: str) -> str | None:
+    sessions = [attempt.session for attempt in store.attempts() if attempt.plan == plan]
+    return max(sessions, default=None)
+
+
+def attempts_by_case(store: FolderStore, session: str) -> dict[str, list[Attempt]]:
+    """All attempts of the session, by the key of their case."""
+    attempts: dict[str, list[Attempt]] = {}
+    for attempt in store.attempts():
+        if attempt.session == session:
+            attempts.setdefault(attempt.case.key, []).append(attempt)
+    return attempts
+
+
+def measured_attempts(attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
+    return tuple(attempt for attempt in attempts if attempt.measurement is not None)
 
 
 @dataclass
 class Session:
     id: str
     plan: str
-    cases: list[Case]
+    planned_cases: list[Case]
     protocol: Protocol
     store: FolderStore
     watch: Watch
     executor: Executor
+    # The planned cases, and those with a smaller batch if memory ran out.
+    cases: list[Case] = field(default_factory=list)
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
-    # Of this run alone: what an earlier run gave up may be tried again.
+    # Of this run alone: the next run may try again what this one gives up.
     failures: dict[str, list[Cause]] = field(default_factory=lambda: defaultdict(list))
-    wanting: dict[str, bool] = field(default_factory=dict)
-    planned: list[Case] = field(default_factory=list)  # the others are those with a smaller batch
+    unfinished: dict[str, bool] = field(default_factory=dict)
 
-    def remember(self) -> None:
-        """Read while the session is held, so that nothing another process adds is missed."""
-        known = self.store.session_attempts(self.id)
-        self.planned = list(self.cases)
-        self.cases = list(with_smaller(self.planned, known, self.protocol).values())
-        self.attempts = {case.key: known.get(case.key, []) for case in self.cases}
-        self.wanting = {case.key: self.wants_more(case) for case in self.cases}
+    def load(self) -> None:
+        """Read what the session has so far. The store must be held."""
+        attempts = attempts_by_case(self.store, self.id)
+        cases = with_smaller_batches(self.planned_cases, attempts, self.protocol)
+        self.cases = list(cases.values())
+        self.attempts = {case.key: attempts.get(case.key, []) for case in self.cases}
+        self.unfinished = {case.key: self.wants_more(case) for case in self.cases}
 
     def measure(self) -> None:
-        while wanting := [case for case in self.cases if self.wanting[case.key]]:
+        while True:
+            cases = [case for case in self.cases if self.unfinished[case.key]]
+            if not cases:
+                return
+            # A random order in each round, so that what drifts does not favour a case.
             rng = random.Random(f"{self.id} {self.done}")
-            rng.shuffle(wanting)
-            for case in wanting:
+            rng.shuffle(cases)
+            for case in cases:
                 time.sleep(self.gap_seconds(rng))
                 self.measure_once(case)
 
     def wants_more(self, case: Case) -> bool:
-        tried = self.attempts[case.key]
-        settled = any(attempt.failure and attempt.failure.cause.is_final for attempt in tried)
-        if settled or gives_up(self.failures[case.key]):
+        attempts = self.attempts[case.key]
+        for attempt in attempts:
+            if attempt.failure and attempt.failure.cause.is_final:
+                return False
+        if gives_up(self.failures[case.key]):
             return False
-        return not measured(tried) or stopping.wants_more(Record(attempts=measured(tried)))
+        measured = measured_attempts(attempts)
+        return not measured or stopping.wants_more(Record(attempts=measured))
 
     def measure_once(self, case: Case) -> None:
-        tried = self.attempts[case.key]
-        good = measured(tried)
+        attempts = self.attempts[case.key]
         job = Job(
             id=uuid7(),
             session=self.id,
             plan=self.plan,
-            process=max((attempt.process for attempt in tried), default=-1) + 1,
+            process=max((attempt.process for attempt in attempts), default=-1) + 1,
             case=case,
-            protocol=stopping.next_protocol(Record(attempts=good)) if good else self.protocol,
+            protocol=self.next_protocol(case),
         )
         self.watch.started(job, self.done, self.expected)
         attempt = self.executor.run(job, self.store)
-        tried.append(attempt)
+        attempts.append(attempt)
         if attempt.failure:
             self.failures[case.key].append(attempt.failure.cause)
-        self.wanting[case.key] = self.wants_more(case)
-        self.add_smaller()
+        self.unfinished[case.key] = self.wants_more(case)
+        self.add_smaller_batches()
         self.watch.finished(attempt)
 
-    def add_smaller(self) -> None:
-        for key, case in with_smaller(self.planned, self.attempts, self.protocol).items():
+    def next_protocol(self, case: Case) -> Protocol:
+        measured = measured_attempts(self.attempts[case.key])
+        return stopping.next_protocol(Record(attempts=measured)) if measured else self.protocol
+
+    def add_smaller_batches(self) -> None:
+        cases = with_smaller_batches(self.planned_cases, self.attempts, self.protocol)
+        for key, case in cases.items():
             if key not in self.attempts:
                 self.cases.append(case)
-                self.attempts[key], self.wanting[key] = [], True
+                self.attempts[key] = []
+                self.unfinished[key] = True
 
     def gap_seconds(self, rng: random.Random) -> float:
-        """A single case runs at even intervals; idle gaps break up whatever else on the machine keeps time with it."""
-        good = measured(self.attempts[self.cases[0].key])
-        looks = [look for look in stopping.planned_looks(self.protocol) if look <= len(good)]
-        if len(self.cases) > 1 or len(looks) <= LOOKS_BEFORE_GAPS:
+        """How long to pause before the next process.
+
+        A single case runs at even intervals. If it drifts, idle gaps break up whatever else on
+        the machine keeps time with it."""
+        if len(self.cases) > 1:
             return 0.0
-        drifts = session_drift(measured_processes(good)) is not None
-        return rng.uniform(0.0, stopping.elapsed_seconds(good[-1])) if drifts else 0.0
+        measured = measured_attempts(self.attempts[self.cases[0].key])
+        looks = [look for look in stopping.planned_looks(self.protocol) if look <= len(measured)]
+        if len(looks) <= LOOKS_BEFORE_GAPS or not session_drift(measured_processes(measured)):
+            return 0.0
+        return rng.uniform(0.0, stopping.elapsed_seconds(measured[-1]))
 
     @property
     def done(self) -> int:
-        return sum(map(len, self.attempts.values()))
+        return sum(len(attempts) for attempts in self.attempts.values())
 
     @property
     def expected(self) -> int:
-        least = self.protocol.processes_least
-        counts = [(len(tried), self.wanting[key]) for key, tried in self.attempts.items()]
-        return sum(max(count + 1, least) if wanting else count for count, wanting in counts)
+        """The least number of processes: results decide whether it takes more."""
+        total = 0
+        for key, attempts in self.attempts.items():
+            total += len(attempts)
+            if self.unfinished[key]:
+                total += max(1, self.protocol.processes_least - len(attempts))
+        return total
 
     def records(self) -> list[Record]:
-        groups = (
-            sorted(tried, key=lambda attempt: attempt.process) for tried in self.attempts.values()
-        )
-        return [Record(attempts=tuple(group)) for group in groups if group]
-
-
-def measured(attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
-    return tuple(attempt for attempt in attempts if attempt.measurement is not None)
+        records = []
+        for attempts in self.attempts.values():
+            if attempts:
+                ordered = sorted(attempts, key=lambda attempt: attempt.process)
+                records.append(Record(attempts=tuple(ordered)))
+        return records

@@ -1,4 +1,4 @@
-"""One case handed to one worker for a task that is not measuring. It may tell how far it is."""
+"""Run one worker for a task that does not measure: train, profile."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from steptime.core.case import Case
-from steptime.core.executor import Executor
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
@@ -16,17 +15,16 @@ from steptime.store.journal import uuid7
 
 
 def train(
-    case: Case, options: dict[str, Any], store: FolderStore, hear: Callable[[str], None]
+    case: Case, options: dict[str, Any], store: FolderStore, on_line: Callable[[str], None]
 ) -> Attempt:
-    """`options`: `epochs`, and `save`, the file for the weights."""
-    attempt = _executor().run(_job("train", case, options), store, hear)
-    return attempt
+    """`options`: `epochs`, and `save`, the file for the weights. `on_line` gets the progress."""
+    return local.LocalExecutor().run(_job("train", case, options), store, on_line)
 
 
 def profile(case: Case, store: FolderStore) -> Attempt:
-    """What is inside a step. The trace goes to the store's blobs."""
-    attempt = _executor().run(_job("profile", case, {"store": str(store.path.absolute())}), store)
-    return attempt
+    """Profile a step. The trace goes to the store's blobs."""
+    options = {"store": str(store.path.absolute())}
+    return local.LocalExecutor().run(_job("profile", case, options), store)
 
 
 def _job(task: str, case: Case, options: dict[str, Any]) -> Job:
@@ -40,7 +38,3 @@ def _job(task: str, case: Case, options: dict[str, Any]) -> Job:
         task=task,
         options=options,
     )
-
-
-def _executor() -> Executor:
-    return local.LocalExecutor()

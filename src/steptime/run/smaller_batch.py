@@ -1,4 +1,4 @@
-"""What is tried instead where a batch was too large for the memory, and for no other reason."""
+"""What is tried instead if a batch was too large for the memory, and for no other reason."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
 
 
-def with_smaller(
-    cases: Iterable[Case], tried: Mapping[str, Sequence[Attempt]], protocol: Protocol
+def with_smaller_batches(
+    cases: Iterable[Case], attempts: Mapping[str, Sequence[Attempt]], protocol: Protocol
 ) -> dict[str, Case]:
-    """By key, the cases and for each whose memory ran out the same with half the batch. What failed stays what it is:
-    the smaller one is a case of its own."""
-    wanted = {case.key: case for case in cases}
-    found = dict(wanted)
-    for case in wanted.values():
+    """The cases by key, and for each that ran out of memory the same with half the batch.
+
+    The failure stays what it is: the smaller batch is a case of its own."""
+    planned = {case.key: case for case in cases}
+    extended = dict(planned)
+    for case in planned.values():
         for _ in range(protocol.batch_halvings):
-            if case.batch_size < 2 or not _ran_out(tried.get(case.key, ())):
+            if case.batch_size < 2 or not _ran_out_of_memory(attempts.get(case.key, ())):
                 break
             case = replace(case, batch_size=case.batch_size // 2)
-            found.setdefault(case.key, case)
-    return found
+            extended.setdefault(case.key, case)
+    return extended
 
 
-def _ran_out(tried: Sequence[Attempt]) -> bool:
-    return any(
-        attempt.failure is not None and attempt.failure.cause == Cause.OUT_OF_MEMORY
-        for attempt in tried
-    )
+def _ran_out_of_memory(attempts: Sequence[Attempt]) -> bool:
+    causes = [attempt.failure.cause for attempt in attempts if attempt.failure is not None]
+    return Cause.OUT_OF_MEMORY in causes

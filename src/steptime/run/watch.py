@@ -1,4 +1,6 @@
-"""Who wants to be told how far a session is. Only between processes: telling must not disturb what is measured."""
+"""What is told how far a session is.
+
+It is called only between processes, because output must not disturb a measurement."""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ from steptime.core.record import Attempt
 
 class Watch(Protocol):
     def started(self, job: Job, done: int, expected: int) -> None:
-        """`expected` is the least: how many more it takes shows only as results come in."""
+        """`expected` is the least: results decide how many more processes it takes."""
 
     def finished(self, attempt: Attempt) -> None:
-        """By now it is safe on the disk."""
+        """By now the attempt is safe on the disk."""
 
 
 class NullWatch:

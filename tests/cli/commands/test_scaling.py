@@ -14,7 +14,7 @@ import pytest
 from steptime.analysis.scaling.series import plan_cases
 from steptime.core.case import Case
 from steptime.core.protocol import preset
-from steptime.run.session import plan_of
+from steptime.run.session import plan_hash
 from steptime.store.folder import FolderStore
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -30,7 +30,7 @@ def keep_series(
 
     def keep(counts: list[int], kind: str, cpus: int = 4, **more: Any) -> None:
         cases = list(plan_cases(Case(workload="mnist-mlp", threads=1), counts, (kind,)))
-        store, plan = FolderStore(tmp_path / "results"), plan_of(cases, preset("standard"))
+        store, plan = FolderStore(tmp_path / "results"), plan_hash(cases, preset("standard"))
         for case in cases:
             for process in range(6):
                 milliseconds = TRUTH[case.devices] * case.batch_size / 32 + 4 * (

@@ -13,13 +13,13 @@ from steptime.core.job import Job
 from steptime.core.record import Attempt, Record
 from steptime.plan.expand import Plan
 from steptime.plan.machine_file import MachineFile, describe_ways
-from steptime.run.session import measured, plan_of, software
+from steptime.run.session import installed_software, measured_attempts, plan_hash
 from steptime.run.slurm.client import NoAnswer, Slurm
 from steptime.run.slurm.folder import CAMPAIGNS, LOST, CampaignFolder, find
 from steptime.run.slurm.ledger import Ledger, Lost
 from steptime.run.slurm.progress import Progress, progress
 from steptime.run.slurm.script import Array, arrays, script
-from steptime.run.smaller_batch import with_smaller
+from steptime.run.smaller_batch import with_smaller_batches
 from steptime.store import journal
 from steptime.store.atomic import explain_write_errors
 from steptime.store.folder import FolderStore
@@ -119,11 +119,11 @@ def _identity(plan: Plan, machine: MachineFile) -> str:
         ways.append(describe_ways(machine.launches))
     where = [
         "slurm",
-        *software(),
+        *installed_software(),
         *ways,
         {name: sections[name].shape() for name in sorted(sections)},
     ]
-    return plan_of(plan.cases, plan.protocol, where)
+    return plan_hash(plan.cases, plan.protocol, where)
 
 
 def _newest(store: FolderStore, identity: str) -> str | None:
@@ -143,7 +143,7 @@ class _State:
         self.identity = _identity(plan, machine)
         self.live = ledger.live() if ledger else {}
         known = folder.store.session_attempts(folder.session) if ledger else {}
-        self.cases = with_smaller(plan.cases, known, plan.protocol)
+        self.cases = with_smaller_batches(plan.cases, known, plan.protocol)
         self.tried = {key: known.get(key, []) for key in self.cases}
 
     def submission(self, most_tasks: int) -> Submission:
@@ -151,7 +151,9 @@ class _State:
         jobs = [job for case in cases for job in self._missing(case)]
         found = arrays(jobs, self.machine, most_tasks)
         done = {
-            f"{key}-{good.process}" for key, tried in self.tried.items() for good in measured(tried)
+            f"{key}-{good.process}"
+            for key, tried in self.tried.items()
+            for good in measured_attempts(tried)
         }
         return Submission(
             session=self.folder.session,
@@ -163,7 +165,7 @@ class _State:
         )
 
     def _missing(self, case: Case) -> Iterator[Job]:
-        good = measured(self.tried[case.key])
+        good = measured_attempts(self.tried[case.key])
         if self._is_settled(case):
             return
         protocol = stopping.next_protocol(Record(attempts=good)) if good else self.plan.protocol
