@@ -13,6 +13,7 @@ def batches_of_size(batches: Iterable[Batch], size: int, limit: int) -> Iterator
 
     A last batch that is too small is filled up by repeating its samples, because tracing or
     compiling for another size would make another program."""
+    # Imported late: `steptime list` and `show` run without NumPy.
     import numpy as np
 
     remaining = limit
@@ -21,6 +22,7 @@ def batches_of_size(batches: Iterable[Batch], size: int, limit: int) -> Iterator
             if remaining <= 0:
                 return
             count = min(size, remaining, len(batch["input"]) - first)
+            # Repeats the samples that count, up to the size of the batch.
             indices = first + np.arange(size) % count
             yield {name: values[indices] for name, values in batch.items()}, count
             remaining -= count

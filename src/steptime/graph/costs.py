@@ -27,6 +27,7 @@ def layers_with_input_gradient(layers: Sequence[Layer]) -> frozenset[str]:
     for layer in layers:
         if any(name in names or trains[name] for name in layer.inputs):
             names.add(layer.name)
+        # Recorded after the test above, because a layer's own weights come after its input.
         trains[layer.name] = any(weight.trainable for weight in layer.weights.values())
     return frozenset(names)
 
@@ -48,5 +49,6 @@ def layer_bytes(layer: Layer, batch: int, item_bytes: int) -> int:
     for index, shape in enumerate(layer.input_shapes):
         if index != layer.op.tied_input:
             values += batch * prod(shape)
+    # An embedding reads only some rows of its weight, so the op says how many values it reads.
     weights = layer.op.weights_read(batch, *layer.input_shapes)
     return item_bytes * (values + weights)

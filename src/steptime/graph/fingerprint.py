@@ -9,6 +9,7 @@ from typing import Any
 
 from steptime.graph.layer import Layer
 
+# Hexadecimal digits: 64 bits, so a collision is improbable even among millions of networks.
 LENGTH = 16
 
 
@@ -23,6 +24,7 @@ def fingerprint(layers: Sequence[Layer]) -> str:
         digest = _digest([computed[layer.name], sorted(uses[layer.name])])
         complete[layer.name] = digest
         for index, name in enumerate(layer.inputs):
+            # A sum reads its inputs in any order.
             position = 0 if layer.op.commutes else index
             uses[name].append((position, digest))
     return _digest(sorted(complete.values()))[:LENGTH]
@@ -34,10 +36,12 @@ def _digests_of_values(layers: Sequence[Layer]) -> dict[str, str]:
     for layer in layers:
         inputs = [digests[name] for name in layer.inputs]
         if layer.op.commutes:
+            # a + b is the same network as b + a.
             inputs.sort()
         digests[layer.name] = _digest([layer.op.name, layer.op.structure(), inputs])
     return digests
 
 
 def _digest(value: Any) -> str:
+    # Sorted keys, so that the order of an op's fields does not count.
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

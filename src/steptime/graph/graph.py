@@ -106,12 +106,14 @@ class Graph:
             raise WrongGraph(
                 f"A graph's JSON lacks {problem}; `Graph.to_dict` shows what belongs there."
             ) from None
+        # Two entries of one name would have replaced each other in the dictionary.
         if len(layers) != len(values["layers"]) or output not in layers:
             raise WrongGraph(
                 f"{name}: every layer needs its own name, "
                 f"and the output {output!r} must be one of them."
             )
         graph = assemble(name, list(layers.values()), output)
+        # A file written by hand may leave the fingerprint out.
         if values.get("fingerprint", graph.fingerprint) != graph.fingerprint:
             raise WrongGraph(
                 f"{name}: the fingerprint says {values['fingerprint']}, "
@@ -126,6 +128,7 @@ def assemble(name: str, layers: Sequence[Layer], output: str) -> Graph:
     if len(inputs) != 1:
         names = ", ".join(inputs) or "none"
         raise WrongGraph(f"{name}: a network has one input, found {len(inputs)}: {names}.")
+    # An unused layer would count in FLOPs and parameters, though a compiler may remove it.
     used = {output}
     for layer in layers:
         used.update(layer.inputs)
@@ -160,6 +163,7 @@ def _read_layer(entry: dict[str, Any], earlier: dict[str, Layer], network: str) 
     settings = {setting: _from_json(value) for setting, value in entry["settings"].items()}
     inputs = [earlier[source] for source in entry["inputs"]]
     try:
+        # Unknown and missing settings are arguments that the dataclass rejects.
         layer_op = OPS[op](**settings)
     except TypeError as problem:
         raise WrongGraph(f"{where}its settings do not fit a {op}: {problem}.") from None

@@ -18,7 +18,8 @@ class Layer:
     inputs: tuple[str, ...]
     input_shapes: tuple[Shape, ...]
     shape: Shape
-    vocabulary: int = 0  # more than 0: the output is tokens, whole numbers below this
+    # More than 0: the output is tokens, whole numbers below this.
+    vocabulary: int = 0
 
     @property
     def value_inputs(self) -> tuple[str, ...]:
@@ -39,6 +40,7 @@ def connect(op: Op, inputs: Sequence[Layer], *, name: str, network: str) -> Laye
     try:
         _check(op, inputs, name)
         shape = op.shape(*input_shapes)
+        # A user may pass any number; every framework needs positive integers.
         if any(not isinstance(size, int) or size < 1 for size in shape):
             raise DoesNotFit(
                 f"would have the shape {shape}; every size must be a whole number of at least 1"
@@ -52,6 +54,7 @@ def connect(op: Op, inputs: Sequence[Layer], *, name: str, network: str) -> Laye
 
 
 def _vocabulary(op: Op, inputs: Sequence[Layer]) -> int:
+    # All other ops turn tokens into floats, or take none.
     if isinstance(op, Slice):
         return inputs[0].vocabulary
     return op.vocabulary if isinstance(op, Input) else 0

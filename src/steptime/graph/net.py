@@ -37,6 +37,7 @@ class Net:
     def layer(self, op: Op, *inputs: Tensor, name: str = "") -> Tensor:
         """Adds a layer. The methods below are short forms of this one."""
         self._counts[op.name] += 1
+        # Numbered by op, so that a new relu does not rename the convolutions after it.
         name = name or f"{op.name}{self._counts[op.name]}"
         if name in self._layers:
             raise WrongGraph(
@@ -94,6 +95,7 @@ class Net:
         window = _pair(kernel)
         hop = _pair(stride)
         gap = _pair(dilation)
+        # The cells that a window spans, with the gaps of its dilation.
         reach = ((window[0] - 1) * gap[0] + 1, (window[1] - 1) * gap[1] + 1)
         op = ops.Conv(
             filters=filters,
@@ -284,6 +286,7 @@ def _pads(x: Tensor, padding: Size | str, reach: tuple[int, int], hop: tuple[int
 
 
 def _same_pads(size: int, window: int, step: int) -> tuple[int, int]:
+    # Division that rounds up.
     outputs = -(-size // step)
     total = max((outputs - 1) * step + window - size, 0)
     return total // 2, total - total // 2

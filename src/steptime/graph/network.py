@@ -41,6 +41,7 @@ class Network:
         net = Net(self.name)
         try:
             return net.graph(self.build(net))
+        # These say already what is wrong.
         except SteptimeError:
             raise
         except Exception as problem:

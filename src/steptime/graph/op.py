@@ -8,6 +8,7 @@ from math import prod, sqrt
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+# Without the batch: (channels, height, width), (time, features) or (features,).
 Shape = tuple[int, ...]
 
 NO_RENAMES: Mapping[str, str] = MappingProxyType({})
@@ -32,6 +33,7 @@ class Initializer:
 class Weight:
     shape: Shape
     initializer: Initializer
+    # False: moving statistics, and positions that are fixed.
     trainable: bool = True
 
     @property
@@ -62,9 +64,11 @@ class Op:
     The dataclass fields of an op are its settings. They are the structure of the network and go
     into its fingerprint, except those named in `not_structure`."""
 
+    # Initializers, because networks that start from other weights do the same work.
     not_structure: ClassVar[tuple[str, ...]] = ()
     # Fingerprints are stored with results, so a renamed setting keeps its old name in the digest.
     digest_names: ClassVar[Mapping[str, str]] = NO_RENAMES
+    # True: the order of the inputs does not matter, neither to the result nor to the fingerprint.
     commutes: ClassVar[bool] = False
     # The input whose layer owns the weights that this op uses too (tied weights).
     tied_input: ClassVar[int | None] = None

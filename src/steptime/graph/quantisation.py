@@ -6,6 +6,7 @@ from pathlib import Path
 
 from steptime.graph.work import Work
 
+# Ops that quantisers replace by int8 kernels.
 WEIGHTED = {"conv", "dense"}
 RECURRENT = {"lstm", "gru", "rnn"}
 # CPU flags of instructions that sum products of bytes in 32 bits.
@@ -34,6 +35,7 @@ def reduced_range(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
     """Whether weights must keep to 7 bits.
 
     Without VNNI, products of U8 and S8 are summed in 16 bits, which overflow otherwise."""
+    # An unknown CPU gets the safe choice.
     if not cpuinfo.exists():
         return True
     text = cpuinfo.read_text()

@@ -32,6 +32,7 @@ def _draw(weight: Weight, rng: np.random.Generator) -> NDArray[np.float64]:
         return rng.uniform(-scale, scale, weight.shape)
     if distribution == "sinusoids":
         return scale * _sinusoids(*weight.shape)
+    # A truncated normal: values beyond two deviations are drawn again.
     values = rng.standard_normal(weight.shape)
     while (outside := np.abs(values) > 2).any():
         values[outside] = rng.standard_normal(int(outside.sum()))

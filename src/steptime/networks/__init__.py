@@ -60,8 +60,10 @@ def _user_code(path: Path) -> Iterator[None]:
     try:
         with redirect_stdout(sys.stderr):
             yield
+    # It says already what is wrong.
     except WrongGraph:
-        raise  # it says already what is wrong
+        raise
+    # SystemExit too: an imported file may call exit().
     except (Exception, SystemExit) as problem:
         raise SteptimeError(
             f"{path} cannot be read: {type(problem).__name__}: {problem}"

@@ -28,7 +28,8 @@ def lstm_with_dropout(net: Net, *, width: int, dropout: float, scale: float) -> 
     source="Zaremba et al., 2014 (arXiv 1409.2329): 2 layers of 200, 20 steps, no dropout",
     optimizer=sgd(1.0),
     unit="tokens",
-    data="wikitext2",  # Penn Treebank itself is not free
+    # Penn Treebank itself is not free.
+    data="wikitext2",
 )
 def ptb_lstm_small(net: Net) -> Tensor:
     x = net.embedding(net.tokens(20, VOCABULARY), VOCABULARY, 200)

@@ -31,8 +31,10 @@ def basic_without_weights(net: Net, x: Tensor, width: int, stride: int) -> Tenso
     """Option A: if the shape changes, the shortcut takes every second cell and pads with zeros."""
     y = conv_norm(net, net.relu(conv_norm(net, x, width, 3, stride)), width, 3)
     if x.shape != y.shape:
-        more = (width - x.shape[0]) // 2
-        x = net.pad_channels(net.average_pool(x, 1, stride=stride), more, more)
+        missing = (width - x.shape[0]) // 2
+        # A pool of one cell with a stride picks every second cell.
+        x = net.average_pool(x, 1, stride=stride)
+        x = net.pad_channels(x, missing, missing)
     return net.relu(net.add(y, x))
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from steptime.graph import Initializer, Net, Tensor, network, sgd
 
-VOCABULARY, WIDTH, SOURCE, TARGET = 32_000, 512, 30, 30
+VOCABULARY = 32_000
+WIDTH = 512
+# Tokens of a sentence, in each language.
+SOURCE = 30
+TARGET = 30
 TENTH = Initializer("uniform", 0.1)
 
 

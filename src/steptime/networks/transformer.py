@@ -84,7 +84,9 @@ def narrow(net: Net, x: Tensor, units: int) -> Tensor:
     unit="tokens",
 )
 def gpt2(net: Net) -> Tensor:
-    length, vocabulary, width = 1024, 50_257, 768
+    length = 1024
+    vocabulary = 50_257
+    width = 768
     table = net.embedding(net.tokens(length, vocabulary), vocabulary, width, initializer=NARROW)
     x = net.positions(table, initializer=NARROW)
     for _ in range(12):

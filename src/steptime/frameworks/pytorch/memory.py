@@ -19,7 +19,7 @@ from steptime.frameworks.pytorch.interface import TorchProgram
 TEMPORARY = "temporaries"
 ACTIVATIONS = "activations"
 GRADIENTS = "gradients"
-ONE_PIECE = "what a {} step holds between its operators is not told apart"
+ONE_PIECE = "the memory of a {} step between its operators is not broken down"
 
 
 def account_memory(program: TorchProgram) -> MemoryAccount:

@@ -16,7 +16,8 @@ class CallSite:
     """The layer's output has the layer's name; other tensors are called `layer.suffix`."""
 
     layer: Layer
-    dtype: Any  # of all floats
+    # Of all floats.
+    dtype: Any
     nodes: list[Any] = field(default_factory=list)
     constants: dict[str, Any] = field(default_factory=dict)
 

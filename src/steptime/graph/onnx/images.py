@@ -37,6 +37,7 @@ def conv(site: CallSite) -> None:
 
 
 def global_average_pool(site: CallSite) -> None:
+    # ONNX keeps height and width of 1, which Flatten removes.
     mean = site.add("GlobalAveragePool", site.x, suffix="mean")
     site.add("Flatten", mean, axis=1)
 
@@ -62,6 +63,7 @@ def max_pool(site: CallSite) -> None:
 
 def pad_channels(site: CallSite) -> None:
     op = site.op
+    # Axes in order, all starts and then all ends.
     pads = site.integers("pads", [0, op.before, 0, 0, 0, op.after, 0, 0])
     site.add("Pad", site.x, pads)
 

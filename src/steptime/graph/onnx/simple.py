@@ -24,6 +24,7 @@ def dense(site: CallSite) -> None:
 
 def product(site: CallSite, bias: list[str]) -> None:
     """x · weightᵀ, plus the bias if there is one."""
+    # Gemm takes matrices only; sequences need MatMul and an explicit transpose.
     if len(site.layer.shape) == 1:
         site.add("Gemm", site.x, site.weight("weight"), *bias, transB=1)
         return
@@ -36,6 +37,7 @@ def product(site: CallSite, bias: list[str]) -> None:
 
 
 def dropout(site: CallSite) -> None:
+    # The model is for inference, in which dropout does nothing.
     site.add("Identity", site.x)
 
 

@@ -17,6 +17,7 @@ from steptime.graph.op import (
     fan_in_uniform,
 )
 
+# Of embeddings and learned positions.
 DEFAULT = Initializer("uniform", 0.1)
 
 
@@ -143,6 +144,7 @@ class Attention(Op):
         for shape in inputs:
             expect_rank(shape, 2, "sequences (time, features)")
         fits = query[1] == keys[1] and keys == values
+        # Position t of the query sees keys up to t, so both have the same positions.
         if self.causal and query[0] != keys[0]:
             fits = False
         if not fits:
