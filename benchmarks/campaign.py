@@ -1,14 +1,15 @@
 """What a campaign costs on top of plain sbatch, and whether a thousand cases all come back.
 
-    python benchmarks/campaign.py                  # starts a virtual cluster on this machine; about 20 minutes
+    python benchmarks/campaign.py                  # starts a virtual cluster; about 20 minutes
     python benchmarks/campaign.py --cases 50 --blocks 1
     python benchmarks/campaign.py --json
 
-Plain: an array of which every task is a worker, `python -m steptime.worker CASE.json JOURNAL.jsonl`, and nothing looks
-after it. Campaign: the same cases by `session.campaign.submit`, one process or several in a task. The ways take turns
-in random order, a block of cases each; a block's time runs from the first file written to the last journal with its
-end. Then all cases at once, as one campaign. Before that, without a queue, the processor time of a worker and of driver
-and worker. Needs Slurm's packages (tests/executors/slurm/virtual_cluster.py)."""
+Plain: an array in which every task is a worker, `python -m steptime.worker CASE.json
+JOURNAL.jsonl`, and nothing supervises it. Campaign: the same cases by `run.slurm.campaign.submit`,
+with one process or several in a task. The methods alternate in random order, a block of cases each.
+The time of a block runs from the first file written to the end of the last journal. Then all cases
+run at once, as one campaign. Before that, without a queue, comes the processor time of a worker,
+and of driver and worker. Needs Slurm's packages (tests/run/slurm/virtual_cluster.py)."""
 
 from __future__ import annotations
 
@@ -25,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +42,20 @@ from steptime.store import reader
 from steptime.store.folder import FolderStore
 from steptime.store.journal import now, uuid7
 
+# Tasks that may run at the same time.
 AT_ONCE = 4
 REQUEST = ("--partition=k80", "--mem=200M")
 TINY = Protocol(
-    preset="single", processes_least=1, processes_most=1, block_seconds=0.01, least_steps=5, least_seconds=0.01,
-    warmup_steps=5, warmup_seconds=0.01, warmup_most_seconds=0.05,
-)  # fmt: skip
+    preset="single",
+    processes_least=1,
+    processes_most=1,
+    block_seconds=0.01,
+    least_steps=5,
+    least_seconds=0.01,
+    warmup_steps=5,
+    warmup_seconds=0.01,
+    warmup_most_seconds=0.05,
+)
 MACHINE = """
 [slurm.any]
 partition = "k80"
@@ -56,58 +66,69 @@ bundle = {bundle}
 PLAIN = """#!/bin/bash
 #SBATCH --array=0-{last}%{at_once}
 #SBATCH --output=/dev/null
-exec {python} -P -m steptime.worker {folder}/$SLURM_ARRAY_TASK_ID.json {folder}/$SLURM_ARRAY_TASK_ID.jsonl
+task={folder}/$SLURM_ARRAY_TASK_ID
+exec {python} -P -m steptime.worker $task.json $task.jsonl
 """
 
 
-def cases(count: int) -> list[Case]:
-    settings = {
-        "workload": "mnist-mlp",
-        "framework": "numpy",
-        "precision": "fp64",
-        "phase": "inference",
-        "threads": 1,
-    }
-    return [Case(batch_size=1, seed=seed, **settings) for seed in range(count)]
+# Runs the cases in a folder and returns how many have a measurement.
+Method = Callable[[Path, list[Case]], int]
 
 
-def plain(folder: Path, chosen: list[Case]) -> int:
-    """Returns how many journals have a measurement."""
-    for number, case in enumerate(chosen):
+def make_cases(count: int) -> list[Case]:
+    """The cheapest case there is, with different seeds."""
+    case = Case(
+        workload="mnist-mlp",
+        framework="numpy",
+        precision="fp64",
+        phase="inference",
+        threads=1,
+        batch_size=1,
+    )
+    return [replace(case, seed=seed) for seed in range(count)]
+
+
+def run_plain(folder: Path, cases: list[Case]) -> int:
+    for number, case in enumerate(cases):
         job = Job(id=uuid7(), session="s", plan="p", process=0, case=case, protocol=TINY)
         (folder / f"{number}.json").write_text(json.dumps(job.to_dict()))
-    text = PLAIN.format(last=len(chosen) - 1, at_once=AT_ONCE, python=sys.executable, folder=folder)
-    Slurm().submit(text, *REQUEST)
-    paths = [folder / f"{number}.jsonl" for number in range(len(chosen))]
-    wait(
-        lambda: (
-            all(path.exists() for path in paths[-AT_ONCE:]) and all(map(reader.has_ended, paths))
-        )
+    script = PLAIN.format(
+        last=len(cases) - 1, at_once=AT_ONCE, python=sys.executable, folder=folder
     )
-    return sum(
-        attempt is not None and attempt.measurement is not None
-        for attempt in map(reader.read, paths)
-    )
+    Slurm().submit(script, *REQUEST)
+    journals = [folder / f"{number}.jsonl" for number in range(len(cases))]
+
+    def all_ended() -> bool:
+        # The last tasks first: it is cheap to see that they have not begun.
+        if not all(journal.exists() for journal in journals[-AT_ONCE:]):
+            return False
+        return all(reader.has_ended(journal) for journal in journals)
+
+    wait_until(all_ended)
+    attempts = [reader.read(journal) for journal in journals]
+    return sum(attempt is not None and attempt.measurement is not None for attempt in attempts)
 
 
-def by_campaign(bundle: int) -> Callable[[Path, list[Case]], int]:
-    def run(folder: Path, chosen: list[Case]) -> int:
+def campaign_method(bundle: int) -> Method:
+    """`bundle`: processes in one task."""
+
+    def run(folder: Path, cases: list[Case]) -> int:
         store = FolderStore(folder / "results")
         machine = parse(MACHINE.format(at_once=AT_ONCE, bundle=bundle), "machine.toml", ())
-        plan = Plan(name="benchmark", title="", protocol=TINY, cases=tuple(chosen))
+        plan = Plan(name="benchmark", title="", protocol=TINY, cases=tuple(cases))
         campaign.submit(plan, store, machine)
-        mine = campaign.find(store)
-        wait(lambda: len(mine.results()) == len(chosen))
-        return sum(len(record.measurements) for record in campaign.records(mine))
+        campaign_folder = campaign.find(store)
+        wait_until(lambda: len(campaign_folder.results()) == len(cases))
+        return sum(len(record.measurements) for record in campaign.records(campaign_folder))
 
     return run
 
 
-def wait(reached: Callable[[], bool], seconds: float = 3600.0) -> None:
+def wait_until(reached: Callable[[], bool], seconds: float = 3600.0) -> None:
     deadline = time.monotonic() + seconds
     while not reached():
         if time.monotonic() > deadline:
-            raise SystemExit("some cases did not come back")
+            raise SystemExit("Some cases did not come back.")
         time.sleep(0.2)
 
 
@@ -119,7 +140,7 @@ def virtual_cluster() -> Iterator[None]:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     if reason := module.lacking():
-        raise SystemExit(f"There can be no Slurm here: {reason}.")
+        raise SystemExit(f"Slurm cannot run here: {reason}.")
     with tempfile.TemporaryDirectory(prefix="steptime-slurm-", ignore_cleanup_errors=True) as name:
         Path(name).chmod(0o755)
         with module.VirtualCluster(Path(name) / "cluster") as cluster:
@@ -127,118 +148,131 @@ def virtual_cluster() -> Iterator[None]:
             yield
 
 
-def compared(blocks: int, block: int) -> dict[str, Any]:
-    """Seconds per case of each way, and what the campaign adds in the same round."""
-    ways = {
-        "plain sbatch": plain,
-        "campaign": by_campaign(1),
-        "campaign, 10 in a task": by_campaign(10),
+def compare_methods(blocks: int, block_size: int) -> dict[str, Any]:
+    """Seconds per case of each method, and what the campaign adds in the same round."""
+    methods: dict[str, Method] = {
+        "plain sbatch": run_plain,
+        "campaign": campaign_method(1),
+        "campaign, 10 in a task": campaign_method(10),
     }
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    seconds: dict[str, list[float]] = {name: [] for name in methods}
+    # Always the same order, so that runs can be compared.
     rng = random.Random(1)
-    for turn in range(blocks):
-        for name in rng.sample(list(ways), len(ways)):
-            with tempfile.TemporaryDirectory(prefix="steptime-campaign-") as folder:
-                begin = time.monotonic()
-                found = ways[name](Path(folder), cases(block))
-                seconds[name].append((time.monotonic() - begin) / block)
-            assert found == block, f"{name}: {found} of {block} came back"
-            print(f"round {turn + 1}: {name}: {seconds[name][-1]:.3f} s a case", file=sys.stderr)
-    base = seconds["plain sbatch"]
-    added = {
-        name: [one - other for one, other in zip(times, base, strict=True)]
-        for name, times in seconds.items()
-    }
-    return {
-        name: {
+    for block in range(blocks):
+        for name in rng.sample(list(methods), len(methods)):
+            seconds[name].append(time_block(name, methods[name], block_size))
+            print(f"round {block + 1}: {name}: {seconds[name][-1]:.3f} s a case", file=sys.stderr)
+    rows = {}
+    for name, times in seconds.items():
+        added = [mine - plain for mine, plain in zip(times, seconds["plain sbatch"], strict=True)]
+        rows[name] = {
             "seconds_per_case": statistics.median(times),
-            "added_seconds_per_case": statistics.median(added[name]),
-            "each_added": added[name],
+            "added_seconds_per_case": statistics.median(added),
+            "each_added": added,
         }
-        for name, times in seconds.items()
-    }
+    return rows
 
 
-def processor_seconds(runs: int) -> dict[str, float]:
-    """Of one case by a worker alone, and by the driver that looks after it: no queue, no other case beside it."""
+def time_block(name: str, method: Method, block_size: int) -> float:
+    """Seconds per case."""
+    with tempfile.TemporaryDirectory(prefix="steptime-campaign-") as folder:
+        begin = time.monotonic()
+        measured = method(Path(folder), make_cases(block_size))
+        seconds = (time.monotonic() - begin) / block_size
+    assert measured == block_size, f"{name}: {measured} of {block_size} came back"
+    return seconds
+
+
+def measure_processor(runs: int) -> dict[str, float]:
+    """Processor seconds of one case by a worker alone, and by the driver that supervises it. There
+    is no queue, and no other case runs."""
+    worker_seconds = []
+    driver_seconds = []
     with tempfile.TemporaryDirectory(prefix="steptime-campaign-") as name:
-        folder, store = Path(name), FolderStore(Path(name) / "results")
-        mine = CampaignFolder(store, uuid7())
-        mine.make({"plan": "p", "name": "n", "title": "", "started": now()})
-        jobs = [
-            Job(id=uuid7(), session=mine.session, plan="p", process=0, case=c, protocol=TINY)
-            for c in cases(runs)
-        ]
-        array = mine.add_array([[job] for job in jobs], "")
-        seconds: dict[str, list[float]] = {"worker": [], "driver and worker": []}
+        folder = Path(name)
+        campaign_folder = CampaignFolder(FolderStore(folder / "results"), uuid7())
+        campaign_folder.make({"plan": "p", "name": "n", "title": "", "started": now()})
+        jobs = []
+        for case in make_cases(runs):
+            session = campaign_folder.session
+            jobs.append(
+                Job(id=uuid7(), session=session, plan="p", process=0, case=case, protocol=TINY)
+            )
+        array = campaign_folder.add_array([[job] for job in jobs], "")
         for number, job in enumerate(jobs):
             (folder / f"{number}.json").write_text(json.dumps(job.to_dict()))
             worker = ["steptime.worker", f"{folder}/{number}.json", f"{folder}/{number}.jsonl"]
-            seconds["worker"].append(spent(worker, {}))
-            place = {"SLURM_ARRAY_JOB_ID": "1", "SLURM_ARRAY_TASK_ID": str(number)}
-            seconds["driver and worker"].append(
-                spent(["steptime.run.slurm.driver", str(array)], place)
-            )
-        assert len(mine.results()) == runs
-    return {name: statistics.median(values) for name, values in seconds.items()}
+            worker_seconds.append(child_seconds(worker, {}))
+            task = {"SLURM_ARRAY_JOB_ID": "1", "SLURM_ARRAY_TASK_ID": str(number)}
+            driver = ["steptime.run.slurm.driver", str(array)]
+            driver_seconds.append(child_seconds(driver, task))
+        assert len(campaign_folder.results()) == runs
+    return {
+        "worker": statistics.median(worker_seconds),
+        "driver and worker": statistics.median(driver_seconds),
+    }
 
 
-def spent(words: list[str], variables: dict[str, str]) -> float:
+def child_seconds(module: list[str], variables: dict[str, str]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(
-        [sys.executable, "-P", "-m", *words], env={**os.environ, **variables}, check=True
-    )
+    command = [sys.executable, "-P", "-m", *module]
+    subprocess.run(command, env=os.environ | variables, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def at_once(count: int) -> dict[str, Any]:
+def run_at_once(count: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="steptime-campaign-") as folder:
         begin = time.monotonic()
-        found = by_campaign(1)(Path(folder), cases(count))
+        measured = campaign_method(1)(Path(folder), make_cases(count))
         seconds = time.monotonic() - begin
-        mine = campaign.find(FolderStore(Path(folder) / "results"))
-        records = campaign.records(mine)
+        campaign_folder = campaign.find(FolderStore(Path(folder) / "results"))
+        records = campaign.records(campaign_folder)
         begin = time.monotonic()
-        campaign.collect(mine, Slurm())
+        campaign.collect(campaign_folder, Slurm())
+        collect_seconds = time.monotonic() - begin
         return {
             "cases": count,
-            "results": found,
+            "results": measured,
             "records": len(records),
             "failures": sum(len(record.failures) for record in records),
-            "ghosts": len(mine.ghosts()),
-            "arrays": len(mine.array_folders()),
+            "ghosts": len(campaign_folder.ghosts()),
+            "arrays": len(campaign_folder.array_folders()),
             "seconds": seconds,
             "seconds_per_case": seconds / count,
-            "collect_seconds": time.monotonic() - begin,
+            "collect_seconds": collect_seconds,
         }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", type=int, default=1000)
-    parser.add_argument("--block", type=int, default=40)
-    parser.add_argument("--blocks", type=int, default=4)
+    parser.add_argument("--cases", type=int, default=1000, help="of the large campaign")
+    parser.add_argument("--block", type=int, default=40, help="cases of a block")
+    parser.add_argument("--blocks", type=int, default=4, help="of each method")
     parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    processor = processor_seconds(arguments.block)
+    options = parser.parse_args()
+    processor = measure_processor(options.block)
     with virtual_cluster():
-        ways = compared(arguments.blocks, arguments.block)
-        whole = at_once(arguments.cases)
-    if arguments.json:
-        print(json.dumps({"processor_seconds": processor, "ways": ways, "whole": whole}, indent=1))
-        return
+        methods = compare_methods(options.blocks, options.block)
+        at_once = run_at_once(options.cases)
+    if options.json:
+        report = {"processor_seconds": processor, "methods": methods, "at_once": at_once}
+        print(json.dumps(report, indent=1))
+    else:
+        show(processor, methods, at_once)
+
+
+def show(processor: dict[str, float], methods: dict[str, Any], at_once: dict[str, Any]) -> None:
     for name, seconds in processor.items():
         print(f"{name:<24}{seconds:.3f} s of processor time a case")
-    for name, found in ways.items():
-        print(
-            f"{name:<24}{found['seconds_per_case']:.3f} s a case, {found['added_seconds_per_case']:+.3f} s on top"
-        )
+    for name, row in methods.items():
+        added = row["added_seconds_per_case"]
+        print(f"{name:<24}{row['seconds_per_case']:.3f} s a case, {added:+.3f} s on top")
     print(
-        f"{whole['results']} of {whole['cases']} cases came back, {whole['failures']} failures, ",
-        end="",
+        f"{at_once['results']} of {at_once['cases']} cases came back, "
+        f"{at_once['failures']} failures, in {at_once['seconds']:.0f} s "
+        f"({at_once['seconds_per_case']:.3f} s a case)"
     )
-    print(f"in {whole['seconds']:.0f} s ({whole['seconds_per_case']:.3f} s a case)")
 
 
 if __name__ == "__main__":

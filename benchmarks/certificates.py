@@ -1,7 +1,8 @@
 """The tables of certificates in stores, as Markdown: `python benchmarks/certificates.py STORE…`.
 
-Nothing is certified anew. First comes the first mode of every framework, as `steptime certify --all
---markdown` prints it, then the other modes. If several stores have a case, the last store counts."""
+Nothing is certified anew. First comes the first mode of every framework, as
+`steptime certify --all --markdown` prints it, then the other modes. If several stores have a case,
+the last store counts."""
 
 from __future__ import annotations
 

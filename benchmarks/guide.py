@@ -157,6 +157,7 @@ def _configuration(rng: random.Random, servers: list[Server]) -> Row:
 
 def write_store(store: Path, count: int) -> None:
     """As `steptime import` writes it."""
+    # Always the same store.
     rng = random.Random(1)
     made = configurations(min(CONFIGURATIONS, count))
     (store / "imports").mkdir(parents=True)
@@ -347,6 +348,7 @@ def build_index(store: Path, count: int) -> Index:
         work = "cells made"
         seconds = time_call(workspace.index.summarise, repeats=1)
     print(f"{work} in {seconds.cpu:.1f} s CPU, {seconds.wall:.1f} s wall", flush=True)
+    # As if the work had taken long: otherwise a small index is not published.
     cache.publish(workspace.index, worked_seconds=3600.0)
     size = sum(path.stat().st_size for path in cache.published())
     check = time_call(partial(check_for_changes, workspace))

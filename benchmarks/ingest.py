@@ -73,7 +73,8 @@ def open_sources(
     }
     for folder in folders:
         kind = tiers.describe(folder)["kind"]
-        for cache, prefetch in ON_MEMORY if kind == "dram" else ON_DISK:
+        variants = ON_MEMORY if kind == "dram" else ON_DISK
+        for cache, prefetch in variants:
             source_case = replace(case, data="real", page_cache=cache, prefetch=prefetch)
             ingest = Ingest(samples, Path(folder), source_case)
             closing.callback(ingest.close)

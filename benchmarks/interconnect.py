@@ -1,12 +1,12 @@
-"""What a slower link costs a step, against what the law of communication says from the fast link and the rate alone.
+"""What a slower link costs a step, and what the scaling law of communication predicts.
 
-    python benchmarks/interconnect.py                     # cifar10-cnn on two hosts; about 10 minutes
+    python benchmarks/interconnect.py            # cifar10-cnn on two hosts; about 10 minutes
     python benchmarks/interconnect.py --batch-size 64 --preset quick --json
 
-Two ranks by gloo, each in a network namespace of its own, with links that are unshaped, 1 Gbit/s and 100 Mbit/s wide;
-all in one session, in random order. The unshaped series and the ranks side by side give computing, what is hidden and,
-as an interval, latency; a rate then says what is exposed. Needs root and iproute2
-(tests/executors/local/virtual_hosts.py)."""
+Two ranks use gloo, each in its own network namespace. Links are unshaped, 1 Gbit/s and 100 Mbit/s
+wide; all run in one session, in random order. The unshaped series and the independent ranks give
+the compute time, the hidden share and, as an interval, the latency. With a rate, the law then
+predicts what is exposed. Needs root and iproute2 (tests/run/local/virtual_hosts.py)."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ from steptime.core.protocol import preset
 from steptime.run import session
 from steptime.store.folder import FolderStore
 
-FAST, RATES = "unshaped", ("1gbit", "100mbit")
+FAST = "unshaped"
+RATES = ("1gbit", "100mbit")
 
 
-def hosts_module() -> ModuleType:
+def load_hosts_module() -> ModuleType:
     path = Path(__file__).parents[1] / "tests" / "run" / "local" / "virtual_hosts.py"
     spec = importlib.util.spec_from_file_location("virtual_hosts", path)
     assert spec and spec.loader
@@ -40,84 +41,98 @@ def hosts_module() -> ModuleType:
     return module
 
 
-def cases(workload: str, batch_size: int) -> list[Case]:
+def make_cases(workload: str, batch_size: int) -> list[Case]:
     alone = Case(workload=workload, batch_size=batch_size, threads=1)
-    two = replace(alone, devices=2, nodes=2, exchange="independent")
-    return [
-        alone,
-        two,
-        *(replace(two, exchange="allreduce", interconnect=word) for word in (FAST, *RATES)),
-    ]
+    independent = replace(alone, devices=2, nodes=2, exchange="independent")
+    shared = replace(independent, exchange="allreduce")
+    linked = [replace(shared, interconnect=link) for link in (FAST, *RATES)]
+    return [alone, independent, *linked]
 
 
-def line(link: str, point: Point, law: Law, hosts: ModuleType) -> dict[str, Any]:
-    moved = point.exchanged_bytes
-    wire = None if link == FAST else hosts.seconds(moved, link)
-    said = law.step(2, None if wire is None else moved / wire) - point.independent
-    off = point.exposed - said
+def make_row(link: str, point: Point, law: Law, hosts: ModuleType) -> dict[str, Any]:
+    exchanged_bytes = point.exchanged_bytes
+    wire_seconds = None
+    bandwidth = None
+    if link != FAST:
+        wire_seconds = hosts.seconds(exchanged_bytes, link)
+        bandwidth = exchanged_bytes / wire_seconds
+    # The session measured all of these; they are missing only in other series.
+    assert point.exchange is not None and point.exposed is not None
+    predicted = law.step(2, bandwidth) - point.independent
+    difference = point.exposed - predicted
     return {
         "link": link,
-        "bytes": moved,
-        "wire_seconds": wire,
+        "bytes": exchanged_bytes,
+        "wire_seconds": wire_seconds,
         "step": asdict(estimate(point.step)),
         "exchange": asdict(estimate(point.exchange)),
         "exposed": asdict(estimate(point.exposed)),
-        "predicted": asdict(estimate(said)),
-        "off": asdict(estimate(off)),
-        "holds": None if link == FAST else holds_zero(off),
+        "predicted": asdict(estimate(predicted)),
+        "off": asdict(estimate(difference)),
+        # The law was fitted to the unshaped link, so only the others test it.
+        "holds": None if link == FAST else holds_zero(difference),
     }
 
 
-def measured(arguments: argparse.Namespace, hosts: ModuleType) -> list[dict[str, Any]]:
+def measure(options: argparse.Namespace, hosts: ModuleType) -> list[dict[str, Any]]:
     with (
         tempfile.TemporaryDirectory(prefix="steptime-hosts-") as folder,
         hosts.VirtualHosts() as virtual,
     ):
         machine = Path(folder) / "machine.toml"
-        machine.write_text(virtual.machine_file(*arguments.before.split()))
+        machine.write_text(virtual.machine_file(*options.before.split()))
         os.environ["STEPTIME_MACHINE"] = str(machine)
-        store = FolderStore(arguments.store or Path(folder) / "results")
-        chosen = cases(arguments.workload, arguments.batch_size)
-        records = session.run(chosen, preset(arguments.profile), store)
+        store = FolderStore(options.store or Path(folder) / "results")
+        cases = make_cases(options.workload, options.batch_size)
+        records = session.run(cases, preset(options.preset), store)
     for record in records:
         if not record.measurements:
             raise SystemExit(f"{record.case.label}: {record.status}. {record.failures[-1].reason}")
-    series = {one.case.interconnect: one for one in find_series(records) if one.kind == "weak"}
-    law = communication(series[FAST])
+    by_link = {}
+    for series in find_series(records):
+        if series.kind == "weak":
+            by_link[series.case.interconnect] = series
+    law = communication(by_link[FAST])
     if not isinstance(law, Law):
         raise SystemExit(law.reason)
-    return [line(link, series[link].points[1], law, hosts) for link in (FAST, *RATES)]
+    return [make_row(link, by_link[link].points[1], law, hosts) for link in (FAST, *RATES)]
 
 
-def show(lines: list[dict[str, Any]]) -> None:
-    def told(number: dict[str, Any]) -> str:
-        ends = (
-            ""
-            if number["low"] is None
-            else f" ({1e3 * number['low']:.2f} … {1e3 * number['high']:.2f})"
-        )
-        return f"{1e3 * number['value']:.2f}{ends}"
+def format_milliseconds(number: dict[str, Any]) -> str:
+    value = f"{1e3 * number['value']:.2f}"
+    if number["low"] is None:
+        return value
+    return f"{value} ({1e3 * number['low']:.2f} … {1e3 * number['high']:.2f})"
 
-    print(
-        "| link | step, ms | exchange alone, ms | on the wire, ms | exposed, ms | predicted, ms | as predicted |"
-    )
+
+def show(rows: list[dict[str, Any]]) -> None:
+    columns = [
+        "link",
+        "step, ms",
+        "exchange alone, ms",
+        "on the wire, ms",
+        "exposed, ms",
+        "predicted, ms",
+        "as predicted",
+    ]
+    print(f"| {' | '.join(columns)} |")
     print("|---|--:|--:|--:|--:|--:|---|")
-    for one in lines:
-        wire = "" if one["wire_seconds"] is None else f"{1e3 * one['wire_seconds']:.2f}"
-        verdict = {None: "its own series", True: "yes", False: "no"}[one["holds"]]
+    verdicts = {None: "its own series", True: "yes", False: "no"}
+    for row in rows:
+        wire = "" if row["wire_seconds"] is None else f"{1e3 * row['wire_seconds']:.2f}"
         cells = [
-            one["link"],
-            told(one["step"]),
-            told(one["exchange"]),
+            row["link"],
+            format_milliseconds(row["step"]),
+            format_milliseconds(row["exchange"]),
             wire,
-            told(one["exposed"]),
-            told(one["predicted"]),
+            format_milliseconds(row["exposed"]),
+            format_milliseconds(row["predicted"]),
+            verdicts[row["holds"]],
         ]
-        print(f"| {' | '.join([*cells, verdict])} |")
+        print(f"| {' | '.join(cells)} |")
     load = " ".join(f"{value:.1f}" for value in os.getloadavg())
-    print(
-        f"\n{lines[0]['bytes']:,} bytes are exchanged in a step. Load of the machine behind it (1, 5, 15 min): {load}."
-    )
+    print(f"\n{rows[0]['bytes']:,} bytes are exchanged in a step.")
+    print(f"Load of the machine afterwards (1, 5, 15 min): {load}.")
 
 
 def main() -> None:
@@ -127,19 +142,22 @@ def main() -> None:
     parser.add_argument("--workload", default="cifar10-cnn")
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--preset", default="standard")
-    parser.add_argument("--store", default="", help="where to keep the results")
+    parser.add_argument("--store", default="", help="folder that keeps the results")
     parser.add_argument(
         "--before",
         default="",
-        help="words before what starts the ranks: 'chrt --rr 1' on a busy machine",
+        help="command that starts the ranks, such as 'chrt --rr 1' on a busy machine",
     )
     parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    hosts = hosts_module()
+    options = parser.parse_args()
+    hosts = load_hosts_module()
     if reason := hosts.lacking():
-        raise SystemExit(f"There can be no hosts here: {reason}.")
-    lines = measured(arguments, hosts)
-    print(json.dumps(lines, indent=2)) if arguments.json else show(lines)
+        raise SystemExit(f"Virtual hosts cannot run here: {reason}.")
+    rows = measure(options, hosts)
+    if options.json:
+        print(json.dumps(rows, indent=2))
+    else:
+        show(rows)
 
 
 if __name__ == "__main__":

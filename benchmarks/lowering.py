@@ -74,6 +74,7 @@ def _measure_framework(name: str, options: argparse.Namespace) -> list[Row]:
     framework = plugins.load("frameworks", name)
     side = import_module(f"lowering_{name}")
     effort = Effort(0.3, 2.0, options.quadruples)
+    # Too short for a claim.
     if options.quick:
         effort = Effort(0.05, 0.2, min(options.quadruples, 6))
     print(json.dumps(framework.versions() | side.describe(options)))
@@ -86,6 +87,7 @@ def _measure_framework(name: str, options: argparse.Namespace) -> list[Row]:
             continue
         rows.append(measure(label, side.make_pair(case, reference), effort))
         print(rows[-1], flush=True)
+        # The next pair needs the memory of this one.
         gc.collect()
         side.clear_caches()
     return rows

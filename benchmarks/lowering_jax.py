@@ -92,6 +92,7 @@ def hand_written_training(work: Work, case: Case) -> Callable[[], Any]:
         trainable = optax.apply_updates(trainable, updates)
         return (trainable, moving, optimizer_state), value
 
+    # Donated, as our own step donates its state.
     jitted = jax.jit(train, donate_argnums=0)
 
     def step() -> Any:

@@ -44,10 +44,12 @@ def cases(options: argparse.Namespace) -> Iterator[tuple[str, Case, str | None]]
         yield f"resnet50 training {precision} batch {size} {mode}", case, reference
     precision = "fp16" if on_gpu else "fp32"
     inference_modes = [*modes, "cudagraph"] if on_gpu else modes
-    for size in (1, 32, 256) if on_gpu else (1,):
+    sizes = (1, 32, 256) if on_gpu else (1,)
+    for size in sizes:
         for mode in inference_modes:
-            settings = {"mode": mode, "batch_size": size, "precision": precision}
-            case = Case(**shared, phase="inference", **settings)
+            case = Case(
+                **shared, phase="inference", mode=mode, batch_size=size, precision=precision
+            )
             yield f"resnet50 inference {precision} batch {size} {mode}", case, reference
     for name in ("cifar10-cnn", "mnist-mlp"):
         case = Case(workload=name, phase="inference", batch_size=1, threads=1)

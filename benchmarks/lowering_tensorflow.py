@@ -1,5 +1,4 @@
-"""TensorFlow's side of `lowering.py`: a `tf.function` with TensorFlow's optimiser, around `tf.nn` or
-Keras."""
+"""TensorFlow's side of `lowering.py`: a `tf.function` around `tf.nn` or Keras."""
 
 from __future__ import annotations
 

@@ -148,6 +148,7 @@ def compare(base: Run, other: Run, count: int, pairs: int) -> dict[str, Interval
     for _ in range(pairs):
         spent = {}
         reported = {}
+        # In random order, so that a drift of the machine favours neither.
         for run in random.sample([base, other], 2):
             start = time.thread_time_ns()
             reported[run] = run(count)

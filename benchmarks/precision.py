@@ -79,6 +79,7 @@ def table(records: Sequence[Record]) -> Iterable[str]:
 
 
 def speed_up(results: Results, method: Method, batches: Sequence[int]) -> str:
+    # Only equal batches can be compared.
     full = method._replace(precision="fp32")
     sizes = [size for size in batches if (method, size) in results and (full, size) in results]
     if method == full or not sizes:

@@ -125,6 +125,7 @@ def _ratio(times: Any) -> Ratio:
     """`times`: a row for each quadruple."""
     ours = times[:, 0] + times[:, 3]
     theirs = times[:, 1] + times[:, 2]
+    # Logarithms, so that a ratio and its inverse weigh the same.
     logs = np.log(ours / theirs)
     interval = signed_rank(logs, ALPHA)
     # Too few quadruples for an interval: the extremes.
@@ -146,6 +147,7 @@ def _steps_per_block(step: Step, wait: Step, effort: Effort) -> int:
     """Estimated from the warm-up."""
     done = 0
     start = time.perf_counter()
+    # Three steps at least: the first ones may compile.
     while time.perf_counter() - start < effort.warm_seconds or done < 3:
         step()
         wait()

@@ -1,4 +1,4 @@
-"""Networks as one writes them by hand for JAX: nested dictionaries of weights, channels last, a scan.
+"""Networks as one writes them by hand for JAX: dictionaries of weights, channels last, a scan.
 
 Each network has `weights`, which takes arrays in the order in which our graphs define them, and is
 a function of weights, moving statistics and batch. Nothing of our lowering is used."""

@@ -153,6 +153,7 @@ def keras_resnet50(arrays: Arrays) -> Any:
     apply = WeightedLayers(arrays)
 
     def convolution(x: Any, filters: int, size: int, stride: int) -> Any:
+        # "same" of Keras would pad unevenly.
         if size > 1 and stride > 1:
             x = layers.ZeroPadding2D(size // 2)(x)
         padding = "same" if stride == 1 else "valid"
