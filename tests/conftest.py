@@ -1,4 +1,4 @@
-"""What several folders of tests share: misbehaving frameworks, a protocol for short runs, synthetic attempts."""
+"""Fixtures for several folders: misbehaving frameworks, a short protocol, fake attempts."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ MISBEHAVING = [
 
 @pytest.fixture(autouse=True, scope="session")
 def interrupts() -> None:
-    """Whoever starts the tests in the background hands down that interrupts are ignored; then none can be tested."""
+    """A shell that starts the tests in the background makes them ignore interrupts."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
 def plug_ins() -> Callable[[Path, pytest.MonkeyPatch], None]:
-    """Makes workers find the frameworks of `plugins` as if they were installed."""
+    """Make workers find the frameworks of `plugins` as if they were installed."""
 
     def install(folder: Path, patch: pytest.MonkeyPatch) -> None:
         info = folder / "site" / "misbehaving-1.dist-info"
@@ -77,7 +77,7 @@ def misbehaving(
 
 @pytest.fixture
 def short() -> Protocol:
-    """A tenth of a second per process: enough to go through everything, too short to say anything."""
+    """A tenth of a second per process: every stage runs, but the numbers mean nothing."""
     return Protocol(
         preset="quick",
         processes_least=2,
@@ -95,7 +95,7 @@ def short() -> Protocol:
 
 @pytest.fixture
 def is_gone() -> Callable[[int], bool]:
-    """Whether a process ends within a moment: the kernel takes its time with what was killed."""
+    """Whether a process ends within two seconds: the kernel needs time after a kill."""
 
     def wait(process: int) -> bool:
         try:
@@ -116,15 +116,15 @@ def workers(tmp_path: Path) -> Callable[[], list[int]]:
     """Process ids of the workers that write below this test's folder."""
 
     def find() -> list[int]:
-        found = []
+        processes = []
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 line = path.read_bytes()
             except OSError:
                 continue  # gone meanwhile
             if b"steptime.worker" in line and str(tmp_path).encode() in line:
-                found.append(int(path.parent.name))
-        return found
+                processes.append(int(path.parent.name))
+        return processes
 
     return find
 
@@ -165,7 +165,7 @@ def record_of() -> Callable[..., Record]:
 
 @pytest.fixture
 def real_data(monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The complete sets, where they lie beside the project."""
+    """The complete data sets, if they lie beside the project."""
     folder = (SHARED / "data").resolve()
     if not (folder / "mnist").is_dir():
         pytest.skip("needs the real data sets in ../shared/data")
@@ -175,7 +175,7 @@ def real_data(monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def tiny_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a set with MNIST's files, of 60 and 25 pictures that a network can tell apart at once."""
+    """A folder with MNIST's files: 60 and 25 pictures that a network tells apart at once."""
     folder, sums = tmp_path / "sets", {}
     (folder / "MNIST").mkdir(parents=True)
     for prefix, count in (("train", 60), ("t10k", 25)):

@@ -29,7 +29,8 @@ def cluster(seed: int, *, effect: float = 1.0, nodes: int = 8, noise: float = 0.
 
 
 def words(effect: float, **changes: float) -> tuple[Counter[str], Counter[str]]:
-    found = [by_node(*cluster(seed, effect=effect, **changes), 0.02) for seed in SEEDS]  # type: ignore[arg-type]
+    sides = [cluster(seed, effect=effect, **changes) for seed in SEEDS]  # type: ignore[arg-type]
+    found = [by_node(a, b, 0.02) for a, b in sides]
     return Counter(one.paired.outcome for one in found), Counter(one.naive.outcome for one in found)
 
 

@@ -26,7 +26,8 @@ def make_shared(*ranks: RankSamples, **changes: Any) -> Attempt:
 def test_last_to_end_names_the_rank_that_ends_last() -> None:
     late = [1200 if step % 4 == 0 else 1000 for step in range(STEPS)]
     even = [1000 if step % 4 else 1150 for step in range(STEPS)]
-    last = last_to_end(make_shared(make_rank(0, even), make_rank(1, late)).measurement)  # type: ignore[arg-type]
+    attempt = make_shared(make_rank(0, even), make_rank(1, late))
+    last = last_to_end(attempt.measurement)  # type: ignore[arg-type]
     assert set(last.tolist()) == {1}
 
 

@@ -68,7 +68,8 @@ def test_find_certificate_covers_the_same_lowering_at_any_batch(measured: Make, 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"precision": "bf16"}, {"mode": "compiled"}, {"layout": "nhwc"}, {"version": "2.11"}, {"framework": "jax"},
+        {"precision": "bf16"}, {"mode": "compiled"}, {"layout": "nhwc"}, {"version": "2.11"},
+        {"framework": "jax"},
         {"network": {"fingerprint": "another"}}, {"device": "cuda:0"}, {"optimizer": "adam"},
     ],
     ids=str,
@@ -117,8 +118,8 @@ def test_why_uncertified_gives_the_command(measured: Make, proof: Any) -> None:
     assert len(why) == 1
     assert "no certificate covers jax 2.13 compiled fp32 on cpu for training" in why[0]
     assert (
-        "`steptime certify mnist-mlp --framework pytorch --framework jax --mode eager --mode compiled`"
-        in why[0]
+        "`steptime certify mnist-mlp --framework pytorch --framework jax "
+        "--mode eager --mode compiled`" in why[0]
     )
 
 

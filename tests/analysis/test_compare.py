@@ -50,7 +50,7 @@ def share(found: list[tuple[str, int]], *words: str) -> float:
 def replayed(
     bank: Make, file: str, metric: str, change: float = 1.0
 ) -> Callable[[np.random.Generator], np.ndarray]:
-    """Pairs in random order; who of two identical workers is called B is decided by a coin, as the order is live."""
+    """Pairs in random order. A coin decides which of two identical workers is B, as live."""
     blocks = np.log(bank(file)[metric])
     values = np.median(blocks[..., 1] - blocks[..., 0], axis=1)
     coin = np.array([-1, 1])
@@ -234,7 +234,7 @@ def test_different_work_ignores_the_optimizer_of_inference() -> None:
 
 
 def turning(*, inside: float, outside: float, pairs: int = 6) -> list[Any]:
-    """Pairs whose ratio wobbles from block to block by `inside` and from pair to pair by `outside`."""
+    """Pairs whose ratio varies by `inside` between blocks and by `outside` between pairs."""
     rng = np.random.default_rng(4)
     made = []
     for _ in range(pairs):

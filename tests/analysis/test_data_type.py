@@ -60,7 +60,10 @@ def test_sentence_reports_a_cache_state_other_than_requested() -> None:
     record = make_record(
         processes=1, data="real", findings=found("dram", "warm", "cold", prefetch=2)
     )
-    wanted = "real in DRAM [ext4, nvme0n1], 4 KiB a step, 2 kept ready by a thread; page cache warm, though cold was requested"
+    wanted = (
+        "real in DRAM [ext4, nvme0n1], 4 KiB a step, 2 kept ready by a thread; "
+        "page cache warm, though cold was requested"
+    )
     assert sentence(record) == wanted
 
 

@@ -29,8 +29,10 @@ def run(place: str, devices: int, throughput: float, **changes: Any) -> ForeignR
 @pytest.mark.parametrize(
     ("name", "teraflops"),
     [
-        ("NVIDIA H100-SXM-80GB", 990), ("NVIDIA A100-PCIe-40GB", 312), ("rtx3090", 142), ("4090", 330),
-        ("NVIDIA GH200 480GB", 990), ("pro6000maxq", 504), ("Tesla V100-PCIE-32GB", 131), ("NVIDIA T4", 65),
+        ("NVIDIA H100-SXM-80GB", 990), ("NVIDIA A100-PCIe-40GB", 312), ("rtx3090", 142),
+        ("4090", 330),
+        ("NVIDIA GH200 480GB", 990), ("pro6000maxq", 504), ("Tesla V100-PCIE-32GB", 131),
+        ("NVIDIA T4", 65),
         ("NVIDIA L4", 121), ("NVIDIA L40S", 366), ("AMD Vega Frontier Edition 16GB", 26.2),
     ],
 )  # fmt: skip

@@ -64,7 +64,8 @@ def recomputed(record: Record) -> dict[str, Any]:
     centre = plain.median(walsh)
     return {
         "typical": centre,
-        # 8 processes: rank sums 0, 1, 2 have 1 + 1 + 1 of 256 signs, both tails 6 / 256 = 0.023; a fourth is too much.
+        # 8 processes: rank sums 0, 1, 2 have 1 + 1 + 1 of 256 signs, both tails 6 / 256 = 0.023.
+        # A fourth is too much.
         "typical_low": walsh[3 - 1],
         "typical_high": walsh[-3],
         "mean": plain.fmean(means),

@@ -14,7 +14,8 @@ from steptime.core.record import Attempt
 
 FOUND: dict[str, Any] = {
     "phases": {
-        "seconds": {"optimizer": 0.001, "forward": 0.003, "backward": 0.006}, "plain_seconds": 0.005,
+        "seconds": {"optimizer": 0.001, "forward": 0.003, "backward": 0.006},
+        "plain_seconds": 0.005,
         "perturbation": 0.03, "how": "stamps",
     },
     "operators": {
@@ -23,7 +24,10 @@ FOUND: dict[str, Any] = {
         "plain_seconds": 0.005, "perturbation": 0.11, "steps": 10,
         "trace": {"sha256": "ab" * 32, "bytes": 10, "events": 4},
     },
-    "memory": {"held_bytes": {"weights": 1 << 20, "activations": 3 << 20}, "note": "", "process_peak_bytes": 1 << 30},
+    "memory": {
+        "held_bytes": {"weights": 1 << 20, "activations": 3 << 20}, "note": "",
+        "process_peak_bytes": 1 << 30,
+    },
     "absent": {},
     "least_bytes": 1000,
 }  # fmt: skip
@@ -43,7 +47,8 @@ def look() -> Make:
 def test_profile_sentence_names_the_largest_shares(look: Make) -> None:
     found = read_profile(look())
     assert found is not None and found.sentence == (
-        "62 % of a step is convolution, 14 % pooling; 14 % is spent between operators; the backward pass takes 60 %; "
+        "62 % of a step is convolution, 14 % pooling; 14 % is spent between operators; "
+        "the backward pass takes 60 %; "
         "at most 4 MiB are held, 75 % of it activations."
     )
 
@@ -52,7 +57,8 @@ def test_profile_times_are_shares_of_a_plain_step(look: Make) -> None:
     found = read_profile(look())
     assert found is not None
     assert [(part.name, part.amount) for part in found.phases] == [
-        ("forward", pytest.approx(0.0015)), ("backward", pytest.approx(0.003)), ("optimizer", pytest.approx(0.0005)),
+        ("forward", pytest.approx(0.0015)), ("backward", pytest.approx(0.003)),
+        ("optimizer", pytest.approx(0.0005)),
     ]  # fmt: skip
     assert found.operators[0]["seconds"] == pytest.approx(0.0031)
     assert [part.name for part in found.memory] == ["activations", "weights"]

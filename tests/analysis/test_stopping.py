@@ -28,7 +28,9 @@ STANDARD = preset("standard")
 
 
 def simulated(law: str, spread: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Medians and means of the processes of many sessions: process effect × AR(1) × outliers × contamination."""
+    """Medians and means of the processes of many sessions.
+
+    Process effect × AR(1) × outliers × contamination."""
     rng, shape = np.random.default_rng(seed), (SESSIONS, MOST)
     units = rng.standard_t(3, shape) / 3**0.5 if law == "t3" else rng.standard_normal(shape)
     effect = np.exp(spread * units) if law == "lognormal" else 1 + spread * units
@@ -195,7 +197,7 @@ def test_steps_per_process_is_least_if_only_processes_vary() -> None:
 
 
 def test_steps_per_process_follows_the_variance() -> None:
-    """Kalibera and Jones: n = √(start / step · within / between), here √(4800 · 1e8 / 4e6) ≈ 346."""
+    """n = √(start / step · within / between), here √(4800 · 1e8 / 4e6) ≈ 346."""
     rng = np.random.default_rng(0)
     protocol = replace(STANDARD, least_seconds=0.1)
     pilot = [

@@ -1,4 +1,4 @@
-"""Laws and their predictions: intervals hold the truth as often as they say, and a wrong law is found out."""
+"""Laws and predictions: intervals keep their coverage, and a wrong law is detected."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class World:
     def shares(
         self, law: Callable[[Series], Law | NoLaw], counts: Sequence[int] = (1, 2, 4)
     ) -> tuple[float, float]:
-        """How often the interval at 16 devices holds the truth, and how often the law is called wrong."""
+        """Shares: the interval at 16 devices holds the truth, and the law is called wrong."""
         rng, hits, wrong = np.random.default_rng(1), 0, 0
         for _ in range(SIMULATIONS):
             found = law(self.series(counts, rng))
@@ -158,7 +158,9 @@ def test_predict_with_another_bandwidth_changes_only_the_exchange() -> None:
 
 
 def behind_a_slow_link(rng: np.random.Generator) -> tuple[Series, float]:
-    """A series in which a step pays a tenth of every wait once more, and its truth at a tenth of the bandwidth."""
+    """A series in which a step pays a tenth of every wait again.
+
+    Also its true step at a tenth of the bandwidth."""
     bare = constant(2)
     series = World("weak", lambda devices: bare + 1.1 * (link(devices) - HIDDEN * bare)).series(
         (1, 2, 4), rng, spread=0.005

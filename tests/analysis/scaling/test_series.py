@@ -30,7 +30,7 @@ CPUS = {"cpus": [0, 1]}
 
 @pytest.fixture
 def record() -> Make:
-    """Processes a hundredth apart; a second number of each is its exchange alone, `tiny` that of one number."""
+    """Processes 1 % apart. `alone` is the exchange alone, `tiny` that of one number."""
 
     def make(
         devices: int,
@@ -40,19 +40,18 @@ def record() -> Make:
         alone: float = 0,
         **case: Any,
     ) -> Record:
-        word = exchange if devices > 1 else "none"
-        told = (
-            {"tiny": {"bytes": 4, "seconds": [tiny / 1e3] * 3}}
-            if (tiny := case.pop("tiny", 0))
-            else {}
-        )
-        findings = (
-            {"exchange": {"bytes": 400, "seconds": [alone / 1e3] * 3, **told}} if alone else {}
-        )
-        findings |= {"pause_cost": waits} if (waits := case.pop("pause_cost", None)) else {}
+        findings: dict[str, Any] = {}
+        if alone:
+            findings["exchange"] = {"bytes": 400, "seconds": [alone / 1e3] * 3}
+        tiny = case.pop("tiny", 0)
+        if tiny:
+            findings["exchange"]["tiny"] = {"bytes": 4, "seconds": [tiny / 1e3] * 3}
+        costs = case.pop("pause_cost", None)
+        if costs:
+            findings["pause_cost"] = costs
         settings = {
             "devices": devices,
-            "exchange": word,
+            "exchange": exchange if devices > 1 else "none",
             "batch_size": 64,
             "environment": CPUS,
             **case,

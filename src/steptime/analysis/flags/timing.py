@@ -101,7 +101,7 @@ def recompiled_before(processes: Processes) -> str | None:
     count = sum(process.measurement.checks.get("recompiled", 0) > 0 for process in processes)
     if not count:
         return None
-    return f"{_of_all(count, processes)} compiled again after warm-up; the cut was moved after it"
+    return f"{_of_all(count, processes)} compiled again after warm-up; the cut was moved past it"
 
 
 def drifts(processes: Processes) -> str | None:
