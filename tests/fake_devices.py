@@ -47,7 +47,7 @@ class FakeResult:
 
 
 class FakeDevice:
-    """A program whose step takes `dispatch_ns` of the host and `work(number)` ns of the device's queue."""
+    """A program whose step takes `dispatch_ns` of the host and `work(number)` ns of the device."""
 
     def __init__(
         self,
@@ -114,8 +114,8 @@ class FakeNvml:
     def nvmlDeviceGetHandleByIndex(self, index):
         return index
 
-    def nvmlDeviceGetHandleByUUID(self, word):
-        return word
+    def nvmlDeviceGetHandleByUUID(self, uuid):
+        return uuid
 
     def nvmlDeviceGetName(self, handle):
         return b"Board"
@@ -158,8 +158,10 @@ class FakeNvml:
 
 
 def spin(nanoseconds: int) -> Callable[[], bytes]:
-    """Always the same work, for tests on the real clock. In C, because the speed of a loop in Python depends on where
-    its frame lies, and so on who calls it; and on little memory, so that caches are as the loop left them."""
+    """Always the same work, for tests on the real clock.
+
+    In C, because the speed of a Python loop depends on where its frame lies, and so on its
+    caller. It uses little memory, so that it leaves the caches alone."""
     work = partial(hashlib.pbkdf2_hmac, "md5", b"", b"")
     start = time.thread_time_ns()
     work(10_000)

@@ -1,4 +1,4 @@
-"""Traps that were measured once and must stay sprung: what no single part can show. docs/traps.md lists them all."""
+"""Traps that involve several areas, so that no single area can test them. See docs/traps.md."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ socket.socket.connect = refuse
 case = Case(workload="lenet5", framework="openvino", phase="inference", mode="graph", batch_size=1)
 openvino.lower(supervised.build(case), case).step()
 children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-print([name for name in sys.modules if name.startswith("openvino_telemetry") and sys.modules[name]], children)
+telemetry = [name for name in sys.modules if name.startswith("openvino_telemetry")]
+print([name for name in telemetry if sys.modules[name]], children)
 """
 
 
@@ -42,7 +43,7 @@ def environment(**settings: object) -> dict[str, str]:
     return worker_environment(job, os.environ, "/nowhere")[0]
 
 
-def told_by(code: str, variables: dict[str, str]) -> str:
+def output_of(code: str, variables: dict[str, str]) -> str:
     done = subprocess.run(
         [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True
     )
@@ -67,25 +68,25 @@ def test_openvino_reads_model_without_child_or_file(
 ) -> None:
     needs("openvino"), needs("onnx")
     variables = {"HOME": str(tmp_path), "PATH": "", "PYTHONPATH": ":".join(sys.path)}
-    assert told_by(LOWERED, variables).strip().endswith("[] []")
+    assert output_of(LOWERED, variables).strip().endswith("[] []")
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("policy", "word"), [("active", "ACTIVE"), ("passive", "PASSIVE")])
-def test_openmp_follows_wait_policy(policy: str, word: str) -> None:
+@pytest.mark.parametrize(("policy", "expected"), [("active", "ACTIVE"), ("passive", "PASSIVE")])
+def test_openmp_follows_wait_policy(policy: str, expected: str) -> None:
     needs("torch")
     shell = {**environment(wait_policy=policy), "OMP_DISPLAY_ENV": "true"}
-    shown = told_by("import torch; torch.set_num_threads(2)", shell)
+    shown = output_of("import torch; torch.set_num_threads(2)", shell)
     if "OMP_WAIT_POLICY" not in shown:
         pytest.skip("this torch has another OpenMP library than GNU's")
-    assert f"OMP_WAIT_POLICY = '{word}'" in shown
+    assert f"OMP_WAIT_POLICY = '{expected}'" in shown
 
 
 def test_cold_pytorch_compiler_writes_into_fresh_folder() -> None:
     needs("torch")
     code = "from torch._inductor.runtime.cache_dir_utils import cache_dir; print(cache_dir())"
     variables = environment(compile_cache="cold")
-    assert told_by(code, variables).strip().endswith(variables["TORCHINDUCTOR_CACHE_DIR"])
+    assert output_of(code, variables).strip().endswith(variables["TORCHINDUCTOR_CACHE_DIR"])
     assert set(CACHES) <= variables.keys()
 
 

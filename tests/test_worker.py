@@ -104,7 +104,7 @@ def test_worker_imports_no_numpy_before_journal_begins() -> None:
     assert subprocess.run([sys.executable, "-c", text]).returncode == 0
 
 
-BY_SOMEBODY_ELSE = """
+BY_ANOTHER_LAUNCHER = """
 import os, subprocess, sys
 from steptime.ranks.launcher import find_free_port
 port = str(find_free_port())
@@ -118,7 +118,7 @@ Ran = Callable[..., tuple[Attempt, subprocess.CompletedProcess[str]]]
 
 @pytest.fixture
 def run_ranks(tmp_path: Path, short: Protocol, misbehaving: None, no_orphans: None) -> Ran:
-    """A case of two ranks that exchange nothing, by the worker that its parent starts."""
+    """A case of two independent ranks, run by the worker that its parent starts."""
 
     def run(
         framework: str, *wrapper: str, **changes: Any
@@ -233,7 +233,7 @@ def test_worker_ranks_leave_existing_journal_alone(orders: Path, tmp_path: Path)
 
 @pytest.mark.live
 def test_worker_accepts_ranks_of_another_launcher(run_ranks: Ran) -> None:
-    attempt, done = run_ranks("calm", sys.executable, "-c", BY_SOMEBODY_ELSE)
+    attempt, done = run_ranks("calm", sys.executable, "-c", BY_ANOTHER_LAUNCHER)
     assert (
         attempt.measurement is not None
         and len(attempt.measurement.ranks) == 2
@@ -243,7 +243,7 @@ def test_worker_accepts_ranks_of_another_launcher(run_ranks: Ran) -> None:
 
 @pytest.mark.live
 def test_worker_first_failing_rank_of_another_launcher_is_recorded(run_ranks: Ran) -> None:
-    failure = run_ranks("full_second", sys.executable, "-c", BY_SOMEBODY_ELSE)[0].failure
+    failure = run_ranks("full_second", sys.executable, "-c", BY_ANOTHER_LAUNCHER)[0].failure
     assert (
         failure is not None and failure.cause == "out_of_memory" and "Rank 1 of 2" in failure.reason
     )
@@ -251,7 +251,7 @@ def test_worker_first_failing_rank_of_another_launcher_is_recorded(run_ranks: Ra
 
 @pytest.mark.live
 def test_worker_refuses_wrong_number_of_ranks(run_ranks: Ran) -> None:
-    failure = run_ranks("calm", sys.executable, "-c", BY_SOMEBODY_ELSE, devices=3)[0].failure
+    failure = run_ranks("calm", sys.executable, "-c", BY_ANOTHER_LAUNCHER, devices=3)[0].failure
     assert failure is not None and "The case has 3 ranks, but 2 were started" in failure.reason
 
 

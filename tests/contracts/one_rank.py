@@ -1,6 +1,7 @@
-"""One rank of a step that several share: `one_rank.py FRAMEWORK MODE EXCHANGE RANKS OUT`. Variables say which one.
+"""One rank of a shared step: `one_rank.py FRAMEWORK MODE EXCHANGE RANKS OUT`.
 
-Every rank takes its part of one batch, so that the weights afterwards are those of a single process with all of it."""
+Environment variables give its number. Every rank takes its share of one batch, so the weights
+afterwards must equal those of a single process with the complete batch."""
 
 from __future__ import annotations
 
@@ -26,13 +27,13 @@ def graph():
 
 
 def main(framework: str, mode: str, exchange: str, ranks: int, out: str) -> None:
-    own, network = here(os.environ), graph()
+    ranks_here, network = here(os.environ), graph()
     case = Case(
         workload="small", framework=framework, mode=mode, batch_size=BATCH // ranks, threads=1,
         devices=ranks, exchange=exchange,
     )  # fmt: skip
-    part = slice(own.rank * case.batch_size, (own.rank + 1) * case.batch_size)
-    batch = {name: values[part] for name, values in synthetic_batch(network, BATCH, 0).items()}
+    rows = slice(ranks_here.rank * case.batch_size, (ranks_here.rank + 1) * case.batch_size)
+    batch = {name: values[rows] for name, values in synthetic_batch(network, BATCH, 0).items()}
     weights = dict(initial_weights(network, 0))
     program = plugins.load("frameworks", framework).lower(
         Work(network, weights, batch, momentum(0.1, 0.9)), case
@@ -41,7 +42,9 @@ def main(framework: str, mode: str, exchange: str, ranks: int, out: str) -> None
         program.step()
     program.wait()
     moved, tiny = (program.exchange(), program.exchange(tiny=True)) if ranks > 1 else (0, 0)
-    np.savez(f"{out}.{own.rank}.npz", **program.weights(), moved_bytes=moved, tiny_bytes=tiny)
+    np.savez(
+        f"{out}.{ranks_here.rank}.npz", **program.weights(), moved_bytes=moved, tiny_bytes=tiny
+    )
 
 
 if __name__ == "__main__":

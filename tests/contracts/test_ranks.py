@@ -1,4 +1,4 @@
-"""What every framework that lets ranks share a step must do: the step is that of one process with all of the batch."""
+"""A step shared by ranks must equal the step of one process with the complete batch."""
 
 from __future__ import annotations
 

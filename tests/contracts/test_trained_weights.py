@@ -1,4 +1,4 @@
-"""Trained in one framework, used in any other: the same weights give the same answers."""
+"""Weights trained in one framework give the same predictions in every other."""
 
 from __future__ import annotations
 
@@ -22,27 +22,29 @@ IMAGES, BATCH = 2000, 500
 CASE = Case(workload="mnist-mlp", batch_size=100, threads=1)
 
 
-def part(samples: Samples, count: int) -> Samples:
+def first_samples(samples: Samples, count: int) -> Samples:
     return replace(samples, values=samples.values[:count], targets=samples.targets[:count])
 
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A perceptron that PyTorch taught with a fifth of MNIST."""
+    """A perceptron that PyTorch trained on a fifth of MNIST."""
     framework = pytest.importorskip("steptime.frameworks.pytorch", reason="needs PyTorch to train")
     shared = Path(__file__).parents[2] / ".." / "shared" / "data"
     if not (shared / "mnist").is_dir():
-        pytest.skip("needs the real data sets in ../shared/data")
+        pytest.skip("needs the real datasets in ../shared/data")
     path = tmp_path_factory.mktemp("weights") / "mlp.safetensors"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STEPTIME_DATA", str(shared.resolve()))
-        train, test = (supervised.samples(CASE, word) for word in ("train", "test"))
-    course = Training(framework.lower(supervised.build(CASE), CASE), CASE, 1, None)
+        train, test = (supervised.samples(CASE, split) for split in ("train", "test"))
+    training = Training(framework.lower(supervised.build(CASE), CASE), CASE, 1, None)
     assert (
-        course.run_epoch(0, part(train, 12_000), part(test, IMAGES), "accuracy")["test"]["value"]
+        training.run_epoch(
+            0, first_samples(train, 12_000), first_samples(test, IMAGES), "accuracy"
+        )["test"]["value"]
         > 0.85
     )
-    save(path, course.program.weights())
+    save(path, training.program.weights())
     return path
 
 
@@ -53,7 +55,7 @@ def outputs(framework: Any, case: Case, images: Samples) -> np.ndarray:
 
 @pytest.fixture
 def images(real_data: Path) -> Samples:
-    return part(supervised.samples(CASE, "test"), IMAGES)
+    return first_samples(supervised.samples(CASE, "test"), IMAGES)
 
 
 @pytest.mark.filterwarnings(
@@ -67,15 +69,18 @@ def test_frameworks_predict_equal_classes_with_trained_weights(
         framework = plugins.load("frameworks", name)
     except (ImportError, NotInstalled) as problem:
         pytest.skip(f"{name} is not installed: {problem}")
-    own = replace(CASE, framework=name, phase="inference", batch_size=BATCH, weights=str(weights))
-    possible = [replace(own, mode=mode) for mode in ("eager", "compiled", "graph", "session")]
+    case_of_framework = replace(
+        CASE, framework=name, phase="inference", batch_size=BATCH, weights=str(weights)
+    )
+    possible = [
+        replace(case_of_framework, mode=mode) for mode in ("eager", "compiled", "graph", "session")
+    ]
     cases = [case for case in possible if framework.unsupported(case) is None]
-    exact_case = replace(own, framework="numpy", precision="fp64")
+    exact_case = replace(case_of_framework, framework="numpy", precision="fp64")
     exact = outputs(reference, exact_case, images)
     low, high = np.sort(exact, axis=1)[:, -2:].T
-    clear = (
-        high - low > 1e-4 * np.abs(exact).max()
-    )  # nearer than fp32 can tell, either class is right
+    # Closer than fp32 can resolve, either class is right.
+    clear = high - low > 1e-4 * np.abs(exact).max()
     assert clear.mean() > 0.999
     for case in cases or [exact_case]:
         assert (outputs(framework, case, images).argmax(1) == exact.argmax(1))[clear].all(), (

@@ -1,4 +1,4 @@
-"""What every file on the shelf `workloads` must answer."""
+"""What every plugin of `workloads` must have."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def test_workload_kind_knows_its_names(kind: ModuleType) -> None:
 
 def test_workload_describe_has_record_facts(kind: ModuleType) -> None:
     for name in kind.names():
-        told = kind.describe(Case(workload=name, batch_size=3))
-        assert told["fingerprint"] and told["flops_per_step"] > 0
+        facts = kind.describe(Case(workload=name, batch_size=3))
+        assert facts["fingerprint"] and facts["flops_per_step"] > 0
         assert (
-            next(iter(told["units_per_step"])) == told["unit"]
-            and min(told["units_per_step"].values()) > 0
+            next(iter(facts["units_per_step"])) == facts["unit"]
+            and min(facts["units_per_step"].values()) > 0
         )
 
 

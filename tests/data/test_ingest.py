@@ -36,11 +36,11 @@ def real(size: int = 3, **settings: Any) -> Case:
 @pytest.mark.parametrize("cache", ["warm", "cold"])
 def test_ingest_repeats_the_batches_of_the_dataset(samples: Samples, cache: str) -> None:
     with unpack(samples, real(page_cache=cache)) as ingest:
-        found = list(islice(ingest.batches(), 5))
-    for number, batch in enumerate(found):
+        batches = list(islice(ingest.batches(), 5))
+    for number, batch in enumerate(batches):
         first = number % 3 * 3  # the tenth sample fills no batch
-        wanted = samples.batch(slice(first, first + 3))
-        assert all(np.array_equal(batch[name], wanted[name]) for name in wanted)
+        expected = samples.batch(slice(first, first + 3))
+        assert all(np.array_equal(batch[name], expected[name]) for name in expected)
         assert batch["target"].dtype == np.int64 and batch["input"].dtype == np.float32
 
 
@@ -52,18 +52,18 @@ def test_ingest_gives_each_rank_its_own_batches(samples: Samples) -> None:
 def test_ingest_facts_say_what_was_read(samples: Samples, folder: Path) -> None:
     with unpack(samples, real(prefetch=2)) as ingest:
         list(islice(ingest.batches(), 4))
-        told = ingest.facts()
-    assert (told["samples"], told["bytes"], told["bytes_per_step"], told["batches_read"]) == (
+        facts = ingest.facts()
+    assert (facts["samples"], facts["bytes"], facts["bytes_per_step"], facts["batches_read"]) == (
         10,
         80,
         24,
         4,
     )
-    assert told["page_cache"]["requested"] == "warm" and told["page_cache"]["observed"] in (
+    assert facts["page_cache"]["requested"] == "warm" and facts["page_cache"]["observed"] in (
         "warm",
         "unknown",
     )
-    assert told["on"]["kind"] and told["prefetch"] == 2 and list(folder.iterdir()) == []
+    assert facts["on"]["kind"] and facts["prefetch"] == 2 and list(folder.iterdir()) == []
 
 
 def test_ingest_facts_report_observed_cache_state(

@@ -58,10 +58,10 @@ def test_resident_share_of_nothing_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "share, word", [(0.0, "cold"), (0.5, "partial"), (1.0, "warm"), (None, "unknown")]
+    "share, state", [(0.0, "cold"), (0.5, "partial"), (1.0, "warm"), (None, "unknown")]
 )
-def test_cache_state_names_a_share(share: float | None, word: str) -> None:
-    assert pages.cache_state(share) == word
+def test_cache_state_names_a_share(share: float | None, state: str) -> None:
+    assert pages.cache_state(share) == state
 
 
 def test_drop_returns_false_if_refused() -> None:

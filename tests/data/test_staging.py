@@ -20,12 +20,12 @@ def test_stage_copies_dataset_and_removes_it(
     tiny_mnist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOCAL", str(tmp_path))
-    with stage(mnist.SET, "$LOCAL", "me") as told:
+    with stage(mnist.SET, "$LOCAL", "me") as facts:
         inside = data_folder()
-        assert inside.parent == tmp_path and len(list(inside.iterdir())) == told["files"] == 4
+        assert inside.parent == tmp_path and len(list(inside.iterdir())) == facts["files"] == 4
         assert (
-            told["bytes"] == sum(path.stat().st_size for path in inside.iterdir())
-            and told["seconds"] > 0
+            facts["bytes"] == sum(path.stat().st_size for path in inside.iterdir())
+            and facts["seconds"] > 0
         )
     assert data_folder() == tiny_mnist and not inside.exists()
 
@@ -38,10 +38,12 @@ def test_stage_copies_other_forms_unchanged(
     for name in (*cifar10.MOSAICS, "readme.txt"):
         (tmp_path / "cifar-10" / name).write_bytes(b"1234")
     monkeypatch.setenv("STEPTIME_DATA", str(tmp_path))
-    with stage(cifar10.SET, str(tmp_path / "tier"), "me") as told:
+    with stage(cifar10.SET, str(tmp_path / "tier"), "me") as facts:
         assert sorted(path.name for path in data_folder().iterdir()) == sorted(cifar10.MOSAICS)
-        assert told["bytes"] == 28 and told["bytes_per_second"] == told["bytes"] / told["seconds"]
-        assert told["on"] == told["from"] and told["on"]["kind"]
+        assert (
+            facts["bytes"] == 28 and facts["bytes_per_second"] == facts["bytes"] / facts["seconds"]
+        )
+        assert facts["on"] == facts["from"] and facts["on"]["kind"]
 
 
 def test_stage_explains_missing_tier(tiny_mnist: Path, tmp_path: Path) -> None:
@@ -97,23 +99,23 @@ def tier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def somebody(tier: Path) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
+def other_process(tier: Path) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
     """Another process that has stage and waits."""
     with contextlib.ExitStack() as stack:
 
         def start() -> subprocess.Popen[bytes]:
             line = [sys.executable, "-c", STAGING, str(tier)]
-            found = stack.enter_context(
+            process = stack.enter_context(
                 subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             )
-            assert found.stdout is not None and found.stdout.readline() == b"ready\n"
-            return found
+            assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+            return process
 
         yield start
 
 
-def test_stage_removes_copies_of_killed_processes(tier: Path, somebody: Any) -> None:
-    killed, living = somebody(), somebody()
+def test_stage_removes_copies_of_killed_processes(tier: Path, other_process: Any) -> None:
+    killed, living = other_process(), other_process()
     killed.kill()
     killed.wait()
     kept = {path for path in tier.iterdir() if f"-{living.pid}-" in path.name}
@@ -124,20 +126,23 @@ def test_stage_removes_copies_of_killed_processes(tier: Path, somebody: Any) -> 
 
 
 def test_remove_stale_checks_process_start_time(tier: Path) -> None:
-    own = f"steptime-data-x-{_process_tag()}-abc"
-    place, number, began, _ = own.removeprefix("steptime-data-x-").split("-")
-    reused, alive = tier / f"steptime-data-x-{place}-{number}-{int(began) - 1}-abc", tier / own
+    own_name = f"steptime-data-x-{_process_tag()}-abc"
+    namespace, number, began, _ = own_name.removeprefix("steptime-data-x-").split("-")
+    reused, alive = (
+        tier / f"steptime-data-x-{namespace}-{number}-{int(began) - 1}-abc",
+        tier / own_name,
+    )
     for path in (reused, alive):
         path.mkdir()
     remove_stale(tier)
-    assert [path.name for path in tier.iterdir()] == [own]
+    assert [path.name for path in tier.iterdir()] == [own_name]
 
 
 @pytest.mark.parametrize(
     "name", ["steptime-data-x-0123456789ab.1-1-1-abc", "steptime-data-x-abc", "steptime-data"]
 )
 def test_remove_stale_keeps_copies_of_other_hosts(tier: Path, name: str) -> None:
-    """Of another host or boot, of a container, or of nobody that says so."""
+    """Made on another host, before the last boot, in a container, or with an unknown name."""
     (tier / name).mkdir()
     remove_stale(tier)
     assert (tier / name).is_dir()

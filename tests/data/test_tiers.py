@@ -40,27 +40,29 @@ def block(
 
 
 @pytest.mark.parametrize(
-    "kind, word",
+    "kind, expected",
     [("tmpfs", "dram"), ("nfs4", "network"), ("lustre", "network"), ("fuse.sshfs", "network")],
 )
-def test_describe_knows_memory_and_network_file_systems(root: Path, kind: str, word: str) -> None:
+def test_describe_knows_memory_and_network_file_systems(
+    root: Path, kind: str, expected: str
+) -> None:
     mount(root, "/", "ext4", "8:1")
     mount(root, "/data", kind)
-    assert describe("/data/set", root) == {"kind": word, "file_system": kind}
+    assert describe("/data/set", root) == {"kind": expected, "file_system": kind}
 
 
 @pytest.mark.parametrize(
-    "name, rotational, word",
+    "name, rotational, expected",
     [("sda", 1, "disk"), ("sdb", 0, "ssd"), ("nvme0n1", 0, "nvme"), ("sdc", None, "unknown")],
 )
 def test_describe_follows_partition_to_disk(
-    root: Path, name: str, rotational: int | None, word: str
+    root: Path, name: str, rotational: int | None, expected: str
 ) -> None:
     block(root, "8:0", name, rotational)
     block(root, "8:1", f"{name}1", None, below=name).joinpath("partition").write_text("1")
     mount(root, "/data", "xfs", "8:1")
-    found = describe("/data", root)
-    assert (found["kind"], found["device"], found["file_system"]) == (word, name, "xfs")
+    facts = describe("/data", root)
+    assert (facts["kind"], facts["device"], facts["file_system"]) == (expected, name, "xfs")
 
 
 def test_describe_follows_mapped_device(root: Path) -> None:

@@ -13,23 +13,23 @@ EXACT = np.array([[1.0, 2.0, 3.0], [4.0, 0.0, -4.0]], np.float32)
 
 
 def test_compare_outputs_is_zero_for_equal_outputs() -> None:
-    found = compare_outputs([EXACT], [EXACT])
-    assert (found["largest_logit_error"], found["kl_divergence"], found["top1_agreement"]) == (
+    result = compare_outputs([EXACT], [EXACT])
+    assert (result["largest_logit_error"], result["kl_divergence"], result["top1_agreement"]) == (
         0,
         0,
         1,
     )
-    assert (found["samples"], found["positions"], found["broken_positions"]) == (2, 2, 0)
+    assert (result["samples"], result["positions"], result["broken_positions"]) == (2, 2, 0)
 
 
 def test_compare_outputs_has_absolute_and_relative_errors() -> None:
     low = EXACT + np.array([[0.5, 0, 0], [0, 0, -0.1]], np.float32)
-    found = compare_outputs([EXACT], [low])
+    result = compare_outputs([EXACT], [low])
     rms = np.sqrt(np.square(EXACT).mean())
-    assert found["largest_logit_error"] == pytest.approx(0.5)
-    assert found["mean_logit_error"] == pytest.approx(0.6 / 6)
-    assert found["largest_relative_error"] == pytest.approx(0.5 / rms)
-    assert found["mean_relative_error"] == pytest.approx(0.1 / rms)
+    assert result["largest_logit_error"] == pytest.approx(0.5)
+    assert result["mean_logit_error"] == pytest.approx(0.6 / 6)
+    assert result["largest_relative_error"] == pytest.approx(0.5 / rms)
+    assert result["mean_relative_error"] == pytest.approx(0.1 / rms)
 
 
 def test_compare_outputs_divergence_is_from_exact_to_low() -> None:
@@ -39,16 +39,16 @@ def test_compare_outputs_divergence_is_from_exact_to_low() -> None:
 
 
 def test_compare_outputs_shift_has_error_but_no_divergence() -> None:
-    found = compare_outputs([EXACT], [EXACT + 7])
-    assert found["largest_logit_error"] == pytest.approx(7)
-    assert found["kl_divergence"] == pytest.approx(0, abs=1e-12) and found["top1_agreement"] == 1
+    result = compare_outputs([EXACT], [EXACT + 7])
+    assert result["largest_logit_error"] == pytest.approx(7)
+    assert result["kl_divergence"] == pytest.approx(0, abs=1e-12) and result["top1_agreement"] == 1
 
 
 def test_compare_outputs_agreement_counts_positions() -> None:
     exact, low = np.eye(4)[None], np.eye(4)[None, [0, 1, 2, 0]]
-    found = compare_outputs([exact], [low])
-    assert (found["samples"], found["positions"], found["top1_agreement"]) == (1, 4, 0.75)
-    assert found["top1_agreement_interval"] == pytest.approx([0.3006, 0.9544], abs=1e-4)
+    result = compare_outputs([exact], [low])
+    assert (result["samples"], result["positions"], result["top1_agreement"]) == (1, 4, 0.75)
+    assert result["top1_agreement_interval"] == pytest.approx([0.3006, 0.9544], abs=1e-4)
 
 
 def test_compare_outputs_does_not_depend_on_batch_size() -> None:
@@ -64,8 +64,12 @@ def broken(places: Any) -> dict[str, Any]:
 
 
 def test_compare_outputs_counts_nonfinite_position_as_disagreement() -> None:
-    found = broken((0, 1))
-    assert (found["broken_positions"], found["top1_agreement"], found["largest_logit_error"]) == (
+    result = broken((0, 1))
+    assert (
+        result["broken_positions"],
+        result["top1_agreement"],
+        result["largest_logit_error"],
+    ) == (
         1,
         0.5,
         0,
@@ -73,11 +77,11 @@ def test_compare_outputs_counts_nonfinite_position_as_disagreement() -> None:
 
 
 def test_compare_outputs_allows_all_positions_broken() -> None:
-    found = broken((slice(None), 0))
-    assert found["broken_positions"] == 2 and found["kl_divergence"] is None
+    result = broken((slice(None), 0))
+    assert result["broken_positions"] == 2 and result["kl_divergence"] is None
     assert (
         lacking(
-            "fp16", {"accuracy": {**found, "reference": "fp32", "data": "synthetic", "task": None}}
+            "fp16", {"accuracy": {**result, "reference": "fp32", "data": "synthetic", "task": None}}
         )
         == ""
     )

@@ -20,8 +20,8 @@ def test_violates_beyond_one_percent_and_fifty_microseconds(difference_ns, block
 
 
 def test_agreement_separates_one_disturbed_block_from_all():
-    told = agreement("closure", [(0, 10**8)] * 3 + [(10**7, 10**8)])
-    assert told == {"closure": 0.1, "closure_median": 0.0, "closure_violations": 0.25}
+    shares = agreement("closure", [(0, 10**8)] * 3 + [(10**7, 10**8)])
+    assert shares == {"closure": 0.1, "closure_median": 0.0, "closure_violations": 0.25}
 
 
 def test_agreement_ignores_blocks_without_time():

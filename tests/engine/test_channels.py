@@ -16,10 +16,12 @@ from steptime.engine.channels import (
 
 @pytest.fixture
 def root(tmp_path):
-    """A system that tells everything."""
+    """A system that reports everything."""
     for path, text in {
         "proc/self/schedstat": "100 7000 3\n",
-        "proc/pressure/cpu": "some avg10=1.68 avg60=1.62 avg300=0.51 total=122\nfull avg10=0.00 total=9\n",
+        "proc/pressure/cpu": (
+            "some avg10=1.68 avg60=1.62 avg300=0.51 total=122\nfull avg10=0.00 total=9\n"
+        ),
         "proc/vmstat": "nr_free 5\npswpin 42\npswpout 43\n",
         "proc/stat": "cpu  10 0 20 60 0 0 0 10 5 0\ncpu0 1 2 3\n",
     }.items():
@@ -109,7 +111,7 @@ def test_swap_ins_is_none_without_the_file(tmp_path):
 
 
 def test_channels_read_does_not_reopen_files(root):
-    """That would be the dearest part of it; what a reading costs is told by benchmarks/overhead.py."""
+    """Opening would be the most expensive part; benchmarks/overhead.py measures a reading."""
     with Channels(root=root) as channels:
         for path in ("proc/self/schedstat", "proc/pressure/cpu"):
             (root / path).unlink()

@@ -7,8 +7,8 @@ from steptime.engine.clock import SOURCE, Drift, self_test, source
 
 def test_self_test_cost_is_median_and_resolution_smallest_step():
     ticks = chain([0, 40, 90, 140, 190], repeat(190))
-    told = self_test(lambda: next(ticks), calls=5)
-    assert told == {"cost_ns": 50, "resolution_ns": 40, "monotone": True}
+    facts = self_test(lambda: next(ticks), calls=5)
+    assert facts == {"cost_ns": 50, "resolution_ns": 40, "monotone": True}
 
 
 def test_self_test_sees_clock_that_goes_back():
@@ -21,8 +21,8 @@ def test_self_test_has_no_resolution_for_stopped_clock():
 
 
 def test_self_test_passes_on_this_machine():
-    told = self_test()
-    assert told["monotone"] and 0 < told["resolution_ns"] <= told["cost_ns"]
+    facts = self_test()
+    assert facts["monotone"] and 0 < facts["resolution_ns"] <= facts["cost_ns"]
 
 
 def test_clock_source_may_be_missing(tmp_path):

@@ -256,14 +256,14 @@ def run_as_rank(program, case, protocol, broadcast):
 @pytest.mark.parametrize("kind", ["Host", "Device"])
 @pytest.mark.parametrize("slower", [1.1, 3.0, 0.01])
 def test_meter_runs_the_steps_that_rank_0_decides(fakes, cpu, cuda, protocol, kind, slower):
-    """The second rank hears what the first agreed to; by its own clock it would have decided otherwise."""
-    said, case = [], cpu if kind == "Host" else cuda
+    """The second rank receives the decisions of the first; by its own clock it would differ."""
+    decisions, case = [], cpu if kind == "Host" else cuda
     first, second = (
         getattr(fakes, kind)(lambda n, work=work: work * (3 if n < 20 else 1))
         for work in (MS, int(slower * MS))
     )
-    leading = run_as_rank(first, case, protocol, lambda value: said.append(value) or value)
-    answers = iter(said)
+    leading = run_as_rank(first, case, protocol, lambda value: decisions.append(value) or value)
+    answers = iter(decisions)
     following = run_as_rank(second, case, protocol, lambda value: next(answers))
     assert first.steps == second.steps and next(answers, "none left") == "none left"
     assert [block.samples for block in leading.blocks] == [

@@ -152,7 +152,7 @@ def test_recorder_shows_busy_neighbour_as_run_queue_delay(fakes, recording):
         program, host_loop(fakes.spin(1_000_000), time.perf_counter_ns, 1), time.perf_counter_ns
     )
     if "run queue" in recorder.channels.absent:
-        pytest.skip("this kernel does not tell the run-queue delay")
+        pytest.skip("this kernel does not report the run-queue delay")
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})
     try:

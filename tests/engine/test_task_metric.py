@@ -47,9 +47,9 @@ def test_student_95_matches_tables(freedom: int, expected: float) -> None:
 def test_task_metric_of_classes_is_accuracy() -> None:
     targets = np.array([0, 1, 2, 2])
     before, after = np.eye(3)[[0, 1, 2, 0]], np.eye(3)[[0, 2, 2, 2]]
-    found = task_metric([targets], [before], [after])
-    assert (found["metric"], found["before"], found["after"]) == ("top-1 accuracy", 0.75, 0.75)
-    assert (found["lost"], found["won"], found["change"]) == (1, 1, 0)
+    metric = task_metric([targets], [before], [after])
+    assert (metric["metric"], metric["before"], metric["after"]) == ("top-1 accuracy", 0.75, 0.75)
+    assert (metric["lost"], metric["won"], metric["change"]) == (1, 1, 0)
 
 
 def test_task_metric_counts_nonfinite_answer_as_wrong() -> None:
@@ -60,24 +60,24 @@ def test_task_metric_counts_nonfinite_answer_as_wrong() -> None:
 
 def test_task_metric_of_sequences_is_perplexity() -> None:
     logits = np.zeros((6, 4, 10), np.float32)
-    found = task_metric([np.zeros((6, 4), int)], [logits], [logits])
-    assert (found["metric"], found["before"]) == ("perplexity", pytest.approx(10))
-    assert found["change_interval"] == [0, 0]
+    metric = task_metric([np.zeros((6, 4), int)], [logits], [logits])
+    assert (metric["metric"], metric["before"]) == ("perplexity", pytest.approx(10))
+    assert metric["change_interval"] == [0, 0]
 
 
 def test_perplexity_change_has_narrower_interval() -> None:
     losses = np.random.default_rng(0).normal(4, 0.5, 50)
-    found = perplexity(losses, losses + 0.01)
-    assert found["change"] == pytest.approx(math.expm1(0.01))
-    assert np.ptp(found["change_interval"]) < 1e-6 < np.ptp(found["before_interval"])
+    metric = perplexity(losses, losses + 0.01)
+    assert metric["change"] == pytest.approx(math.expm1(0.01))
+    assert np.ptp(metric["change_interval"]) < 1e-6 < np.ptp(metric["before_interval"])
 
 
 def test_perplexity_is_none_with_a_broken_sequence() -> None:
-    found = perplexity(np.ones(3), np.array([1.0, np.nan, 1.0]))
+    metric = perplexity(np.ones(3), np.array([1.0, np.nan, 1.0]))
     assert (
-        found["before"] == pytest.approx(math.e)
-        and found["after"] is None
-        and found["change_interval"] is None
+        metric["before"] == pytest.approx(math.e)
+        and metric["after"] is None
+        and metric["change_interval"] is None
     )
 
 

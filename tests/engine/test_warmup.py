@@ -65,8 +65,8 @@ def test_find_cut_sees_transient_without_noise(protocol):
 
 
 def test_find_cut_removes_one_sample_of_equal_times(protocol):
-    found = find_cut([5.0] * 100, protocol)
-    assert (found.cut, found.settled) == (1, True)
+    cut = find_cut([5.0] * 100, protocol)
+    assert (cut.cut, cut.settled) == (1, True)
 
 
 def test_find_cut_ignores_late_spikes(protocol):

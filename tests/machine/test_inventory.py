@@ -9,10 +9,13 @@ from steptime.machine import inventory
 
 TREE = {
     "proc/cpuinfo": "\n\n".join(
-        f"processor\t: {n}\nmodel name\t: Fast CPU\nphysical id\t: {n // 4}\ncore id: {n % 2}\nflags: avx2 hypervisor"
+        f"processor\t: {n}\nmodel name\t: Fast CPU\nphysical id\t: {n // 4}\n"
+        f"core id: {n % 2}\nflags: avx2 hypervisor"
         for n in range(8)
     ),
-    "proc/meminfo": "MemTotal:       8388608 kB\nMemAvailable: 4194304 kB\nSwapTotal: 100 kB\nSwapFree: 40 kB\n",
+    "proc/meminfo": (
+        "MemTotal:       8388608 kB\nMemAvailable: 4194304 kB\nSwapTotal: 100 kB\nSwapFree: 40 kB\n"
+    ),
     "proc/loadavg": "1.25 0.9 0.8 1/200 99\n",
     "proc/pressure/cpu": "some avg10=25.00 avg60=0 avg300=0 total=1\n",
     "proc/stat": "cpu  50 0 0 0 0 0 0 50 0 0\n",
@@ -42,8 +45,8 @@ def root(tmp_path) -> Path:
 
 
 def test_hardware_counts_sockets_cores_and_threads(root):
-    found = inventory.hardware(root)
-    assert (found["cpu"], found["sockets"], found["cores"], found["threads"]) == (
+    facts = inventory.hardware(root)
+    assert (facts["cpu"], facts["sockets"], facts["cores"], facts["threads"]) == (
         "Fast CPU",
         2,
         4,
@@ -52,9 +55,9 @@ def test_hardware_counts_sockets_cores_and_threads(root):
 
 
 def test_hardware_reads_caches_memory_and_numa_nodes(root):
-    found = inventory.hardware(root)
-    assert found["caches_bytes"] == {"L1d": 32 * 1024, "L3": 16 * 1024**2}
-    assert (found["memory_bytes"], found["memory_gib"], found["numa_nodes"]) == (8 * 1024**3, 8, 2)
+    facts = inventory.hardware(root)
+    assert facts["caches_bytes"] == {"L1d": 32 * 1024, "L3": 16 * 1024**2}
+    assert (facts["memory_bytes"], facts["memory_gib"], facts["numa_nodes"]) == (8 * 1024**3, 8, 2)
 
 
 def test_system_has_os_name(root):
@@ -83,9 +86,9 @@ def test_turbo_reads_boost_too(tmp_path):
 
 
 def test_inventory_of_empty_system_has_no_values(tmp_path):
-    found = inventory.inventory(tmp_path)
-    assert found["caches_bytes"] is None and found["memory_bytes"] is None
-    assert found["health"]["governor"] is None and found["health"]["virtualised"] is None
+    facts = inventory.inventory(tmp_path)
+    assert facts["caches_bytes"] is None and facts["memory_bytes"] is None
+    assert facts["health"]["governor"] is None and facts["health"]["virtualised"] is None
 
 
 def test_fingerprint_depends_on_hardware_only(root, fakes):

@@ -34,8 +34,8 @@ def watched(work: str, seconds: str = "0.05") -> tuple[dict[str, Any], list[dict
             seconds,
             "cpu",
         ]
-        told = subprocess.run(line, capture_output=True, text=True, check=True, timeout=60).stdout
-    head, *rows = map(json.loads, told.splitlines())
+        output = subprocess.run(line, capture_output=True, text=True, check=True, timeout=60).stdout
+    head, *rows = map(json.loads, output.splitlines())
     return head, rows
 
 
@@ -76,14 +76,14 @@ def test_monitor_ignores_worker_that_is_gone() -> None:
 
 def test_watcher_reads_every_board(fakes: SimpleNamespace) -> None:
     nvml = fakes.Nvml()
-    found = Watcher(os.getpid(), monitor.find_boards("cuda", nvml)).read()
-    assert (found["gpu0.utilisation"], found["gpu1.power_w"], found["gpu1.memory_bytes"]) == (
+    row = Watcher(os.getpid(), monitor.find_boards("cuda", nvml)).read()
+    assert (row["gpu0.utilisation"], row["gpu1.power_w"], row["gpu1.memory_bytes"]) == (
         0.75,
         250.0,
         4096.0,
     )
-    assert "gpu0.energy_mj" not in found and "gpu0.energy_mj" not in monitor.missing_columns(
-        found, "cuda"
+    assert "gpu0.energy_mj" not in row and "gpu0.energy_mj" not in monitor.missing_columns(
+        row, "cuda"
     )
 
 
@@ -100,17 +100,17 @@ def test_find_boards_returns_one_board_per_device(
 
 
 def test_missing_columns_names_gpu_without_nvml() -> None:
-    found = Watcher(os.getpid(), monitor.find_boards("cuda:0", None)).read()
+    row = Watcher(os.getpid(), monitor.find_boards("cuda:0", None)).read()
     assert (
-        "gpu.power_w" in monitor.missing_columns(found, "cuda:0")
-        and monitor.missing_columns(found, "cpu") == []
+        "gpu.power_w" in monitor.missing_columns(row, "cuda:0")
+        and monitor.missing_columns(row, "cpu") == []
     )
 
 
 def test_missing_columns_names_what_the_system_lacks(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
-    found = Watcher(7, {}, tmp_path).read()
-    lacking = set(monitor.missing_columns(found, "cpu"))
+    row = Watcher(7, {}, tmp_path).read()
+    lacking = set(monitor.missing_columns(row, "cpu"))
     assert set(monitor.MACHINE_COLUMNS) <= lacking and {"read_bytes", "disk_read_bytes"} <= lacking
 
 
@@ -122,8 +122,8 @@ def test_network_and_disk_bytes_are_summed(tmp_path: Path) -> None:
         " eth0: 10 0 0 0 0 0 0 0 3 0",
     ]
     (tmp_path / "dev").write_text("\n".join([*lines, "  ib0: 1 0 0 0 0 0 0 0 2 0"]))
-    told = {"network_received_bytes": 11, "network_sent_bytes": 5, "loopback_bytes": 5}
-    assert monitor.network_bytes(tmp_path / "dev") == told
+    expected = {"network_received_bytes": 11, "network_sent_bytes": 5, "loopback_bytes": 5}
+    assert monitor.network_bytes(tmp_path / "dev") == expected
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc" / "diskstats").write_text(
         "8 0 sda 1 0 10 0 1 0 20 0\n8 1 sda1 1 0 10 0 1 0 20 0\n"

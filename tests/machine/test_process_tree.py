@@ -19,7 +19,7 @@ WAIT = "print('ready', flush=True)\ninput()\n"
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """A session of its own, as a worker has it, that has done its work and waits."""
+    """A session of its own, like a worker's, that has done its work and waits."""
     started = []
 
     def begin(work: str) -> subprocess.Popen[str]:
@@ -44,24 +44,25 @@ def start() -> Iterator[Start]:
 def test_process_tree_cpu_time_matches_rusage(start: Start) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     process = start(BURN.format(seconds=0.3))
-    told = ProcessTree(process.pid).read()["cpu_seconds"]
+    cpu_seconds = ProcessTree(process.pid).read()["cpu_seconds"]
     process.communicate("\n")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    assert told == pytest.approx(used, abs=0.1) and told >= 0.3
+    assert cpu_seconds == pytest.approx(used, abs=0.1) and cpu_seconds >= 0.3
 
 
 def test_process_tree_counts_child_that_has_ended(start: Start) -> None:
     child = f"subprocess.run([sys.executable, '-c', {BURN.format(seconds=0.3)!r}])"
     process = start(f"import subprocess, sys\n{child}\n")
-    found = ProcessTree(process.pid).read()
-    assert found["cpu_seconds"] >= 0.3 and found["processes"] == 1
+    usage = ProcessTree(process.pid).read()
+    assert usage["cpu_seconds"] >= 0.3 and usage["processes"] == 1
 
 
 def test_process_tree_counters_never_fall(start: Start) -> None:
     child = f"[sys.executable, '-c', {(BURN.format(seconds=0.3) + WAIT)!r}]"
     process = start(
-        f"import subprocess, sys\nc = subprocess.Popen({child}, stdin=-1, stdout=-1)\nc.stdout.readline()\n"
+        f"import subprocess, sys\nc = subprocess.Popen({child}, stdin=-1, stdout=-1)\n"
+        "c.stdout.readline()\n"
         "print('ready', flush=True)\ninput()\nc.communicate(b'x')\n"
     )
     tree = ProcessTree(process.pid)
@@ -81,9 +82,9 @@ def test_process_tree_counters_never_fall(start: Start) -> None:
 def test_process_tree_remembers_usage_of_orphans(tmp_path: Path) -> None:
     def life(process: int, parent: int, ticks: int) -> None:
         (tmp_path / str(process)).mkdir(exist_ok=True)
-        words = ["S", parent, process, 7, 0, 0, 0, 0, 0, 0, 0, ticks, 0, 0, 0, 0, 0, 1, 0, 5, 0, 3]
+        fields = ["S", parent, process, 7, 0, 0, 0, 0, 0, 0, 0, ticks, 0, 0, 0, 0, 0, 1, 0, 5, 0, 3]
         (tmp_path / str(process) / "stat").write_text(
-            f"{process} (a) b) {' '.join(map(str, words))}"
+            f"{process} (a) b) {' '.join(map(str, fields))}"
         )
 
     life(7, 1, 100)
@@ -109,9 +110,9 @@ def test_process_tree_shows_memory_and_bytes(start: Start, tmp_path: Path) -> No
     busy = (
         f"held = b'x' * (64 << 20)\nopen({str(tmp_path / 'out')!r}, 'wb').write(held[:8 << 20])\n"
     )
-    found = ProcessTree(start(busy).pid).read()
-    assert found["memory_bytes"] - plain["memory_bytes"] == pytest.approx(64 << 20, rel=0.2)
-    assert found["written_bytes"] - plain["written_bytes"] == pytest.approx(8 << 20, rel=0.1)
+    usage = ProcessTree(start(busy).pid).read()
+    assert usage["memory_bytes"] - plain["memory_bytes"] == pytest.approx(64 << 20, rel=0.2)
+    assert usage["written_bytes"] - plain["written_bytes"] == pytest.approx(8 << 20, rel=0.1)
 
 
 def test_process_tree_excludes_other_processes(start: Start) -> None:
@@ -143,28 +144,31 @@ def test_process_tree_is_empty_after_its_end(start: Start) -> None:
 
 
 def named(journal: str, work: str = "") -> subprocess.Popen[str]:
-    """Started by somebody else, with a worker's command line."""
+    """Started by another launcher, with a worker's command line."""
     line = [sys.executable, "-c", work + WAIT, "-m", "steptime.worker", "case.json", journal]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    found = subprocess.Popen(line, start_new_session=True, **pipes)  # type: ignore[call-overload]
-    assert found.stdout is not None and found.stdout.readline() == "ready\n"
-    return found
+    process = subprocess.Popen(line, start_new_session=True, **pipes)  # type: ignore[call-overload]
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    return process
 
 
 def test_process_tree_includes_foreign_workers_of_the_journal(start: Start) -> None:
     tree, plain = ProcessTree(root := start("").pid, journal="/a/b.jsonl"), ProcessTree(root)
     first = tree.read()
-    child = "import subprocess, sys\nc = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=-1)\n"
+    child = (
+        "import subprocess, sys\n"
+        "c = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=-1)\n"
+    )
     rank, other = named("/a/b.jsonl", child), named("/a/c.jsonl")
-    found = tree.read()
+    usage = tree.read()
     for process in (rank, other):
         process.communicate("\n")
-    assert "apart" not in first and (found["processes"], found["apart"]) == (3, 1)
+    assert "apart" not in first and (usage["processes"], usage["apart"]) == (3, 1)
     assert plain.read()["processes"] == 1 and tree.read()["apart"] == 1
 
 
 def test_process_tree_finds_worker_after_exec(tmp_path: Path) -> None:
-    """Who starts a process first makes a copy of itself."""
+    """A launcher forks first, and only then executes the worker."""
 
     def live(process: int, line: bytes) -> None:
         (tmp_path / str(process)).mkdir(exist_ok=True)

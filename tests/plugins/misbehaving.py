@@ -1,4 +1,6 @@
-"""Frameworks that go wrong in every way that real ones do, and one that does not. Found through entry points."""
+"""Frameworks that fail in every way real ones do, and one that does not.
+
+Tests register them as entry points."""
 
 from __future__ import annotations
 
@@ -18,7 +20,12 @@ from steptime.core.ranks import here
 
 INSTALL = "pip install misbehaving"
 STEPS_BEFORE = 5
-TOLD = ("PYTHONHASHSEED", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "TORCHINDUCTOR_CACHE_DIR")
+REPORTED_VARIABLES = (
+    "PYTHONHASHSEED",
+    "OMP_NUM_THREADS",
+    "OMP_WAIT_POLICY",
+    "TORCHINDUCTOR_CACHE_DIR",
+)
 
 
 class Program:
@@ -42,7 +49,7 @@ class Program:
         return {}
 
     def facts(self) -> dict[str, Any]:
-        return {variable: os.environ.get(variable, "") for variable in TOLD}
+        return {variable: os.environ.get(variable, "") for variable in REPORTED_VARIABLES}
 
 
 class Framework:
@@ -80,7 +87,7 @@ def grow() -> None:
 
 
 def hoard() -> None:
-    """Holds more than anybody granted, and keeps it until somebody notices."""
+    """Uses more memory than the job was granted, until it is noticed."""
     held = bytearray(b"x") * (600 << 20)
     time.sleep(60)
     del held
@@ -109,15 +116,14 @@ def leave_a_child() -> None:
 
 
 class SelfishProgram(Program):
-    """Needs a device that has room for one."""
+    """Needs a device that has room for one process."""
 
     def __init__(self, act: Callable[[], None]) -> None:
         super().__init__(act)
-        self.place = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
-            self.place.bind(
-                f"\0steptime selfish {os.environ['STEPTIME_PARENT']}"
-            )  # free again when the process ends
+            # The address is free again when the process ends.
+            self.socket.bind(f"\0steptime selfish {os.environ['STEPTIME_PARENT']}")
         except OSError as problem:
             raise RuntimeError("device: out of memory") from problem
 

@@ -60,39 +60,46 @@ def run(programs: list[Any]) -> list[dict[str, Any]]:
 def test_measure_exchange_reports_on_rank_0() -> None:
     programs = [Exchanging() for _ in range(4)]
     first, *others = run(programs)
-    told = first["exchange"]
-    assert (told["backend"], told["ranks"], told["bytes"]) == ("pigeons", 4, BYTES) and others == [
-        {}
-    ] * 3
-    assert LEAST_REPEATS <= len(told["seconds"]) <= MOST_REPEATS and min(told["seconds"]) > 0
-    middle = sorted(told["seconds"])[len(told["seconds"]) // 2]
-    assert told["bus_bytes_per_second"] == pytest.approx(1.5 * BYTES / middle, rel=0.5)
+    exchange = first["exchange"]
+    assert (exchange["backend"], exchange["ranks"], exchange["bytes"]) == (
+        "pigeons",
+        4,
+        BYTES,
+    ) and others == [{}] * 3
+    assert (
+        LEAST_REPEATS <= len(exchange["seconds"]) <= MOST_REPEATS and min(exchange["seconds"]) > 0
+    )
+    middle = sorted(exchange["seconds"])[len(exchange["seconds"]) // 2]
+    assert exchange["bus_bytes_per_second"] == pytest.approx(1.5 * BYTES / middle, rel=0.5)
 
 
 def test_measure_exchange_leaves_out_first_exchange() -> None:
     programs = [Exchanging(), Exchanging()]
-    told = run(programs)[0]["exchange"]
-    counts = {False: 1 + len(told["seconds"]), True: 1 + len(told["tiny"]["seconds"])}
+    exchange = run(programs)[0]["exchange"]
+    counts = {False: 1 + len(exchange["seconds"]), True: 1 + len(exchange["tiny"]["seconds"])}
     assert [program.times for program in programs] == [counts] * 2
 
 
 def test_measure_exchange_separates_latency_from_bandwidth() -> None:
-    told = run([Exchanging(), Exchanging()])[0]["exchange"]
-    latency, rate = told["latency_seconds"], told["bandwidth_bytes_per_second"]
-    assert told["tiny"]["bytes"] == 4 and latency["low"] <= latency["value"] <= latency["high"]
-    assert latency["value"] < max(told["seconds"]) and rate["low"] <= rate["value"]
-    assert rate["value"] > told["bus_bytes_per_second"]  # which pays for the latency, too
+    exchange = run([Exchanging(), Exchanging()])[0]["exchange"]
+    latency, rate = exchange["latency_seconds"], exchange["bandwidth_bytes_per_second"]
+    assert exchange["tiny"]["bytes"] == 4 and latency["low"] <= latency["value"] <= latency["high"]
+    assert latency["value"] < max(exchange["seconds"]) and rate["low"] <= rate["value"]
+    assert rate["value"] > exchange["bus_bytes_per_second"]  # which pays for the latency, too
 
 
 def test_measure_exchange_has_seconds_of_each_rank() -> None:
-    told = run([Exchanging(), Exchanging(0.02)])[0]["exchange"]
-    assert told["rank_seconds"][1] > 0.02 > told["rank_seconds"][0] and min(told["seconds"]) > 0.02
+    exchange = run([Exchanging(), Exchanging(0.02)])[0]["exchange"]
+    assert (
+        exchange["rank_seconds"][1] > 0.02 > exchange["rank_seconds"][0]
+        and min(exchange["seconds"]) > 0.02
+    )
 
 
 @pytest.mark.parametrize(("count", "ends"), [(5, (None, None)), (6, (1, 6)), (20, (6, 15))])
 def test_median_interval_is_binomial(count: int, ends: Any) -> None:
-    found = _median_interval(range(count, 0, -1))
-    assert (found["low"], found["high"]) == ends and found["value"] == (count + 1) / 2
+    interval = _median_interval(range(count, 0, -1))
+    assert (interval["low"], interval["high"]) == ends and interval["value"] == (count + 1) / 2
 
 
 def test_bandwidth_is_none_if_bytes_take_no_longer_than_one_number() -> None:

@@ -20,8 +20,10 @@ TWO = Case(workload="lenet5", exchange="independent", devices=2)
 
 
 def test_root_failure_prefers_out_of_memory() -> None:
-    found = launcher.root_failure({"Rank 0 of 2": LOST, "Rank 1 of 2": OUT}, {})
-    assert found == Failure(cause=Cause.OUT_OF_MEMORY, reason="Rank 1 of 2: MemoryError: too large")
+    failure = launcher.root_failure({"Rank 0 of 2": LOST, "Rank 1 of 2": OUT}, {})
+    assert failure == Failure(
+        cause=Cause.OUT_OF_MEMORY, reason="Rank 1 of 2: MemoryError: too large"
+    )
 
 
 def test_root_failure_prefers_killed_rank_to_noted_ones() -> None:
@@ -37,10 +39,10 @@ def test_root_failure_is_the_earliest_note(tmp_path: Path) -> None:
     ):
         launcher.write_note(journal, rank, failure)
         os.utime(tmp_path / f"a.rank{rank}.json", ns=(time_ns, time_ns))
-    found = launcher.root_failure(launcher.collect_notes(journal, 2), {})
+    failure = launcher.root_failure(launcher.collect_notes(journal, 2), {})
     assert (
-        found is not None
-        and found.reason == "Rank 1 of 2: ValueError: first"
+        failure is not None
+        and failure.reason == "Rank 1 of 2: ValueError: first"
         and not list(tmp_path.iterdir())
     )
 

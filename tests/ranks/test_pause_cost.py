@@ -16,7 +16,7 @@ SIDE_BY_SIDE = Case(workload="mnist-mlp", devices=2, exchange="independent", pha
 
 
 class Cold:
-    """Behind a pause a step takes longer by a tenth of it."""
+    """After a pause a step takes longer by a tenth of the pause."""
 
     def __init__(self, seconds: float = 0.001) -> None:
         self.seconds, self.steps, self.waited = seconds, 0, 0
@@ -51,10 +51,10 @@ def run(programs: list[Cold], case: Case = SIDE_BY_SIDE) -> list[dict[str, Any]]
 def test_measure_pause_cost_times_steps_after_each_pause() -> None:
     programs = [Cold(), Cold()]
     first, other = run(programs)
-    told = first["pause_cost"]
-    assert other == {} and told["pauses_seconds"] == pause_cost.PAUSES_SECONDS
-    assert 1 <= len(told["turns"]) <= pause_cost.MOST_TURNS
-    for turn in told["turns"]:
+    cost = first["pause_cost"]
+    assert other == {} and cost["pauses_seconds"] == pause_cost.PAUSES_SECONDS
+    assert 1 <= len(cost["turns"]) <= pause_cost.MOST_TURNS
+    for turn in cost["turns"]:
         assert len(turn) == len(pause_cost.PAUSES_SECONDS) and turn[-1] - turn[0] > 0.003
     assert all(
         program.waited == program.steps for program in programs
@@ -62,8 +62,8 @@ def test_measure_pause_cost_times_steps_after_each_pause() -> None:
 
 
 def test_measure_pause_cost_takes_slowest_rank() -> None:
-    told = run([Cold(), Cold(0.01)])[0]["pause_cost"]
-    assert min(min(turn) for turn in told["turns"]) >= 0.01
+    cost = run([Cold(), Cold(0.01)])[0]["pause_cost"]
+    assert min(min(turn) for turn in cost["turns"]) >= 0.01
 
 
 def test_measure_pause_cost_is_empty_if_a_turn_takes_too_long(
@@ -77,9 +77,9 @@ def test_measure_pause_cost_is_empty_if_a_turn_takes_too_long(
 
 
 @pytest.mark.parametrize(
-    "word", [{"exchange": "allreduce"}, {"phase": "inference"}, {"device": "cuda:0"}]
+    "settings", [{"exchange": "allreduce"}, {"phase": "inference"}, {"device": "cuda:0"}]
 )
-def test_measure_pause_cost_is_only_for_independent_cpu_training(word: dict[str, str]) -> None:
+def test_measure_pause_cost_is_only_for_independent_cpu_training(settings: dict[str, str]) -> None:
     programs = [Cold(), Cold()]
-    assert run(programs, Case(**{**SIDE_BY_SIDE.to_dict(), **word})) == [{}, {}]
+    assert run(programs, Case(**{**SIDE_BY_SIDE.to_dict(), **settings})) == [{}, {}]
     assert not any(program.steps for program in programs)

@@ -71,8 +71,8 @@ def test_measure_offsets_finds_another_host_s_clock(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(module, "_boot_id", lambda: next(hosts))
 
     def ahead(rendezvous: Rendezvous) -> list[Offset]:
-        own = rendezvous._clock
-        rendezvous._clock = lambda: own() + 10**9 * rendezvous.ranks.rank
+        clock = rendezvous._clock
+        rendezvous._clock = lambda: clock() + 10**9 * rendezvous.ranks.rank
         return rendezvous.measure_offsets()
 
     _, offset = meet(2, ahead)[0]

@@ -1,4 +1,4 @@
-"""What a measurement gets beside its samples."""
+"""What a measurement stores besides its samples."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def measurement() -> Measurement:
     return Measurement(group=1, facts={"threads": 2}, **shape)  # type: ignore[arg-type]
 
 
-class Told:
+class WithKernels:
     def kernels(self) -> dict[str, int]:
         return {"gemm_avx512": 3}
 
@@ -48,7 +48,10 @@ class Broken:
 
 
 def test_add_kernels_adds_a_fact(measurement: Measurement) -> None:
-    assert add_kernels(measurement, Told()).facts == {"threads": 2, "kernels": {"gemm_avx512": 3}}
+    assert add_kernels(measurement, WithKernels()).facts == {
+        "threads": 2,
+        "kernels": {"gemm_avx512": 3},
+    }
 
 
 def test_add_kernels_adds_nothing_if_unknown(
@@ -63,7 +66,7 @@ def test_add_kernels_keeps_measurement_if_profiler_fails(measurement: Measuremen
 
 
 class Rounding:
-    """A framework whose low precisions keep so many digits, and whose training spoils the weights."""
+    """A framework whose low precisions keep few digits, and whose training spoils the weights."""
 
     timer = None
 
@@ -103,7 +106,8 @@ def measured(path: Path, short: Protocol, answers: Any = None, **settings: Any) 
     job = Job(id=uuid7(), session="s", plan="p", process=0, case=case, protocol=short)
     with Journal(path) as journal:
         journal.begin(job)
-        perform(TaskContext(job, journal, SimpleNamespace(lower=Rounding), 0.0, answers))  # type: ignore[arg-type]
+        framework: Any = SimpleNamespace(lower=Rounding)
+        perform(TaskContext(job, journal, framework, 0.0, answers))
     return read(path)
 
 
@@ -113,9 +117,9 @@ def test_measure_stores_accuracy_loss_of_low_precision(
 ) -> None:
     attempt = measured(tmp_path / "a.jsonl", short, precision="bf16", phase=phase)
     assert attempt.failure is None and lacking("bf16", attempt.findings) == ""
-    found = attempt.findings["accuracy"]
-    assert 0 < found["largest_logit_error"] < 0.051 and found["samples"] == 65
-    assert (found["data"], found["task"], found["task_absent"]) == (
+    accuracy = attempt.findings["accuracy"]
+    assert 0 < accuracy["largest_logit_error"] < 0.051 and accuracy["samples"] == 65
+    assert (accuracy["data"], accuracy["task"], accuracy["task_absent"]) == (
         "synthetic",
         None,
         "the weights are initial ones",
@@ -144,10 +148,10 @@ def test_measure_reads_another_real_batch_in_each_step(
         tmp_path / "a.jsonl", short, data="real", phase="inference", prefetch=prefetch
     )
     assert attempt.failure is None and attempt.measurement is not None
-    told = attempt.findings["data"]
+    data = attempt.findings["data"]
     steps = attempt.measurement.group * (len(attempt.measurement.stamps) - 1)
-    assert told["batches_read"] >= steps + attempt.measurement.checks["unstamped_steps"]
-    assert (told["samples"], told["bytes_per_step"], told["prefetch"]) == (60, 5 * 785, prefetch)
+    assert data["batches_read"] >= steps + attempt.measurement.checks["unstamped_steps"]
+    assert (data["samples"], data["bytes_per_step"], data["prefetch"]) == (60, 5 * 785, prefetch)
 
 
 def test_measure_reads_real_data_from_the_tier(
@@ -160,7 +164,8 @@ def test_measure_reads_real_data_from_the_tier(
     )
     with Journal(tmp_path / "a.jsonl") as journal:
         journal.begin(job)
-        perform(TaskContext(job, journal, SimpleNamespace(lower=Rounding), 0.0))  # type: ignore[arg-type]
+        framework: Any = SimpleNamespace(lower=Rounding)
+        perform(TaskContext(job, journal, framework, 0.0))
     attempt = read(tmp_path / "a.jsonl")
     assert attempt is not None and attempt.findings["staging"]["bytes_per_second"] > 0
     assert attempt.findings["data"]["on"] == attempt.findings["staging"]["on"]
@@ -170,10 +175,10 @@ def test_measure_reads_real_data_from_the_tier(
 
 
 def test_accuracy_loss_is_equal_in_every_process(tmp_path: Path, short: Protocol) -> None:
-    one, two = (
+    first, second = (
         measured(tmp_path / name, short, precision="bf16") for name in ("a.jsonl", "b.jsonl")
     )
-    assert one.findings == two.findings
+    assert first.findings == second.findings
 
 
 def test_accuracy_loss_of_trained_weights_uses_the_test_set(
@@ -184,16 +189,16 @@ def test_accuracy_loss_of_trained_weights_uses_the_test_set(
     attempt = measured(
         tmp_path / "a.jsonl", short, precision="bf16", weights=str(path), batch_size=10
     )
-    found = attempt.findings["accuracy"]
-    assert (found["data"], found["samples"], found["task"]["metric"]) == (
+    accuracy = attempt.findings["accuracy"]
+    assert (accuracy["data"], accuracy["samples"], accuracy["task"]["metric"]) == (
         "test set",
         25,
         "top-1 accuracy",
     )
     assert (
-        found["task"]["before_interval"][0]
-        <= found["task"]["before"]
-        <= found["task"]["before_interval"][1]
+        accuracy["task"]["before_interval"][0]
+        <= accuracy["task"]["before"]
+        <= accuracy["task"]["before_interval"][1]
     )
 
 

@@ -25,7 +25,7 @@ CASE = Case(workload="mnist-mlp", framework="numpy", precision="fp64", batch_siz
 
 
 def train(folder: Path, *, epochs: int = 2, case: Case = CASE) -> tuple[dict[str, Any], str]:
-    """What the journal says at the end, and what was told meanwhile."""
+    """The findings in the journal, and the progress that was reported."""
     options = {"epochs": epochs, "save": str(folder / "trained.safetensors")}
     job = Job(
         id="a",
@@ -47,44 +47,44 @@ def train(folder: Path, *, epochs: int = 2, case: Case = CASE) -> tuple[dict[str
 
 
 def test_train_improves_and_saves_weights_with_its_score(tiny_mnist: Path, tmp_path: Path) -> None:
-    told, _ = train(tmp_path, epochs=8)
-    losses = [epoch["loss"] for epoch in told["epochs"]]
+    facts, _ = train(tmp_path, epochs=8)
+    losses = [epoch["loss"] for epoch in facts["epochs"]]
     assert len(losses) == 8 and losses[-1] < 0.7 * losses[0]
     case = Case(
-        workload="mnist-mlp", framework="numpy", precision="fp64", weights=told["weights"]["path"]
+        workload="mnist-mlp", framework="numpy", precision="fp64", weights=facts["weights"]["path"]
     )
     program = framework.lower(supervised.build(case), case)
     again = evaluate(program, supervised.samples(case, "test"), 10).to_dict("accuracy")
-    assert again["correct"] == told["test"]["correct"] and again["predictions"] == 25
-    assert again["loss"] == pytest.approx(told["test"]["loss"], rel=1e-5)
+    assert again["correct"] == facts["test"]["correct"] and again["predictions"] == 25
+    assert again["loss"] == pytest.approx(facts["test"]["loss"], rel=1e-5)
 
 
 def test_train_writes_metadata_into_weights_file(tiny_mnist: Path, tmp_path: Path) -> None:
-    told, _ = train(tmp_path)
+    facts, _ = train(tmp_path)
     safetensors = pytest.importorskip("safetensors")
-    with safetensors.safe_open(told["weights"]["path"], "numpy") as file:
-        facts = file.metadata()
-    assert (facts["network"], facts["set"], facts["epochs"]) == ("mnist-mlp", "mnist", "2")
-    assert json.loads(facts["test"]) == told["test"]
-    assert supervised.digest(told["weights"]["path"]) == told["weights"]["sha256"]
+    with safetensors.safe_open(facts["weights"]["path"], "numpy") as file:
+        metadata = file.metadata()
+    assert (metadata["network"], metadata["set"], metadata["epochs"]) == ("mnist-mlp", "mnist", "2")
+    assert json.loads(metadata["test"]) == facts["test"]
+    assert supervised.digest(facts["weights"]["path"]) == facts["weights"]["sha256"]
 
 
 def test_train_reports_every_epoch(tiny_mnist: Path, tmp_path: Path) -> None:
-    told, heard = train(tmp_path)
-    ends = [line for line in map(json.loads, heard.splitlines()) if "test" in line]
-    assert [line["epoch"] for line in ends] == [1, 2] and ends[1]["test"] == told["test"]
+    facts, output = train(tmp_path)
+    ends = [line for line in map(json.loads, output.splitlines()) if "test" in line]
+    assert [line["epoch"] for line in ends] == [1, 2] and ends[1]["test"] == facts["test"]
 
 
 def test_train_is_reproducible_by_seed(tiny_mnist: Path, tmp_path: Path) -> None:
-    found = []
+    weights = []
     for number, seed in enumerate((1, 1, 2)):
         (folder := tmp_path / str(number)).mkdir()
         case = Case(
             workload="lenet5", framework="numpy", precision="fp64", batch_size=20, seed=seed
         )
-        found.append(load(train(folder, epochs=1, case=case)[0]["weights"]["path"]))
-    assert all(np.array_equal(found[0][name], found[1][name]) for name in found[0])
-    assert not np.array_equal(found[0]["dense1.bias"], found[2]["dense1.bias"])
+        weights.append(load(train(folder, epochs=1, case=case)[0]["weights"]["path"]))
+    assert all(np.array_equal(weights[0][name], weights[1][name]) for name in weights[0])
+    assert not np.array_equal(weights[0]["dense1.bias"], weights[2]["dense1.bias"])
 
 
 def test_train_without_dataset_leaves_no_file(
@@ -114,9 +114,9 @@ class Diverging:
 
 
 def test_training_ends_if_loss_is_not_finite() -> None:
-    course = Training(Diverging(), CASE, 1, None)
+    training = Training(Diverging(), CASE, 1, None)
     with pytest.raises(SteptimeError, match="the loss in step 2 of epoch 1 is not"):
-        course.run_epoch(
+        training.run_epoch(
             0,
             Samples(np.zeros((40, 1)), np.zeros(40)),
             Samples(np.zeros((1, 1)), np.zeros(1)),

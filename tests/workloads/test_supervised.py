@@ -41,8 +41,8 @@ def test_describe_counts_more_flops_for_training() -> None:
 
 
 def test_describe_counts_tokens_of_language_model() -> None:
-    told = supervised.describe(Case(workload="ptb-lstm-small", batch_size=20))
-    assert (told["unit"], told["units_per_step"]) == ("tokens", {"tokens": 20 * 20})
+    facts = supervised.describe(Case(workload="ptb-lstm-small", batch_size=20))
+    assert (facts["unit"], facts["units_per_step"]) == ("tokens", {"tokens": 20 * 20})
 
 
 @pytest.fixture
@@ -53,17 +53,17 @@ def trained(tmp_path: Path) -> Path:
 
 
 def test_build_loads_weights_from_file(trained: Path) -> None:
-    own, given = (
+    initial, loaded = (
         supervised.build(Case(workload="lenet5", weights=path)) for path in ("", str(trained))
     )
     expected = supervised.build(Case(workload="lenet5", seed=7)).weights
-    assert np.array_equal(given.weights["dense1.weight"], expected["dense1.weight"])
-    assert not np.array_equal(given.weights["dense1.weight"], own.weights["dense1.weight"])
+    assert np.array_equal(loaded.weights["dense1.weight"], expected["dense1.weight"])
+    assert not np.array_equal(loaded.weights["dense1.weight"], initial.weights["dense1.weight"])
 
 
 def test_describe_names_weights_by_digest(trained: Path) -> None:
-    told = supervised.describe(Case(workload="lenet5", weights=str(trained)))
-    assert told["weights"] == supervised.digest(str(trained)) and len(told["weights"]) == 64
+    facts = supervised.describe(Case(workload="lenet5", weights=str(trained)))
+    assert facts["weights"] == supervised.digest(str(trained)) and len(facts["weights"]) == 64
     assert "weights" not in supervised.describe(Case(workload="lenet5"))
 
 

@@ -26,12 +26,12 @@ GRAPH = networks.load("cifar10-cnn").graph
 def records() -> dict[str, bytes]:
     """Four pictures for each file, as the binary files hold them."""
     random = np.random.default_rng(0)
-    found = {}
+    contents = {}
     for name in cifar10.SET.files:
         rows = random.integers(0, 256, (4, 3073), dtype=np.uint8)
         rows[:, 0] = random.integers(0, 10, 4)
-        found[name] = rows.tobytes()
-    return found
+        contents[name] = rows.tobytes()
+    return contents
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +74,7 @@ def archive(folder: Path, records: dict[str, bytes]) -> None:
 def test_cifar10_forms_give_equal_samples(write, records: dict[str, bytes], tmp_path: Path) -> None:
     (tmp_path / "cifar-10").mkdir()
     write(tmp_path / "cifar-10", records)
-    train, test = (cifar10.read(tmp_path, part, GRAPH) for part in ("train", "test"))
+    train, test = (cifar10.read(tmp_path, split, GRAPH) for split in ("train", "test"))
     first = np.frombuffer(records["data_batch_1.bin"], np.uint8)
     assert (len(train), len(test)) == (20, 4) and train.targets[0] == first[0]
     assert np.array_equal(train.batch([0])["input"][0].ravel(), first[1:3073] / np.float32(255))

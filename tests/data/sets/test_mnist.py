@@ -26,21 +26,21 @@ def test_read_idx_takes_shape_from_header(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content, words",
+    "content, message",
     [
         (b"\x89PNG", "begins with 89 50 4e 47"),
         (bytes((0, 0, 8, 1, 0, 0, 0, 5, 1)), "announces .5. values and holds 1"),
     ],
 )
-def test_read_idx_refuses_other_files(content: bytes, words: str, tmp_path: Path) -> None:
+def test_read_idx_refuses_other_files(content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "a.gz").write_bytes(gzip.compress(content))
-    with pytest.raises(SteptimeError, match=words):
+    with pytest.raises(SteptimeError, match=message):
         mnist.read_idx(tmp_path / "a.gz")
 
 
 def test_real_dataset_is_complete(real_data: Path) -> None:
     graph = networks.load("mnist-mlp").graph
-    train, test = (mnist.read(real_data, part, graph) for part in ("train", "test"))
+    train, test = (mnist.read(real_data, split, graph) for split in ("train", "test"))
     assert (len(train), len(test)) == (60_000, 10_000)
     assert np.bincount(test.targets).tolist() == [
         980,

@@ -22,11 +22,11 @@ def graph(*shape: int, classes: int = 10) -> Graph:
     return net.graph(net.dense(net.flatten(values) if len(shape) > 1 else values, classes))
 
 
-@pytest.mark.parametrize("place", ["mnist", "MNIST/raw", "Mnist-1998", "."])
-def test_find_accepts_any_spelling_of_the_folder(place: str, tmp_path: Path) -> None:
-    (tmp_path / place).mkdir(parents=True, exist_ok=True)
-    (tmp_path / place / FILE).touch()
-    assert mnist.SET.find(FILE, tmp_path) == tmp_path / place / FILE
+@pytest.mark.parametrize("subfolder", ["mnist", "MNIST/raw", "Mnist-1998", "."])
+def test_find_accepts_any_spelling_of_the_folder(subfolder: str, tmp_path: Path) -> None:
+    (tmp_path / subfolder).mkdir(parents=True, exist_ok=True)
+    (tmp_path / subfolder / FILE).touch()
+    assert mnist.SET.find(FILE, tmp_path) == tmp_path / subfolder / FILE
 
 
 def test_find_ignores_folder_of_another_dataset(tmp_path: Path) -> None:
@@ -36,11 +36,11 @@ def test_find_ignores_folder_of_another_dataset(tmp_path: Path) -> None:
 
 
 def test_missing_file_error_names_folder_address_and_digest(tmp_path: Path) -> None:
-    with pytest.raises(NoSet, match="MNIST is missing: no t10k-labels") as told:
+    with pytest.raises(NoSet, match="MNIST is missing: no t10k-labels") as error:
         mnist.SET.find_verified(FILE, tmp_path / "absent")
     assert all(
-        word in str(told.value)
-        for word in (str(tmp_path / "absent"), "https://", mnist.SET.files[FILE][0])
+        text in str(error.value)
+        for text in (str(tmp_path / "absent"), "https://", mnist.SET.files[FILE][0])
     )
 
 
@@ -80,13 +80,13 @@ def test_image_samples_flattens_images() -> None:
 
 
 @pytest.mark.parametrize(
-    "wanted", [graph(3, 28, 28), graph(1, 24, 24), graph(1, 28, 28, classes=5)]
+    "network", [graph(3, 28, 28), graph(1, 24, 24), graph(1, 28, 28, classes=5)]
 )
-def test_image_samples_refuses_other_shapes(wanted: Graph) -> None:
+def test_image_samples_refuses_other_shapes(network: Graph) -> None:
     with pytest.raises(
         SteptimeError, match=r"tiny (reads samples of|ends in the) shape .*; the dataset has"
     ):
-        image_samples(np.zeros((1, 1, 28, 28), np.uint8), np.array([9], np.uint8), wanted)
+        image_samples(np.zeros((1, 1, 28, 28), np.uint8), np.array([9], np.uint8), network)
 
 
 def test_samples_batches_are_in_order_and_of_one_size() -> None:

@@ -26,26 +26,26 @@ def model(length: int, vocabulary: int, classes: int) -> Graph:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with zipfile.ZipFile(tmp_path / wikitext2.ARCHIVE, "w") as archive:
-        for part, text in (("train", TRAIN), ("test", TEST)):
-            archive.writestr(f"wikitext-2/wiki.{part}.tokens", text)
-    found = hashlib.sha256((tmp_path / wikitext2.ARCHIVE).read_bytes()).hexdigest()
+        for split, text in (("train", TRAIN), ("test", TEST)):
+            archive.writestr(f"wikitext-2/wiki.{split}.tokens", text)
+    digest = hashlib.sha256((tmp_path / wikitext2.ARCHIVE).read_bytes()).hexdigest()
     monkeypatch.setattr(
-        wikitext2, "SET", replace(wikitext2.SET, files={wikitext2.ARCHIVE: (found,)})
+        wikitext2, "SET", replace(wikitext2.SET, files={wikitext2.ARCHIVE: (digest,)})
     )
     return tmp_path
 
 
 def test_read_words_splits_at_blanks_and_ends_lines(folder: Path) -> None:
-    words = wikitext2.read_words(folder / wikitext2.ARCHIVE, "train")
-    assert " ".join(words) == "<eos> = a = <eos> b a <unk> b <eos>"
+    tokens = wikitext2.read_words(folder / wikitext2.ARCHIVE, "train")
+    assert " ".join(tokens) == "<eos> = a = <eos> b a <unk> b <eos>"
 
 
 def test_build_vocabulary_keeps_frequent_words() -> None:
-    known = wikitext2.build_vocabulary(
+    vocabulary = wikitext2.build_vocabulary(
         ("<eos>", "=", "a", "=", "<eos>", "b", "a", "<unk>", "b", "<eos>"), 4
     )
-    assert known == {"<unk>": 0, "<eos>": 1, "=": 2, "a": 3}
-    assert wikitext2.encode(("a", "b", "never", "<eos>"), known).tolist() == [3, 0, 0, 1]
+    assert vocabulary == {"<unk>": 0, "<eos>": 1, "=": 2, "a": 3}
+    assert wikitext2.encode(("a", "b", "never", "<eos>"), vocabulary).tolist() == [3, 0, 0, 1]
 
 
 def test_wikitext2_targets_are_the_next_words(folder: Path) -> None:
@@ -70,7 +70,7 @@ def test_wikitext2_refuses_other_archive(tmp_path: Path) -> None:
 
 def test_real_dataset_is_complete(real_data: Path) -> None:
     archive = wikitext2.SET.find_verified(wikitext2.ARCHIVE, real_data)
-    counts = [len(wikitext2.read_words(archive, part)) for part in ("train", "valid", "test")]
+    counts = [len(wikitext2.read_words(archive, split)) for split in ("train", "valid", "test")]
     assert counts == [2_088_628, 217_646, 245_569]
     samples = wikitext2.read(real_data, "test", networks.load("ptb-lstm-small").graph)
     assert samples.values.shape == (12_278, 20) and samples.values.max() < 10_000

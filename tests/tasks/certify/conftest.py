@@ -1,4 +1,4 @@
-"""A framework that computes with fp32's errors and, where a test says so, something else than it should."""
+"""A framework that computes with the errors of fp32 and, if a test says so, something wrong."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def build(network: Callable[[Net], Tensor], optimizer: Optimizer | None = None) 
 
 @dataclass(frozen=True)
 class Candidate:
-    """The reference, rounded; `change` is what it mistakes every work for."""
+    """The rounded reference; `change` is its mistake."""
 
     change: Callable[[Work], Work] = lambda work: work
 
@@ -46,7 +46,7 @@ class Candidate:
 
 
 class Bench:
-    """One work with its reference on the disk."""
+    """One work with its reference files."""
 
     def __init__(self, folder: Path, work: Work) -> None:
         self.work, self.files = work, ReferenceFiles(folder, work, "numpy", Effort())
@@ -54,8 +54,8 @@ class Bench:
 
     def items(self, candidate: Any = None, **settings: Any) -> Items:
         case = replace(EXACT, precision="fp32", **settings)
-        found = examine(Lowering(candidate or Candidate(), case), self.work, self.files, OPTIONS)
-        return {item["item"]: item for item in found}
+        entries = examine(Lowering(candidate or Candidate(), case), self.work, self.files, OPTIONS)
+        return {item["item"]: item for item in entries}
 
 
 @pytest.fixture

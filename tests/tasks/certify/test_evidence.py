@@ -1,4 +1,4 @@
-"""What is gathered from a program, and that steps left out by loss scaling are not taken for steps."""
+"""What is gathered from a program, also if loss scaling skips steps."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def network(net: Net) -> Tensor:
 
 @pytest.fixture
 def work(bench: Callable[..., Any]) -> Work:
-    found: Work = bench(network).work
-    return found
+    bench_work: Work = bench(network).work
+    return bench_work
 
 
 def test_gather_evidence_of_training_has_every_item_and_weight(work: Work) -> None:
-    found = gather_evidence(Lowering(reference, EXACT), work, covers="training")
-    assert list(found) == ["outputs", "loss", "gradients", "optimizer step", "trajectory", RULE]
-    assert found["gradients"].keys() == {
+    evidence = gather_evidence(Lowering(reference, EXACT), work, covers="training")
+    assert list(evidence) == ["outputs", "loss", "gradients", "optimizer step", "trajectory", RULE]
+    assert evidence["gradients"].keys() == {
         name for name, weight in work.graph.weights.items() if weight.trainable
     }
-    assert found["optimizer step"].keys() == work.graph.weights.keys()
-    assert len(found["trajectory"]) == STEPS
+    assert evidence["optimizer step"].keys() == work.graph.weights.keys()
+    assert len(evidence["trajectory"]) == STEPS
 
 
 def test_gather_evidence_of_inference_has_outputs_only(work: Work) -> None:
@@ -52,9 +52,9 @@ def test_gather_evidence_of_inference_has_outputs_only(work: Work) -> None:
 
 
 def test_trajectory_is_of_timed_steps_without_dropout(work: Work) -> None:
-    found = gather_evidence(Lowering(reference, EXACT), work, covers="training")
-    assert found["trajectory"]["step 1"] == found["loss"]["loss"]
-    assert found["trajectory"]["step 20"] < found["loss"]["loss"]
+    evidence = gather_evidence(Lowering(reference, EXACT), work, covers="training")
+    assert evidence["trajectory"]["step 1"] == evidence["loss"]["loss"]
+    assert evidence["trajectory"]["step 20"] < evidence["loss"]["loss"]
 
 
 def test_gentle_rate_slows_a_rate_too_fast_for_the_batch(work: Work) -> None:
@@ -115,7 +115,7 @@ def test_gather_evidence_ignores_steps_skipped_by_loss_scaling(work: Work) -> No
 
 
 def test_widen_precision_is_fp32_or_better() -> None:
-    assert [widen_precision(word) for word in ("fp64", "fp32", "bf16", "fp8")] == [
+    assert [widen_precision(precision) for precision in ("fp64", "fp32", "bf16", "fp8")] == [
         "fp64",
         "fp32",
         "fp32",

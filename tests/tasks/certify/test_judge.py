@@ -1,4 +1,4 @@
-"""Errors against bounds: relative, by item, with the place, and safe against lucky draws and broken numbers."""
+"""Errors against bounds, by item, safe against lucky draws and values that are not finite."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ EXACT = {"outputs": {"outputs": np.array([[1.0, -2.0], [0.5, 1.0]])}}
 UNIT = 1e-6
 
 
-def judged(found: Any, allowed: float = 1e-5, exact: Any = EXACT) -> dict[str, Any]:
+def judge_item(values: Any, allowed: float = 1e-5, exact: Any = EXACT) -> dict[str, Any]:
     item = next(iter(exact))
     deviations = {item: {name: Deviation(allowed, allowed) for name in exact[item]}}
-    return judge({item: found}, exact, deviations, {item: UNIT})[0]
+    return judge({item: values}, exact, deviations, {item: UNIT})[0]
 
 
 def off(by: float) -> dict[str, Any]:
@@ -26,46 +26,46 @@ def off(by: float) -> dict[str, Any]:
 
 
 def test_judge_passes_error_within_bound() -> None:
-    found = judged(off(2e-5))
+    result = judge_item(off(2e-5))
     bound = SLACK * 1e-5 + FLOOR * UNIT * 2.0
-    assert found["passed"] and found["where"] == "outputs[1, 0]"
-    assert found["share"] == pytest.approx(2e-5 / bound)
-    assert found["error"] == pytest.approx(1e-5) and found["bound"] == pytest.approx(bound / 2.0)
+    assert result["passed"] and result["where"] == "outputs[1, 0]"
+    assert result["share"] == pytest.approx(2e-5 / bound)
+    assert result["error"] == pytest.approx(1e-5) and result["bound"] == pytest.approx(bound / 2.0)
 
 
 def test_judge_fails_error_beyond_bound() -> None:
-    assert not judged(off(1e-4))["passed"]
+    assert not judge_item(off(1e-4))["passed"]
 
 
 def test_judge_fails_many_small_errors() -> None:
     exact = {"outputs": {"outputs": np.linspace(0.0, 1.0, 10_000)}}
     deviations = {"outputs": {"outputs": Deviation(1e-3, 1e-5)}}
-    found = judge(
+    result = judge(
         {"outputs": {"outputs": exact["outputs"]["outputs"] + 1e-4}},
         exact,
         deviations,
         {"outputs": UNIT},
     )
-    assert not found[0]["passed"]
+    assert not result[0]["passed"]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_judge_fails_nonfinite_values(value: float) -> None:
-    found = judged(off(value))
-    assert not found["passed"] and found["share"] is None
+    result = judge_item(off(value))
+    assert not result["passed"] and result["share"] is None
 
 
 def test_judge_fails_absent_misshapen_or_unknown_weight() -> None:
     right = EXACT["outputs"]["outputs"]
-    assert judged({})["where"] == "outputs: absent"
-    assert "shape (4,)" in judged({"outputs": right.ravel()})["where"]
-    assert "extra" in judged({"outputs": right, "extra": right})["where"]
+    assert judge_item({})["where"] == "outputs: absent"
+    assert "shape (4,)" in judge_item({"outputs": right.ravel()})["where"]
+    assert "extra" in judge_item({"outputs": right, "extra": right})["where"]
 
 
 def test_judge_scales_zero_gradient_by_the_others() -> None:
     exact = {"gradients": {"a": np.array([1.0]), "b": np.array([0.0])}}
-    assert judged({"a": np.array([1.0]), "b": np.array([0.0])}, 0.0, exact)["share"] == 0.0
-    assert not judged({"a": np.array([1.0]), "b": np.array([1e-3])}, 0.0, exact)["passed"]
+    assert judge_item({"a": np.array([1.0]), "b": np.array([0.0])}, 0.0, exact)["share"] == 0.0
+    assert not judge_item({"a": np.array([1.0]), "b": np.array([1e-3])}, 0.0, exact)["passed"]
 
 
 def test_judge_allows_each_weight_the_median_deviation() -> None:
@@ -77,8 +77,10 @@ def test_judge_allows_each_weight_the_median_deviation() -> None:
             "c": Deviation(0.0, 0.0),
         }
     }  # c had a lucky draw
-    found = {"gradients": {"a": np.array([1.0]), "b": np.array([1.0]), "c": np.array([1.0 + 1e-4])}}
-    assert judge(found, exact, deviations, {"gradients": UNIT})[0]["passed"]
+    result = {
+        "gradients": {"a": np.array([1.0]), "b": np.array([1.0]), "c": np.array([1.0 + 1e-4])}
+    }
+    assert judge(result, exact, deviations, {"gradients": UNIT})[0]["passed"]
 
 
 def test_judge_allows_one_flipped_sign_in_a_small_weight() -> None:
@@ -94,13 +96,13 @@ def test_judge_allows_one_flipped_sign_in_a_small_weight() -> None:
             "small": Deviation(1e-3, 1e-3),
         }
     }
-    found = {name: value.copy() for name, value in exact["optimizer step"].items()}
-    found["small"][7] = -1.0
-    assert judge({"optimizer step": found}, exact, deviations, {"optimizer step": UNIT})[0][
+    result = {name: value.copy() for name, value in exact["optimizer step"].items()}
+    result["small"][7] = -1.0
+    assert judge({"optimizer step": result}, exact, deviations, {"optimizer step": UNIT})[0][
         "passed"
     ]
-    found["a"][:100] = -1.0
-    assert not judge({"optimizer step": found}, exact, deviations, {"optimizer step": UNIT})[0][
+    result["a"][:100] = -1.0
+    assert not judge({"optimizer step": result}, exact, deviations, {"optimizer step": UNIT})[0][
         "passed"
     ]
 
@@ -115,13 +117,13 @@ def test_judge_allows_one_moved_number_but_not_all_of_them() -> None:
             "d": Deviation(2.0, 1e-4),
         }
     }
-    found = {name: value.copy() for name, value in exact["gradients"].items()}
-    found["b"][7] += 0.1
-    assert judge({"gradients": found}, exact, deviations, {"gradients": UNIT})[0]["passed"]
-    found["b"][7] += 0.5  # as far as d alone, in which rounding decides everything
-    assert not judge({"gradients": found}, exact, deviations, {"gradients": UNIT})[0]["passed"]
-    found["b"] = exact["gradients"]["b"] + 0.02
-    assert not judge({"gradients": found}, exact, deviations, {"gradients": UNIT})[0]["passed"]
+    result = {name: value.copy() for name, value in exact["gradients"].items()}
+    result["b"][7] += 0.1
+    assert judge({"gradients": result}, exact, deviations, {"gradients": UNIT})[0]["passed"]
+    result["b"][7] += 0.5  # as far as d alone, in which rounding decides everything
+    assert not judge({"gradients": result}, exact, deviations, {"gradients": UNIT})[0]["passed"]
+    result["b"] = exact["gradients"]["b"] + 0.02
+    assert not judge({"gradients": result}, exact, deviations, {"gradients": UNIT})[0]["passed"]
 
 
 def test_judge_stops_before_a_leap_of_the_loss() -> None:
@@ -148,8 +150,8 @@ def test_judge_allows_loss_the_deviation_of_outputs_and_earlier_steps() -> None:
     small = Deviation(1e-9, 1e-9)
     deviations = {"outputs": {"outputs": Deviation(1e-4, 1e-4)}, "loss": {"loss": small}}
     deviations["trajectory"] = {name: small for name in steps} | {"step 3": Deviation(1e-2, 1e-2)}
-    found = {"loss": {"loss": 2.0 + 2e-4}, "trajectory": {**steps, "step 4": np.float64(2.02)}}
-    loss, trajectory = judge(found, exact, deviations, {"loss": UNIT, "trajectory": UNIT})
+    result = {"loss": {"loss": 2.0 + 2e-4}, "trajectory": {**steps, "step 4": np.float64(2.02)}}
+    loss, trajectory = judge(result, exact, deviations, {"loss": UNIT, "trajectory": UNIT})
     assert loss["passed"] and trajectory["passed"] and trajectory["where"] == "step 4"
     late = {"loss": {"loss": 2.0}, "trajectory": {**steps, "step 2": np.float64(2.02)}}
     assert not judge(late, exact, deviations, {"loss": UNIT, "trajectory": UNIT})[1]["passed"]
@@ -190,7 +192,7 @@ def test_judge_ignores_nonfinite_reference() -> None:
 
 
 def test_judge_marks_wide_bound_as_weak() -> None:
-    assert judged(off(1e-5), 1.0)["weak"] and not judged(off(1e-5), 1e-3)["weak"]
+    assert judge_item(off(1e-5), 1.0)["weak"] and not judge_item(off(1e-5), 1e-3)["weak"]
 
 
 def test_deviation_has_largest_and_root_mean_square() -> None:

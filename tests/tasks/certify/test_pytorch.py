@@ -1,4 +1,4 @@
-"""The certificate on a real framework: its lowering passes, and fails where a line of it is wrong."""
+"""The certificate of a real framework: its lowering passes, and fails if a line is wrong."""
 
 from __future__ import annotations
 

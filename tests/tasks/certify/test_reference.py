@@ -1,4 +1,4 @@
-"""The reference on the disk: found again, whole, and another one for anything that it depends on."""
+"""The reference files: read back complete, and another one for each dependency."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ def test_reference_name_depends_on_everything(ready: Any) -> None:
     work, folder = ready.work, Path("f")
     other = {**work.batch, "input": work.batch["input"] + 1}
     changed = (replace(work, optimizer=sgd()), replace(work, batch=other))
-    names = {ReferenceFiles(folder, one, "numpy", Effort()).name for one in (work, *changed)}
+    names = {
+        ReferenceFiles(folder, changed_work, "numpy", Effort()).name
+        for changed_work in (work, *changed)
+    }
     names.add(ReferenceFiles(folder, work, "numpy", Effort(steps=3)).name)
     assert (
         len(names) == 4 and ReferenceFiles(folder, work, "numpy", Effort()).name == ready.files.name

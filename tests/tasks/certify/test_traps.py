@@ -1,5 +1,6 @@
-"""The mistakes that frameworks' lowerings really make, each made on purpose: the certificate must see every one, in the
-item where it belongs, and pass the right lowering of the same network."""
+"""Mistakes that lowerings really make, made on purpose.
+
+The certificate must see each one in the right item, and pass the right lowering."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def words(net: Net) -> Tensor:
 
 
 def setting(op: str, **settings: Any) -> Change:
-    """Mistakes a setting of all layers of a op."""
+    """Changes a setting of all layers with this op."""
 
     def change(work: Work) -> Work:
         values = work.graph.to_dict()
@@ -160,12 +161,12 @@ def loose(net: Net) -> Tensor:
 def test_certificate_sees_epsilon_outside_the_root(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right, own = bench(loose), ops.OPS["batch_norm"]
+    right, original = bench(loose), ops.OPS["batch_norm"]
 
     def batch_norm(layer: Any, weights: Any, walk: Any, x: Any) -> Any:
         variance = x.var(axis=(0, 2, 3)) if walk.training else weights["running_variance"]
         ratio = np.sqrt(variance + 1e-3) / (np.sqrt(variance) + 1e-3)
-        return own(layer, {**weights, "weight": weights["weight"] * ratio}, walk, x)
+        return original(layer, {**weights, "weight": weights["weight"] * ratio}, walk, x)
 
     monkeypatch.setitem(ops.OPS, "batch_norm", batch_norm)
     assert {"outputs", "gradients"} <= failing(right.items())
@@ -174,11 +175,11 @@ def test_certificate_sees_epsilon_outside_the_root(
 def test_certificate_sees_normalisation_by_unbiased_variance(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right, own = bench(normal), ops.OPS["batch_norm"]
+    right, original = bench(normal), ops.OPS["batch_norm"]
 
     def batch_norm(layer: Any, weights: Any, walk: Any, x: Any) -> Any:
         count = x.size / x.shape[1]
-        return own(
+        return original(
             layer, {**weights, "weight": weights["weight"] * np.sqrt((count - 1) / count)}, walk, x
         )
 
@@ -191,7 +192,7 @@ def inside_the_root(rule: Optimizer, m: Any, s: Any, left: list[float]) -> Any:
 
 
 def epsilon_hat(rule: Optimizer, m: Any, s: Any, left: list[float]) -> Any:
-    """Kingma and Ba's shorter form: the correction is in the rate, so that epsilon is not corrected."""
+    """Kingma and Ba's shorter form: the rate is corrected, so epsilon is not."""
     return m * np.sqrt(left[1]) / left[0] / (np.sqrt(s) + rule.epsilon)
 
 
@@ -241,11 +242,11 @@ def test_certificate_sees_wrong_dropout_scale(
 
 
 def test_certificate_sees_dropout_drawn_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    right, own = bench(dropping), ops.OPS["dropout"]
+    right, original = bench(dropping), ops.OPS["dropout"]
 
     def dropout(layer: Any, weights: Any, walk: Any, x: Any) -> Any:
         fixed = walk.rng and np.random.default_rng(0)
-        return own(layer, weights, replace(walk, rng=fixed), x)
+        return original(layer, weights, replace(walk, rng=fixed), x)
 
     def unblurred(self: Any, values: Any) -> Any:
         return values
@@ -272,11 +273,11 @@ def with_forget_bias(value: Any) -> Any:
 def test_certificate_sees_another_lstm_convention(
     order: bool, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right, own = bench(words), ops.OPS["lstm"]
+    right, original = bench(words), ops.OPS["lstm"]
 
     def lstm(layer: Any, weights: Any, walk: Any, x: Any) -> Any:
-        changed = {part: other_order(value) for part, value in weights.items()}
-        return own(
+        changed = {gate: other_order(value) for gate, value in weights.items()}
+        return original(
             layer,
             changed if order else {**weights, "bias": with_forget_bias(weights["bias"])},
             walk,

@@ -60,20 +60,20 @@ class Queue:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    own = Clock()
-    monkeypatch.setattr(time, "perf_counter_ns", own)
-    monkeypatch.setattr(time, "perf_counter", lambda: own() / 1e9)
-    return own
+    clock = Clock()
+    monkeypatch.setattr(time, "perf_counter_ns", clock)
+    monkeypatch.setattr(time, "perf_counter", lambda: clock() / 1e9)
+    return clock
 
 
 @pytest.mark.parametrize("queued", [False, True])
 def test_phases_add_up_to_the_step(clock: Clock, queued: bool) -> None:
     program = Parted(clock)
     program.timer = Queue(clock) if queued else None
-    found = phases.measure_phases(program, CASE, lambda case: None)
-    assert found["seconds"] == pytest.approx({"forward": 0.002, "backward": 0.003, "other": 0.0})
-    assert sum(found["seconds"].values()) == pytest.approx(found["plain_seconds"])
-    assert found["perturbation"] == pytest.approx(0.0)
+    facts = phases.measure_phases(program, CASE, lambda case: None)
+    assert facts["seconds"] == pytest.approx({"forward": 0.002, "backward": 0.003, "other": 0.0})
+    assert sum(facts["seconds"].values()) == pytest.approx(facts["plain_seconds"])
+    assert facts["perturbation"] == pytest.approx(0.0)
 
 
 def test_phase_timer_adds_up_repeated_phases(clock: Clock) -> None:
@@ -83,16 +83,16 @@ def test_phase_timer_adds_up_repeated_phases(clock: Clock) -> None:
 
 
 def test_undivided_training_step_is_measured_by_difference(clock: Clock) -> None:
-    asked = []
+    phases_lowered = []
 
     def lower(case: Case) -> Any:
-        asked.append(case.phase)
+        phases_lowered.append(case.phase)
         return Whole(clock, backward_ms=0)
 
-    found = phases.measure_phases(Whole(clock), CASE, lower)
-    assert asked == ["forward"] and found["how"] == "by difference"
-    assert found["seconds"] == pytest.approx({"forward": 0.002, "backward and optimizer": 0.003})
-    assert found["range_seconds"]["backward and optimizer"] == pytest.approx([0.003, 0.003])
+    facts = phases.measure_phases(Whole(clock), CASE, lower)
+    assert phases_lowered == ["forward"] and facts["how"] == "by difference"
+    assert facts["seconds"] == pytest.approx({"forward": 0.002, "backward and optimizer": 0.003})
+    assert facts["range_seconds"]["backward and optimizer"] == pytest.approx([0.003, 0.003])
 
 
 def test_perturbation_shows_cost_of_marks(clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""The task as a worker performs it, with programs that can tell everything and programs that can tell nothing."""
+"""The task as a worker performs it, with programs that report everything or nothing."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ CASE = Case(workload="mnist-mlp", framework="numpy", precision="fp64", batch_siz
 
 
 class Telling:
-    """A program with a look inside that is made up."""
+    """A program with an invented profile."""
 
-    def __init__(self, own: Any) -> None:
-        self.own = own
+    def __init__(self, program: Any) -> None:
+        self.program = program
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.own, name)
+        return getattr(self.program, name)
 
     def profile(self, steps: int) -> StepProfile:
         spans = [
@@ -66,37 +66,40 @@ def profiled(folder: Path, short: Protocol, lower: Any) -> dict[str, Any]:
     )
     with Journal(folder / "a.jsonl") as journal:
         journal.begin(job)
-        perform(TaskContext(job, journal, SimpleNamespace(lower=lower), 0.0))  # type: ignore[arg-type]
+        fake_framework: Any = SimpleNamespace(lower=lower)
+        perform(TaskContext(job, journal, fake_framework, 0.0))
     attempt = reader.read(folder / "a.jsonl")
     assert attempt is not None and attempt.measurement is None
-    found: dict[str, Any] = attempt.findings["profile"]
-    return found
+    profile: dict[str, Any] = attempt.findings["profile"]
+    return profile
 
 
 def test_profile_stores_what_a_program_reports(tmp_path: Path, short: Protocol) -> None:
-    found = profiled(tmp_path, short, lambda work, case: Telling(framework.lower(work, case)))
-    assert found["absent"] == {}
-    assert found["operators"]["classes"] == pytest.approx(
+    profile = profiled(tmp_path, short, lambda work, case: Telling(framework.lower(work, case)))
+    assert profile["absent"] == {}
+    assert profile["operators"]["classes"] == pytest.approx(
         {"matrix product": 0.6, "framework overhead": 0.2, "other": 0.2}
     )
-    assert found["memory"]["held_bytes"] == {"weights": 100, "activations": 300}
-    packed = Blobs(tmp_path).get(found["operators"]["trace"]["sha256"])
+    assert profile["memory"]["held_bytes"] == {"weights": 100, "activations": 300}
+    packed = Blobs(tmp_path).get(profile["operators"]["trace"]["sha256"])
     assert len(json.loads(gzip.decompress(packed))["traceEvents"]) == 10
 
 
 def test_profile_gives_reason_for_absent_sections(tmp_path: Path, short: Protocol) -> None:
-    found = profiled(tmp_path, short, framework.lower)
-    assert set(found["absent"]) == {"operators", "memory"}
-    assert "do not report their operators" in found["absent"]["operators"]
-    assert found["phases"]["how"] == "by difference"
+    profile = profiled(tmp_path, short, framework.lower)
+    assert set(profile["absent"]) == {"operators", "memory"}
+    assert "do not report their operators" in profile["absent"]["operators"]
+    assert profile["phases"]["how"] == "by difference"
 
 
 def test_summarise_shares_sum_to_one() -> None:
-    seen = StepProfile(tuple(Operator(f"op{n}", 2, 1.0) for n in range(100)), [], 10.0)
-    found = summarise(seen, 10, 0.5)
-    listed = sum(one["share"] for one in found["operators"])
-    assert listed + found["unlisted_share"] == pytest.approx(1.0) and len(found["operators"]) == 40
-    assert found["perturbation"] == pytest.approx(1.0) and found["operators"][0][
+    step_profile = StepProfile(tuple(Operator(f"op{n}", 2, 1.0) for n in range(100)), [], 10.0)
+    profile = summarise(step_profile, 10, 0.5)
+    listed = sum(operator["share"] for operator in profile["operators"])
+    assert (
+        listed + profile["unlisted_share"] == pytest.approx(1.0) and len(profile["operators"]) == 40
+    )
+    assert profile["perturbation"] == pytest.approx(1.0) and profile["operators"][0][
         "calls"
     ] == pytest.approx(0.2)
 
@@ -115,10 +118,10 @@ def test_store_trace_begins_at_zero_and_drops_other_fields(tmp_path: Path) -> No
         {"ph": "X", "name": "b", "ts": 5e9 + 10, "dur": 2, "pid": 1, "tid": 1},
         {"ph": "i", "name": "instant", "ts": 0.0},
     ]
-    told = trace.store_trace(events, Blobs(tmp_path))
-    first, second = json.loads(gzip.decompress(Blobs(tmp_path).get(told["sha256"])))["traceEvents"]
+    facts = trace.store_trace(events, Blobs(tmp_path))
+    first, second = json.loads(gzip.decompress(Blobs(tmp_path).get(facts["sha256"])))["traceEvents"]
     assert (first["ts"], second["ts"]) == (0, 10) and first["args"] == {"stream": 7}
-    assert trace.store_trace(events, Blobs(tmp_path)) == told  # equal traces are kept once
+    assert trace.store_trace(events, Blobs(tmp_path)) == facts  # equal traces are kept once
 
 
 def test_least_bytes_of_training_exceed_forward_pass() -> None:
