@@ -72,7 +72,7 @@ def watch(tmp_path: Path) -> Callable[[str, str], subprocess.Popen[str]]:
         case=Case(workload="mnist-mlp"),
         protocol=Protocol(),
     )
-    folder.number(folder.add_array([[job]], ""), "7")
+    folder.set_number(folder.add_array([[job]], ""), "7")
     variables = {
         **os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "STEPTIME_STORE": str(tmp_path / "results"),
         "NAME": folder.name(folder.array_folders()[0]),

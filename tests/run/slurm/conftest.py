@@ -22,7 +22,7 @@ from steptime.plan.machine_file import MachineFile, parse
 from steptime.run.slurm import campaign
 from steptime.run.slurm.client import Slurm
 from steptime.run.slurm.folder import CampaignFolder
-from steptime.run.slurm.progress import Progress, progress
+from steptime.run.slurm.progress import Progress, read_progress
 from steptime.store.folder import FolderStore
 
 MACHINE = """
@@ -104,7 +104,7 @@ class Desk:
         return campaign.submit(plan, self.store, self.machine)
 
     def progress(self) -> Progress:
-        return progress(self.folder, Slurm())
+        return read_progress(self.folder, Slurm())
 
     def collect(self) -> list[Record]:
         campaign.collect(self.folder, Slurm())
@@ -115,7 +115,7 @@ class Desk:
         while not reached(found := self.progress()):
             if time.monotonic() > deadline:
                 raise AssertionError(
-                    f"not reached within {seconds} s: {[(p.case.batch_size, p.state, p.cause) for p in found.places]}"
+                    f"not reached within {seconds} s: {[(p.case.batch_size, p.state, p.cause) for p in found.processes]}"
                 )
             time.sleep(0.2)
         return found

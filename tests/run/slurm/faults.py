@@ -21,7 +21,7 @@ from pathlib import Path
 
 from steptime.run.slurm import campaign
 from steptime.run.slurm.client import Slurm
-from steptime.run.slurm.progress import progress
+from steptime.run.slurm.progress import read_progress
 from steptime.store.folder import FolderStore
 
 PLAN = """
@@ -122,7 +122,7 @@ class Faults:
             assert done.returncode == 0, said
             if not json.loads(told)["submitted"] and not json.loads(told)["queued_or_running"]:
                 return rounds
-            while not progress(campaign.find(self.store), Slurm()).is_over:
+            while not read_progress(campaign.find(self.store), Slurm()).is_over:
                 time.sleep(0.3)
             self.look()
         raise AssertionError("there is always something to submit")

@@ -68,7 +68,7 @@ def test_what_a_site_prints_before_the_number_is_left_out(program: Program) -> N
 
 def test_an_answer_without_a_number_is_no_submission(program: Program) -> None:
     program("sbatch", "echo hello world")
-    with pytest.raises(NoAnswer, match="sbatch told no job number, found 'hello world'"):
+    with pytest.raises(NoAnswer, match="sbatch printed no job number, found 'hello world'"):
         Slurm().submit("#!/bin/sh")
 
 

@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> CampaignFolder:
     """One array of one task, whose process has begun."""
     made = CampaignFolder(FolderStore(tmp_path / "results"), SESSION)
     made.make({"plan": "p", "name": "n", "title": "", "started": "2026-01-01T00:00:00+00:00"})
-    made.number(made.add_array([[JOB]], ""), "7")
+    made.set_number(made.add_array([[JOB]], ""), "7")
     with Journal(made.journal(Key(SLOT, "7_0", 0))) as journal:
         journal.begin(JOB)
     return made
@@ -93,7 +93,7 @@ def test_of_a_task_that_slurm_forgot_its_driver_s_note_is_left_for_all_its_proce
     folder: CampaignFolder,
 ) -> None:
     behind = replace(JOB, case=replace(JOB.case, batch_size=7))
-    folder.number(folder.add_array([[JOB, behind]], ""), "8")
+    folder.set_number(folder.add_array([[JOB, behind]], ""), "8")
     (folder.running / f"{SLOT}.8_0.0.term").write_text("CANCELLED")
     (folder.running / f"{SLOT}.7_0.0.term").write_text("RUNNING")  # Slurm did not say how it ends
     lost = {one.key: one.failure.cause for one in Ledger(folder, Told()).lost()}

@@ -32,7 +32,7 @@ def made(store: FolderStore, title: str = "A title") -> CampaignFolder:
     """Three processes in one array, number 7."""
     folder = CampaignFolder(store, uuid7())
     folder.make({"plan": "p", "name": "n", "title": title, "started": "2026-01-01T00:00:00+00:00"})
-    folder.number(folder.add_array([[job(folder, size)] for size in (1, 2, 3)], ""), "7")
+    folder.set_number(folder.add_array([[job(folder, size)] for size in (1, 2, 3)], ""), "7")
     return folder
 
 

@@ -2,19 +2,19 @@ from __future__ import annotations
 
 from steptime.core.case import Case
 from steptime.core.cause import Cause
-from steptime.run.slurm.progress import Place, Progress, seconds_left
+from steptime.run.slurm.progress import ProcessStatus, Progress, estimate_seconds_left
 
 
 def test_time_left_follows_from_how_fast_results_came() -> None:
-    assert seconds_left([100.0, 102.0, 104.0], 5) == 10.0
-    assert seconds_left([100.0], 5) is None and seconds_left([], 0) == 0.0
+    assert estimate_seconds_left([100.0, 102.0, 104.0], 5) == 10.0
+    assert estimate_seconds_left([100.0], 5) is None and estimate_seconds_left([], 0) == 0.0
 
 
 def test_a_campaign_is_over_when_nothing_waits_or_runs() -> None:
     case = Case(workload="mnist-mlp")
     places = [
-        Place(case=case, process=0, state="done"),
-        Place(case=case, process=1, state="failed", cause=Cause.TIMED_OUT),
+        ProcessStatus(case=case, process=0, state="done"),
+        ProcessStatus(case=case, process=1, state="failed", cause=Cause.TIMED_OUT),
     ]
-    found = Progress(session="s", name="n", places=places, seconds_left=0.0)
+    found = Progress(session="s", name="n", processes=places, seconds_left=0.0)
     assert found.is_over and found.causes == {"timed_out": 1} and found.to_dict()["done"] == 1

@@ -6,7 +6,7 @@ from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.plan.machine_file import parse
-from steptime.run.slurm.script import arrays, script
+from steptime.run.slurm.script import make_arrays, write_script
 from steptime.store.journal import uuid7
 
 MACHINE = parse(
@@ -33,24 +33,24 @@ def jobs(sizes: range, processes: int = 1, devices: int = 1) -> list[Job]:
 
 
 def test_what_asks_for_the_same_shares_an_array() -> None:
-    found = arrays([*jobs(range(1, 4)), *jobs(range(1, 3), devices=2)], MACHINE, 100)
+    found = make_arrays([*jobs(range(1, 4)), *jobs(range(1, 3), devices=2)], MACHINE, 100)
     assert [array.request for array in found] == [("--gres=gpu:1",), ("--gres=gpu:2",)]
     assert [[len(task) for task in array.tasks] for array in found] == [[2, 1], [2]]
 
 
 def test_an_array_is_no_larger_than_slurm_allows() -> None:
-    found = arrays(jobs(range(1, 11)), MACHINE, 2)
+    found = make_arrays(jobs(range(1, 11)), MACHINE, 2)
     assert [len(array.tasks) for array in found] == [2, 2, 1]
 
 
 def test_every_case_comes_once_before_any_comes_again() -> None:
-    (array,) = arrays(jobs(range(1, 9), processes=2), MACHINE, 100)
+    (array,) = make_arrays(jobs(range(1, 9), processes=2), MACHINE, 100)
     assert [job.process for job in array.jobs] == [0] * 8 + [1] * 8
     assert [job.case.batch_size for job in array.jobs[:8]] != list(range(1, 9))
 
 
 def test_each_array_has_an_order_of_its_own() -> None:
-    found = arrays(
+    found = make_arrays(
         [job for devices in (1, 2, 4) for job in jobs(range(1, 9), devices=devices)], MACHINE, 100
     )
     orders = {tuple(job.case.batch_size for job in array.jobs) for array in found}
@@ -58,8 +58,8 @@ def test_each_array_has_an_order_of_its_own() -> None:
 
 
 def test_the_script_loads_modules_and_hands_over_to_the_driver() -> None:
-    (array,) = arrays(jobs(range(1, 9)), MACHINE, 100)
-    lines = script(array, Path("/a folder/0000"), "steptime-x").splitlines()
+    (array,) = make_arrays(jobs(range(1, 9)), MACHINE, 100)
+    lines = write_script(array, Path("/a folder/0000"), "steptime-x").splitlines()
     assert "#SBATCH --array=0-3%3" in lines and "#SBATCH --open-mode=append" in lines
     assert '#SBATCH "--output=/a folder/0000/log/%A_%a.log"' in lines
     assert lines.index("module load x") < lines.index("export A='b c'") < len(lines) - 1

@@ -69,7 +69,7 @@ class Storm:
 
     def node(self, found: Any, fate: str) -> str:
         (place,) = [
-            place for place in found.places if place.case.batch_size == FATES.index(fate) + 1
+            place for place in found.processes if place.case.batch_size == FATES.index(fate) + 1
         ]
         return place.node if place.state == "running" and self._begun(fate) else ""
 
@@ -86,7 +86,7 @@ class Storm:
         sizes = [FATES.index(fate) + 1 for fate in fates]
         return all(
             place.state in ("failed", "done")
-            for place in found.places
+            for place in found.processes
             if place.case.batch_size in sizes
         )
 

@@ -47,7 +47,7 @@ def collect_command(
     slurm = campaigns.Slurm()
     campaigns.collect(folder, slurm)
     seconds = POLL_SECONDS if wait else 0.0
-    for progress in poll(lambda: campaigns.look(folder, slurm), seconds):
+    for progress in poll(lambda: campaigns.update_progress(folder, slurm), seconds):
         latest = progress
     # Once more: the jobs that ended while this command waited.
     campaigns.collect(folder, slurm)

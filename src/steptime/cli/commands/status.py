@@ -43,7 +43,7 @@ def status_command(
 
     folder = campaigns.find(FolderStore(store_folder()), campaign)
     slurm = campaigns.Slurm()
-    for progress in poll(lambda: campaigns.look(folder, slurm), watch):
+    for progress in poll(lambda: campaigns.update_progress(folder, slurm), watch):
         if json:
             output.print_json(progress.to_dict())
         else:

@@ -18,11 +18,11 @@ MOST_FAILURES = 20
 def show_progress(progress: Progress) -> None:
     from steptime.run.slurm.progress import STATES, WAITING
 
-    done = f"{progress.count('done')} of {len(progress.places)} processes done"
+    done = f"{progress.count('done')} of {len(progress.processes)} processes done"
     left = "" if progress.is_over else f", {_time_left(progress)}"
     output.echo(f"{progress.name}: {done}{left}.")
     output.print_table(["nodes", *STATES], _state_rows(progress), right=STATES)
-    waiting = [process for process in progress.places if process.state == WAITING]
+    waiting = [process for process in progress.processes if process.state == WAITING]
     reasons = sorted({process.reason for process in waiting if process.reason})
     if reasons:
         output.echo(f"Slurm's reason for the wait: {', '.join(reasons)}.")
@@ -37,11 +37,11 @@ def _state_rows(progress: Progress) -> list[list[str]]:
     """One row per type of node, and one for all if there are several types."""
     from steptime.run.slurm.progress import STATES
 
-    node_types = list(dict.fromkeys(process.case.node_type for process in progress.places))
+    node_types = list(dict.fromkeys(process.case.node_type for process in progress.processes))
     rows = []
     if len(node_types) > 1:
         for node_type in node_types:
-            states = [p.state for p in progress.places if p.case.node_type == node_type]
+            states = [p.state for p in progress.processes if p.case.node_type == node_type]
             # Cases without a type of node share one row.
             rows.append([node_type or "all", *(str(states.count(state)) for state in STATES)])
     rows.append(["all", *(str(progress.count(state)) for state in STATES)])
@@ -53,8 +53,8 @@ def _show_failures(progress: Progress) -> None:
         return
     counts = [f"{cause.replace('_', ' ')} {n}" for cause, n in progress.causes.most_common()]
     output.echo(f"failed: {', '.join(counts)}; `steptime submit` with the same plan tries again.")
-    names = differing_settings([process.case for process in progress.places])
-    failed = [process for process in progress.places if process.cause]
+    names = differing_settings([process.case for process in progress.processes])
+    failed = [process for process in progress.processes if process.cause]
     for process in failed[:MOST_FAILURES]:
         output.echo(f"  {describe_case(process.case, names)}: {process.cause}. {process.reason}")
     if len(failed) > MOST_FAILURES:

@@ -1,3 +1,5 @@
-"""Hands jobs to Slurm as arrays: a thin layer over sbatch. Whoever submits may leave; a campaign's folder remembers.
+"""Hand jobs to Slurm as arrays: a thin layer over sbatch.
 
-client: Slurm's commands; script: arrays; driver: runs on a node; folder: whose result counts; ledger: what was lost."""
+Submitting returns at once, and the campaign's folder remembers everything. Modules:
+client calls Slurm's commands, script writes arrays, driver runs on a node, folder decides which
+result counts, ledger finds what was lost."""

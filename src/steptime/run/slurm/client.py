@@ -1,4 +1,4 @@
-"""Slurm's own commands, each with a time limit: one that finds no controller waits for minutes."""
+"""Slurm's commands, each with a time limit: without a controller they wait for minutes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,19 @@ from steptime.core.errors import SteptimeError
 SECONDS = 30.0
 VARIABLE = "STEPTIME_SLURM_SECONDS"
 OVER = (
-    "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED",
+    "BOOT_FAIL",
+    "CANCELLED",
+    "COMPLETED",
+    "DEADLINE",
+    "FAILED",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "PREEMPTED",
+    "REVOKED",
     "TIMEOUT",
-)  # fmt: skip
-ARRAY_MOST = 1001  # Slurm's own default of MaxArraySize
+)
+ARRAY_MOST = 1001  # Slurm's default of MaxArraySize
+# Columns of squeue, in the order in which `_parse_task` reads them.
 FIELDS = (
     "ArrayJobID",
     "ArrayTaskID",
@@ -32,7 +41,7 @@ FIELDS = (
 
 
 class NoAnswer(SteptimeError):
-    """A command of Slurm's is absent, refuses, or does not return in time."""
+    """A command of Slurm is missing, fails, or does not return in time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +56,7 @@ class Task:
     node: str = ""
     seconds_left: float | None = None
     restarts: int = 0
-    exit: str = ""  # code or signal, in words
+    exit: str = ""  # "exit code 1", "signal 9"
 
     @property
     def id(self) -> str:
@@ -60,107 +69,127 @@ def is_over(state: str) -> bool:
 
 class Slurm:
     def __init__(self, seconds: float | None = None) -> None:
-        self.seconds = seconds or _limit(os.environ.get(VARIABLE) or str(SECONDS))
+        self.seconds = seconds or _parse_limit(os.environ.get(VARIABLE) or str(SECONDS))
 
-    def call(self, *words: str, text: str | None = None) -> str:
+    def call(self, *command: str, text: str | None = None) -> str:
         """What the command prints."""
         try:
             done = subprocess.run(
-                words, input=text, capture_output=True, text=True, timeout=self.seconds, check=False
+                command,
+                input=text,
+                capture_output=True,
+                text=True,
+                timeout=self.seconds,
+                check=False,
             )
         except FileNotFoundError:
             raise NoAnswer(
-                f"There is no {words[0]} here. Is this a node from which Slurm can be reached?"
+                f"There is no {command[0]} here. Is this a node from which Slurm can be reached?"
             ) from None
         except subprocess.TimeoutExpired:
             raise NoAnswer(
-                f"{words[0]} did not answer within {self.seconds:g} s: Slurm's controller may be down. "
+                f"{command[0]} did not answer within {self.seconds:g} s: "
+                "Slurm's controller may be down. "
                 f"Try again; ${VARIABLE} sets the time."
             ) from None
         if done.returncode:
-            said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-            raise NoAnswer(f"{' '.join(words[:3])} failed: {' '.join(said)}")
+            lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+            raise NoAnswer(f"{' '.join(command[:3])} failed: {' '.join(lines)}")
         return done.stdout
 
-    def submit(self, script: str, *words: str) -> str:
+    def submit(self, script: str, *arguments: str) -> str:
         """The number of the array."""
-        said = self.call("sbatch", "--parsable", *words, text=script).strip()
-        number = said.rpartition("\n")[2].partition(";")[
-            0
-        ]  # a site's own sbatch may print something before it
+        output = self.call("sbatch", "--parsable", *arguments, text=script).strip()
+        # A site's own sbatch may print something before it.
+        last_line = output.rpartition("\n")[2]
+        number = last_line.partition(";")[0]
         if not number.isdigit():
-            raise NoAnswer(f"sbatch told no job number, found {said[:200]!r}. Is it Slurm's own?")
+            raise NoAnswer(
+                f"sbatch printed no job number, found {output[:200]!r}. Is it Slurm's own?"
+            )
         return number
 
     def tasks(self, names: Sequence[str]) -> list[Task]:
-        """Of the arrays with these names: all that wait or run, and those that ended a short while ago."""
+        """Tasks of the arrays with these names: waiting, running, or ended a short while ago."""
         if not names:
             return []
-        wanted = ",".join(f"{field}:255|" for field in FIELDS)
-        lines = self.call(
+        columns = ",".join(f"{field}:255|" for field in FIELDS)
+        output = self.call(
             "squeue",
             "--noheader",
             "--array",
             "--states=all",
             f"--name={','.join(names)}",
-            f"--Format={wanted}",
+            f"--Format={columns}",
         )
-        return [_task(line) for line in lines.splitlines() if line.strip()]
+        return [_parse_task(line) for line in output.splitlines() if line.strip()]
 
     def history(self, names: Sequence[str], since: str) -> dict[str, list[str]] | None:
-        """The state in which each start of a task ended, oldest first. None: this Slurm keeps no accounts."""
+        """The state in which each start of a task ended, oldest first.
+
+        None if this Slurm keeps no accounting records."""
         if not names:
             return None
         try:
-            lines = self.call(
-                "sacct", "--allocations", "--duplicates", "--noheader", "--parsable2", f"--starttime={since}",
-                f"--name={','.join(names)}", "--format=JobID,Submit,State",
-            )  # fmt: skip
+            output = self.call(
+                "sacct",
+                "--allocations",
+                "--duplicates",
+                "--noheader",
+                "--parsable2",
+                f"--starttime={since}",
+                f"--name={','.join(names)}",
+                "--format=JobID,Submit,State",
+            )
         except NoAnswer:
             return None
-        found: dict[str, list[tuple[str, str]]] = {}
-        for line in lines.splitlines():
-            identifier, submitted, state = line.split("|")
-            found.setdefault(identifier, []).append((submitted, state.split()[0]))
-        return {
-            identifier: [state for _, state in sorted(starts)]
-            for identifier, starts in found.items()
-        }
+        starts: dict[str, list[tuple[str, str]]] = {}
+        for line in output.splitlines():
+            task, submitted, state = line.split("|")
+            # "CANCELLED by 1000"
+            starts.setdefault(task, []).append((submitted, state.split()[0]))
+        states = {}
+        for task, task_starts in starts.items():
+            states[task] = [state for _, state in sorted(task_starts)]
+        return states
 
     def largest_array(self) -> int:
-        found = re.search(
-            r"^MaxArraySize\s*=\s*(\d+)", self.call("scontrol", "show", "config"), re.M
-        )
-        return int(found[1]) if found else ARRAY_MOST
+        config = self.call("scontrol", "show", "config")
+        match = re.search(r"^MaxArraySize\s*=\s*(\d+)", config, re.M)
+        return int(match[1]) if match else ARRAY_MOST
 
     def ending(self, task: str, restarts: int) -> str:
-        """The state in which this start of a task, which Slurm has just told to end, will be over.
-        Until it is, Slurm says COMPLETING, of one that it has put back into the queue, too."""
-        said = self.call("scontrol", "--oneliner", "show", "job", task)
-        told: dict[str, str] = dict(re.findall(r"(\w+)=(\S*)", said))
-        if int(told.get("Restarts") or 0) > restarts:
+        """The final state of a start that Slurm has just told to end.
+
+        Until it has ended, Slurm says COMPLETING, even if it will put the task back."""
+        output = self.call("scontrol", "--oneliner", "show", "job", task)
+        facts: dict[str, str] = dict(re.findall(r"(\w+)=(\S*)", output))
+        if int(facts.get("Restarts") or 0) > restarts:
             return "REQUEUED"
-        state = told.get("JobState", "")
+        state = facts.get("JobState", "")
         if state != "COMPLETING":
             return state
-        return "TIMEOUT" if told.get("Reason") == "TimeLimit" else "CANCELLED"
+        return "TIMEOUT" if facts.get("Reason") == "TimeLimit" else "CANCELLED"
 
     def cancel(self, arrays: Iterable[str], *, waiting_only: bool = False) -> None:
-        if arrays := list(arrays):
-            self.call("scancel", *(["--state=PENDING"] if waiting_only else []), *arrays)
+        numbers = list(arrays)
+        if not numbers:
+            return
+        options = ["--state=PENDING"] if waiting_only else []
+        self.call("scancel", *options, *numbers)
 
 
-def _limit(text: str) -> float:
+def _parse_limit(text: str) -> float:
     with contextlib.suppress(ValueError):
-        if 0 < (seconds := float(text)) < 1e6:
+        seconds = float(text)
+        if 0 < seconds < 1e6:
             return seconds
     raise SteptimeError(f"${VARIABLE} must be a number of seconds above 0, found {text!r}.")
 
 
-def _task(line: str) -> Task:
-    array, index, name, state, reason, node, left, restarts, code = (
-        part.strip() for part in line.split("|")[:9]
-    )
+def _parse_task(line: str) -> Task:
+    columns = [column.strip() for column in line.split("|")]
+    array, index, name, state, reason, node, left, restarts, status = columns[: len(FIELDS)]
     return Task(
         array=array,
         index=int(index) if index.isdigit() else 0,
@@ -168,23 +197,24 @@ def _task(line: str) -> Task:
         state=state,
         reason="" if reason == "None" else reason,
         node=node,
-        seconds_left=_seconds(left),
+        seconds_left=_parse_seconds(left),
         restarts=int(restarts or 0),
-        exit=_exit(code),
+        exit=_describe_exit(status),
     )
 
 
-def _exit(status: str) -> str:
-    """squeue has what wait(2) had: the code in the high byte, a signal in the low one."""
+def _describe_exit(status: str) -> str:
+    """squeue has the status of wait(2): the code in the high byte, a signal in the low one."""
     number = int(status) if status.isdigit() else 0
-    return (
-        f"signal {number & 127}" if number & 127 else f"exit code {number >> 8}" if number else ""
-    )
+    if number & 127:
+        return f"signal {number & 127}"
+    return f"exit code {number >> 8}" if number else ""
 
 
-def _seconds(text: str) -> float | None:
+def _parse_seconds(text: str) -> float | None:
     """1-02:03:04, 02:03, UNLIMITED."""
-    if not (found := re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)):
+    match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
+    if not match:
         return None
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    days, hours, minutes, seconds = (int(digits or 0) for digits in match.groups())
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)

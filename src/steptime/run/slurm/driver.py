@@ -1,9 +1,8 @@
-"""`python -m steptime.run.slurm.driver ARRAY_FOLDER`: one task of an array, on its node."""
+"""`python -m steptime.run.slurm.driver ARRAY_FOLDER`: run one task of an array, on its node."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import sys
@@ -19,44 +18,59 @@ from steptime.run.slurm.folder import TERMINATED, CampaignFolder, Key, TaskJourn
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
 
-# What may be told of the job: a list, so that no name of a person and no secret is ever stored.
-TOLD = (
-    "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_CLUSTER_NAME", "SLURM_CPUS_ON_NODE", "SLURM_CPUS_PER_TASK",
-    "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_JOB_PARTITION",
-    "SLURM_JOB_QOS", "SLURM_MEM_PER_CPU", "SLURM_MEM_PER_NODE", "SLURM_RESTART_COUNT", "SLURMD_NODENAME",
+# Facts of the job that are recorded. A list, so that no person's name and no secret is stored.
+RECORDED = (
+    "SLURM_ARRAY_JOB_ID",
+    "SLURM_ARRAY_TASK_ID",
+    "SLURM_CLUSTER_NAME",
+    "SLURM_CPUS_ON_NODE",
+    "SLURM_CPUS_PER_TASK",
+    "SLURM_GPUS_ON_NODE",
+    "SLURM_JOB_GPUS",
+    "SLURM_JOB_ID",
+    "SLURM_JOB_NODELIST",
+    "SLURM_JOB_PARTITION",
+    "SLURM_JOB_QOS",
+    "SLURM_MEM_PER_CPU",
+    "SLURM_MEM_PER_NODE",
+    "SLURM_RESTART_COUNT",
+    "SLURMD_NODENAME",
     "LOADEDMODULES",
-)  # fmt: skip
-STATE_SECONDS = 5.0  # between the signal and the end there is time to ask once
+)
+STATE_SECONDS = 5.0  # between the signal and the end there is time for one question
 
 
 def main() -> int:
     array = Path(sys.argv[1])
     campaign = array.parents[1]
     folder = CampaignFolder(FolderStore(campaign.parents[1]), campaign.name)
-    folder.number(array, os.environ["SLURM_ARRAY_JOB_ID"])
+    folder.set_number(array, os.environ["SLURM_ARRAY_JOB_ID"])
     index = int(os.environ["SLURM_ARRAY_TASK_ID"])
     executor = LocalExecutor()
-    for values in json.loads((array / "index.json").read_text())[index]:
-        measure(Job.from_dict(values), executor, folder)
+    for job in folder.read_tasks(array)[index]:
+        measure(job, executor, folder)
     return 0
 
 
 def measure(job: Job, executor: Executor, folder: CampaignFolder) -> None:
-    """A restarted task passes over what it, or its ghost on a lost node, has done already."""
+    """A restarted task skips what it, or its ghost on a lost node, has done already."""
     task = f"{os.environ['SLURM_ARRAY_JOB_ID']}_{os.environ['SLURM_ARRAY_TASK_ID']}"
     key = Key(slot_of(job), task, int(os.environ.get("SLURM_RESTART_COUNT") or 0))
     if folder.has_result(key.slot) or folder.has_outcome(key):
         return
-    remember_signal(folder.running / f"{key}{TERMINATED}", key)
-    told = {name: os.environ[name] for name in TOLD if name in os.environ}
-    slurm = {**job.environment.get("slurm", {}), **told}
-    own = replace(job, id=uuid7(), environment={**job.environment, "slurm": slurm})
-    executor.run(own, TaskJournal(folder, key))
+    note_signal(folder.running / f"{key}{TERMINATED}", key)
+    slurm = dict(job.environment.get("slurm", {}))
+    slurm |= {name: os.environ[name] for name in RECORDED if name in os.environ}
+    # A new id: several starts of the same job leave several journals.
+    job = replace(job, id=uuid7(), environment={**job.environment, "slurm": slurm})
+    executor.run(job, TaskJournal(folder, key))
     folder.deliver(folder.journal(key))
 
 
-def remember_signal(note: Path, key: Key) -> None:
-    """Slurm ends a task with this signal, whatever for. Why is best asked now: it forgets within minutes."""
+def note_signal(note: Path, key: Key) -> None:
+    """If Slurm ends this task by SIGTERM, write down why, as far as Slurm says.
+
+    It must be asked at once, because it forgets within minutes."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         note.write_text("")

@@ -1,7 +1,7 @@
-"""A campaign's folder on the shared file system: who was asked for what, and which attempt's result counts.
+"""A campaign's folder on the shared file system: what was submitted, and which result counts.
 
-Drivers on many nodes and commands at a desk work in it at once, without locks. A decision is a symbolic link: made
-once, whole or not at all, by whoever is first. Everybody else reads what it says."""
+Drivers on many nodes and commands of the user work in it at once, without locks. A decision is a
+symbolic link: the first process makes it, completely or not at all, and all others read it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ JOURNAL, LOST, TERMINATED = ".jsonl", ".lost.jsonl", ".term"
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """One start of one process: its place in the plan, the task of the array, how often Slurm restarted that."""
+    """One start of one process."""
 
-    slot: str
-    task: str
-    restart: int
+    slot: str  # which process of the plan
+    task: str  # of the array
+    restart: int  # how often Slurm has restarted the task
 
     def __str__(self) -> str:
         return f"{self.slot}.{self.task}.{self.restart}"
@@ -47,7 +47,8 @@ def slot_of(job: Job) -> str:
 
 class CampaignFolder:
     def __init__(self, store: FolderStore, session: str) -> None:
-        self.store, self.session = store, session
+        self.store = store
+        self.session = session
         self.path = store.path / CAMPAIGNS / session
 
     @property
@@ -62,13 +63,15 @@ class CampaignFolder:
             draft.write_text(json.dumps({"session": self.session, **facts}, indent=1))
 
     def facts(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.path / "campaign.json").read_text())
-        return found
+        facts: dict[str, Any] = json.loads((self.path / "campaign.json").read_text())
+        return facts
 
     # arrays: what was handed to Slurm
 
     def add_array(self, tasks: Sequence[Sequence[Job]], machine: str) -> Path:
-        """Complete before Slurm hears of it. The folder's number is part of the array's name there."""
+        """Make the array's folder, complete before it is submitted.
+
+        The folder's number is part of the array's name in Slurm."""
         number = len(self.array_folders())
         folder = self.path / "arrays" / f"{number:04d}"
         (folder / "log").mkdir(parents=True, exist_ok=True)
@@ -80,19 +83,24 @@ class CampaignFolder:
     def array_folders(self) -> list[Path]:
         return sorted(path.parent for path in self.path.glob("arrays/*/index.json"))
 
-    def slots(self, array: Path) -> list[str]:
-        """Processes that were asked for with it."""
+    def read_tasks(self, array: Path) -> list[list[Job]]:
+        """The jobs of each task of the array."""
         tasks = json.loads((array / "index.json").read_text())
-        return [slot_of(Job.from_dict(values)) for task in tasks for values in task]
+        return [[Job.from_dict(values) for values in task] for task in tasks]
+
+    def slots(self, array: Path) -> list[str]:
+        """The processes of the array."""
+        return [slot_of(job) for jobs in self.read_tasks(array) for job in jobs]
 
     def newest_array(self) -> float:
         """When the latest one was written, as seconds since the epoch."""
-        return max(
-            (path.stat().st_mtime for path in self.path.glob("arrays/*/index.json")), default=0.0
-        )
+        indexes = self.path.glob("arrays/*/index.json")
+        return max((path.stat().st_mtime for path in indexes), default=0.0)
 
-    def number(self, array: Path, number: str) -> None:
-        """Slurm's number of the array: told by who submitted it, or by its first task if that one was killed."""
+    def set_number(self, array: Path, number: str) -> None:
+        """Note Slurm's number of the array.
+
+        `submit` does, and every task of the array, because `submit` may have been killed."""
         with contextlib.suppress(FileExistsError):
             os.symlink(number, array / "job")
 
@@ -105,7 +113,7 @@ class CampaignFolder:
         return self.running / f"{key}{JOURNAL}"
 
     def open_keys(self) -> Iterator[Key]:
-        """Starts whose journal nobody has taken to its place yet."""
+        """Starts whose journal is not delivered to the store yet."""
         for path in sorted(self.running.glob(f"*{JOURNAL}")):
             if not path.name.endswith(LOST):
                 yield Key.parse(path.name.removesuffix(JOURNAL))
@@ -129,18 +137,23 @@ class CampaignFolder:
     def unsuccessful(self) -> dict[str, str]:
         """The attempt that each slot without a result ended with last, by its id."""
         done = self.results()
-        entries = ((Key.parse(entry.name), entry) for entry in self._entries("outcomes"))
-        lost = [(key, os.readlink(entry.path)) for key, entry in entries if key.slot not in done]
-        return {key.slot: identifier for key, identifier in sorted(lost, key=lambda one: one[1])}
+        attempts = []
+        for entry in self._entries("outcomes"):
+            slot = Key.parse(entry.name).slot
+            if slot not in done:
+                attempts.append((os.readlink(entry.path), slot))
+        # Ids sort by time, so the last attempt of a slot wins.
+        return {slot: identifier for identifier, slot in sorted(attempts)}
 
     def ghosts(self) -> list[Path]:
         return sorted((self.path / "ghosts").glob(f"*{JOURNAL}"))
 
     def deliver(self, path: Path) -> Attempt | None:
-        """Takes an ended journal to its place in the store, or aside: a start has one outcome, a slot one result.
+        """Move an ended journal into the store, or aside: a slot has one result.
 
-        May be done by anybody, again, and after having been interrupted anywhere. None: it was set aside, or gone.
-        Only who runs it, or knows that nobody does any more, should: a driver looks for the journal it waits for."""
+        Any process may do it, repeatedly, and after an interruption anywhere. But it should run
+        the attempt itself, or know that nobody runs it any more: a driver expects its journal.
+        None if the journal was set aside or is gone."""
         attempt = reader.read(path)
         if attempt is None or not attempt.ended:
             return None
@@ -158,8 +171,9 @@ class CampaignFolder:
         fsync(target.parent)
         return attempt
 
-    def _claim(self, kind: str, name: str, identifier: str) -> bool:
-        link = self.path / kind / name
+    def _claim(self, folder: str, name: str, identifier: str) -> bool:
+        """Whether the name is this attempt's, now or already before."""
+        link = self.path / folder / name
         try:
             os.symlink(identifier, link)
             fsync(link.parent)
@@ -169,14 +183,15 @@ class CampaignFolder:
 
     def _set_aside(self, path: Path) -> None:
         if path.name.endswith(LOST):
-            path.unlink(missing_ok=True)  # we said that it was lost, and it was not
+            # It was written down as lost, and then its result came.
+            path.unlink(missing_ok=True)
             return
         with contextlib.suppress(FileNotFoundError):
             path.rename(self.path / "ghosts" / path.name)
 
-    def _entries(self, kind: str) -> list[os.DirEntry[str]]:
+    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
         try:
-            with os.scandir(self.path / kind) as entries:
+            with os.scandir(self.path / folder) as entries:
                 return [entry for entry in entries if entry.is_symlink()]
         except FileNotFoundError:
             return []
@@ -197,32 +212,34 @@ class TaskJournal:
         return self.folder.journal(self.key)
 
 
-def find(store: FolderStore, word: str = "") -> CampaignFolder:
-    """The newest campaign, or the one whose id begins or ends with this word."""
+def find(store: FolderStore, wanted_id: str = "") -> CampaignFolder:
+    """The newest campaign, or the one whose id begins or ends with this."""
     names = sorted(path.parent.name for path in store.path.glob(f"{CAMPAIGNS}/*/campaign.json"))
-    fitting = [name for name in names if name.startswith(word) or name.endswith(word)]
     if not names:
         raise SteptimeError(
             f"There is no campaign in {store.path}. `steptime submit PLAN` starts one."
         )
-    if not fitting or (word and len(fitting) > 1):
-        found = "several campaigns" if fitting else "no campaign"
+    matches = [name for name in names if name.startswith(wanted_id) or name.endswith(wanted_id)]
+    if not matches:
+        raise SteptimeError(f"{wanted_id!r} names no campaign in {store.path}: {', '.join(names)}.")
+    if wanted_id and len(matches) > 1:
         raise SteptimeError(
-            f"{word!r} names {found} in {store.path}: {', '.join(fitting or names)}."
+            f"{wanted_id!r} names several campaigns in {store.path}: {', '.join(matches)}."
         )
-    return CampaignFolder(store, fitting[-1])
+    return CampaignFolder(store, matches[-1])
 
 
 def _move(path: Path, target: Path) -> bool:
-    """Never over what is there already: a link is made once, then the old name goes. False: another text is there."""
+    """Move without replacing: make a second link, then remove the first. False if that fails."""
     try:
         os.link(path, target)
     except FileExistsError:
         if not path.exists() or not path.samefile(target):
             return False
     except FileNotFoundError:
-        return False  # somebody else was just as quick
-    except OSError:  # a file system without hard links
+        return False  # another process was faster
+    except OSError:
+        # A file system without hard links.
         if target.exists():
             return False
         path.rename(target)

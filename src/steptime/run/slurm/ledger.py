@@ -1,8 +1,9 @@
-"""What Slurm says beside what the folder holds: which starts are over without a result, and why. Writes nothing."""
+"""Match Slurm's tasks with the folder: which starts ended without a result, and why.
+
+Writes nothing."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,15 +29,16 @@ CAUSES = {
     "REVOKED": Cause.CANCELLED,
     "TIMEOUT": Cause.TIMED_OUT,
 }
-WORDS = {
+SENTENCES = {
     Cause.CANCELLED: "was cancelled",
     Cause.TIMED_OUT: "ran into its time limit",
     Cause.NODE_FAILED: "lost its node",
     Cause.OUT_OF_MEMORY: "used more memory than it asked for",
-    Cause.PREEMPTED: "had to make room for another",
+    Cause.PREEMPTED: "was preempted by another job",
     Cause.REQUEUED: "was put back into the queue",
 }
-# Without control groups a job that grows too large is killed like any other, and only its log says why.
+# Without control groups, a job that grows too large is killed like any other, and only its log
+# says why.
 OVER_MEMORY = re.compile(r"exceeded (job )?memory limit|oom[-_]kill", re.IGNORECASE)
 
 
@@ -47,42 +49,43 @@ class Lost:
     key: Key
     job: Job
     failure: Failure
-    begun: bool
+    has_begun: bool
 
 
 class Ledger:
-    """Slurm is asked first and the folder read afterwards: what ended in between only looks as if it still ran."""
+    """Asks Slurm first and reads the folder afterwards.
+
+    So a task that ends in between only looks as if it still ran."""
 
     def __init__(self, folder: CampaignFolder, slurm: Slurm) -> None:
-        self.folder, self.slurm = folder, slurm
+        self.folder = folder
+        self.slurm = slurm
         self.arrays = folder.array_folders()
-        names = {folder.name(array): array for array in self.arrays}
-        found = slurm.tasks(list(names))
+        array_by_name = {folder.name(array): array for array in self.arrays}
         self.tasks: dict[Path, dict[int, Task]] = {array: {} for array in self.arrays}
-        for task in found:
-            self.tasks[names[task.name]][task.index] = task
+        for task in slurm.tasks(list(array_by_name)):
+            self.tasks[array_by_name[task.name]][task.index] = task
         self.outcomes = folder.outcomes()
         self.begun = set(folder.open_keys())
 
     @cached_property
     def jobs(self) -> dict[tuple[Path, int], list[Job]]:
-        return {
-            (array, index): [Job.from_dict(values) for values in task]
-            for array in self.arrays
-            for index, task in enumerate(json.loads((array / "index.json").read_text()))
-        }
+        """The jobs of each task, by its array and index."""
+        jobs = {}
+        for array in self.arrays:
+            for index, task_jobs in enumerate(self.folder.read_tasks(array)):
+                jobs[array, index] = task_jobs
+        return jobs
 
     @cached_property
     def history(self) -> dict[str, list[str]] | None:
-        since = datetime.fromisoformat(
-            self.folder.facts()["started"]
-        ).astimezone()  # sacct thinks in local time
-        return self.slurm.history(
-            [self.folder.name(array) for array in self.arrays], f"{since:%Y-%m-%dT%H:%M:%S}"
-        )
+        # sacct expects local time.
+        since = datetime.fromisoformat(self.folder.facts()["started"]).astimezone()
+        names = [self.folder.name(array) for array in self.arrays]
+        return self.slurm.history(names, f"{since:%Y-%m-%dT%H:%M:%S}")
 
     def is_over(self, key: Key) -> bool:
-        """Whether Slurm is done with this start; a ghost of it may live on a node that was lost."""
+        """Whether Slurm is done with this start. A ghost of it may live on a lost node."""
         task = self._by_id.get(key.task)
         return task is None or is_over(task.state) or key.restart < task.restarts
 
@@ -91,81 +94,83 @@ class Ledger:
         return {task.id: task for tasks in self.tasks.values() for task in tasks.values()}
 
     def live(self) -> dict[str, Task]:
-        """Slots that Slurm still has in hand, with their tasks."""
-        found: dict[str, Task] = {}
+        """Slots that wait or run in Slurm, with their tasks."""
+        live: dict[str, Task] = {}
         for (array, index), jobs in self.jobs.items():
             task = self.tasks[array].get(index)
             if task and not is_over(task.state):
-                found |= {slot_of(job): task for job in jobs}
-        return found
+                live |= {slot_of(job): task for job in jobs}
+        return live
 
     def lost(self) -> Iterator[Lost]:
         for (array, index), jobs in self.jobs.items():
             task = self.tasks[array].get(index)
-            number = task.array if task else _number(array)
+            number = task.array if task else _array_number(array)
             if not number:
-                continue  # it never came to sbatch
+                # It was never submitted.
+                continue
             for job in jobs:
-                yield from self._lost(job, array, f"{number}_{index}", task)
+                for key in self._lost_starts(job, f"{number}_{index}", task):
+                    has_begun = key in self.begun
+                    failure = self._failure(key, array, task, has_begun=has_begun)
+                    yield Lost(key, job, failure, has_begun)
 
-    def _lost(self, job: Job, array: Path, name: str, task: Task | None) -> Iterator[Lost]:
+    def _lost_starts(self, job: Job, task_id: str, task: Task | None) -> list[Key]:
         slot = slot_of(job)
-        over = task is None or is_over(task.state)
-        known = {key for key in self.begun | self.outcomes if (key.slot, key.task) == (slot, name)}
-        last = task.restarts if task else 0
-        if (
-            over
-            and not self.folder.has_result(slot)
-            and not any(key.restart >= last for key in known)
-        ):
-            known.add(Key(slot, name, last))
-        starts = known - self.outcomes
-        for key in sorted(starts):
-            if self.is_over(key):
-                begun = key in self.begun
-                yield Lost(key, job, self._failure(key, array, task, begun=begun), begun)
+        starts = {
+            key for key in self.begun | self.outcomes if key.slot == slot and key.task == task_id
+        }
+        last_restart = task.restarts if task else 0
+        task_is_over = task is None or is_over(task.state)
+        last_is_known = any(key.restart >= last_restart for key in starts)
+        if task_is_over and not last_is_known and not self.folder.has_result(slot):
+            # It ended before it could begin a journal.
+            starts.add(Key(slot, task_id, last_restart))
+        return [key for key in sorted(starts - self.outcomes) if self.is_over(key)]
 
-    def _failure(self, key: Key, array: Path, task: Task | None, *, begun: bool) -> Failure:
-        state, output = (
-            self._state(key, task),
-            reader.last_output(array / "log" / f"{key.task}.log"),
-        )
+    def _failure(self, key: Key, array: Path, task: Task | None, *, has_begun: bool) -> Failure:
+        state = self._state(key, task)
+        output = reader.last_output(array / "log" / f"{key.task}.log")
         cause = CAUSES.get(state, Cause.CRASHED)
         if cause == Cause.CRASHED and OVER_MEMORY.search(output):
             cause = Cause.OUT_OF_MEMORY
-        where = (
-            f" on {task.node}"
-            if task and task.node and begun and key.restart == task.restarts
-            else ""
-        )
-        word = WORDS.get(cause, f"ended without a result ({self._end(state, task)})")
-        before = "" if begun else " before it began"
-        reason = f"Slurm's task {key.task}, start {key.restart + 1}, {word}{before}{where}."
+        sentence = SENTENCES.get(cause)
+        if sentence is None:
+            sentence = f"ended without a result ({_describe_end(state, task)})"
+        if not has_begun:
+            sentence += " before it began"
+        elif task and task.node and key.restart == task.restarts:
+            sentence += f" on {task.node}"
+        reason = f"Slurm's task {key.task}, start {key.restart + 1}, {sentence}."
         return Failure(cause=cause, reason=reason, output=output)
 
-    def _end(self, state: str, task: Task | None) -> str:
-        if not state:
-            return "Slurm no longer knows it and keeps no accounts"
-        return f"{state}, {task.exit}" if task and task.exit else state
-
     def _state(self, key: Key, task: Task | None) -> str:
-        """How this start ended: by squeue if it is the task's last, else by sacct, else by what its driver noted."""
+        """How this start ended: by squeue, by sacct, or by what its driver noted."""
         if task is not None and key.restart == task.restarts and is_over(task.state):
             return task.state
-        starts = (self.history or {}).get(key.task, [])
-        if key.restart < len(starts) and starts[key.restart] in CAUSES:
-            return starts[key.restart]
-        # Of this start of the task, for whichever of its processes: those behind that one never began.
-        note = next(self.folder.running.glob(f"*.{key.task}.{key.restart}{TERMINATED}"), None)
+        states = (self.history or {}).get(key.task, [])
+        if key.restart < len(states) and states[key.restart] in CAUSES:
+            return states[key.restart]
+        # Any process of this start may have left the note: those after it never began.
+        pattern = f"*.{key.task}.{key.restart}{TERMINATED}"
+        note = next(self.folder.running.glob(pattern), None)
         if note is None:
             return "NODE_FAIL" if task is not None else ""
-        noted = note.read_text()
-        if is_over(noted) or noted in CAUSES:
-            return noted
+        state = note.read_text()
+        if is_over(state) or state in CAUSES:
+            return state
         return "REQUEUED" if task is not None else ""
 
 
-def _number(array: Path) -> str:
-    """Under which sbatch took it; empty if nobody came to write that down and none of its tasks began."""
+def _describe_end(state: str, task: Task | None) -> str:
+    if not state:
+        return "Slurm no longer knows it and keeps no accounting records"
+    return f"{state}, {task.exit}" if task and task.exit else state
+
+
+def _array_number(array: Path) -> str:
+    """Slurm's number of the array.
+
+    Empty if `submit` was killed before it noted the number, and no task has begun."""
     link = array / "job"
     return link.readlink().name if link.is_symlink() else ""

@@ -1,4 +1,6 @@
-"""All campaigns of a store at a glance, for whoever looks again and again: asks Slurm seldom and never waits long."""
+"""All campaigns of a store at a glance, for a page that is loaded again and again.
+
+Asks Slurm seldom and never waits long."""
 
 from __future__ import annotations
 
@@ -9,100 +11,114 @@ from typing import Any
 from steptime.core.case import SETTINGS, Case
 from steptime.run.slurm.client import NoAnswer, Slurm
 from steptime.run.slurm.folder import CAMPAIGNS, CampaignFolder
-from steptime.run.slurm.progress import FAILED, STATES, Place, Progress, progress
+from steptime.run.slurm.progress import FAILED, STATES, ProcessStatus, Progress, read_progress
 from steptime.store.folder import FolderStore
 
 FRESH_SECONDS = 2.0
-ANSWER_SECONDS = 5.0  # a page is not worth waiting longer for
-MOST_CAMPAIGNS, MOST_FAILURES = 20, 20
+ANSWER_SECONDS = 5.0  # a page is not worth a longer wait
+MOST_CAMPAIGNS = 20
+MOST_FAILURES = 20
 Summary = dict[str, Any]
 OVER: Summary = {
-    "waiting": 0, "running": 0, "failed": 0, "kinds": [], "causes": {}, "failures": [], "seconds_left": 0.0,
-    "basis": "", "is_over": True,
-}  # fmt: skip
+    "waiting": 0,
+    "running": 0,
+    "failed": 0,
+    "kinds": [],
+    "causes": {},
+    "failures": [],
+    "seconds_left": 0.0,
+    "basis": "",
+    "is_over": True,
+}
 
 
 class Overview:
-    """Newest first. Whoever asks while another does so is answered with the same."""
+    """Summaries of the newest campaigns, newest first. Simultaneous requests share one answer."""
 
     def __init__(self, store: FolderStore) -> None:
         self.store = store
-        self._busy, self._due, self._found = threading.Lock(), 0.0, list[Summary]()
+        self._lock = threading.Lock()
+        self._due = 0.0
+        self._summaries: list[Summary] = []
 
     def __call__(self) -> list[Summary]:
-        with self._busy:
+        with self._lock:
             if time.monotonic() >= self._due:
-                self._found = self._look()
+                self._summaries = self._read()
                 self._due = time.monotonic() + FRESH_SECONDS
-            return self._found
+            return self._summaries
 
-    def _look(self) -> list[Summary]:
-        names = sorted(
-            path.parent.name for path in self.store.path.glob(f"{CAMPAIGNS}/*/campaign.json")
-        )
-        folders = [CampaignFolder(self.store, name) for name in reversed(names[-MOST_CAMPAIGNS:])]
-        found, trouble = [], ""
-        for folder in folders:
-            summary = _known(folder)
+    def _read(self) -> list[Summary]:
+        paths = self.store.path.glob(f"{CAMPAIGNS}/*/campaign.json")
+        names = sorted(path.parent.name for path in paths)
+        summaries = []
+        trouble = ""
+        for name in reversed(names[-MOST_CAMPAIGNS:]):
+            folder = CampaignFolder(self.store, name)
+            summary = _folder_summary(folder)
             if summary["done"] >= summary["processes"]:
                 summary |= OVER
-            elif trouble:  # who was silent once is not asked for every campaign
-                summary |= {"trouble": trouble}
+            elif trouble:
+                # Slurm did not answer for an earlier campaign, so it is not asked again.
+                summary["trouble"] = trouble
             else:
-                summary |= _asked(folder)
-            trouble = summary.get("trouble", trouble)
-            found.append(summary)
-        return found
+                summary |= _slurm_summary(folder)
+                trouble = summary.get("trouble", "")
+            summaries.append(summary)
+        return summaries
 
 
-def _asked(folder: CampaignFolder) -> Summary:
-    """Without Slurm nobody knows whether the rest still waits or was lost."""
+def _folder_summary(folder: CampaignFolder) -> Summary:
+    """What is known without Slurm."""
+    facts = folder.facts()
+    slots = {slot for array in folder.array_folders() for slot in folder.slots(array)}
+    return {
+        "campaign": folder.session,
+        "name": facts["title"] or facts["name"],
+        "started": facts["started"],
+        "done": len(folder.results()),
+        "processes": len(slots),
+    }
+
+
+def _slurm_summary(folder: CampaignFolder) -> Summary:
+    """Without an answer nobody knows whether the rest still waits or is lost."""
     try:
-        return _summary(progress(folder, Slurm(ANSWER_SECONDS)))
+        return _progress_summary(read_progress(folder, Slurm(ANSWER_SECONDS)))
     except NoAnswer as problem:
         return {"trouble": str(problem)}
 
 
-def _summary(found: Progress) -> Summary:
-    kinds = list(dict.fromkeys(place.case.node_type for place in found.places))
-    names = [
-        name for name in SETTINGS if len({getattr(place.case, name) for place in found.places}) > 1
-    ]
-    failed = [place for place in found.places if place.state == FAILED]
+def _progress_summary(progress: Progress) -> Summary:
+    processes = progress.processes
+    node_types = list(dict.fromkeys(process.case.node_type for process in processes))
+    names = _differing_settings([process.case for process in processes])
+    failed = [process for process in processes if process.state == FAILED]
     return {
-        **{state: found.count(state) for state in STATES},
-        "kinds": [{"name": kind, **_counts(found.places, kind)} for kind in kinds],
-        "causes": dict(found.causes.most_common()),
-        "failures": [_failure(place, names) for place in failed[:MOST_FAILURES]],
-        "seconds_left": found.seconds_left,
-        "basis": found.basis,
-        "is_over": found.is_over,
+        **{state: progress.count(state) for state in STATES},
+        "kinds": [{"name": name, **_count_states(processes, name)} for name in node_types],
+        "causes": dict(progress.causes.most_common()),
+        "failures": [_failure_summary(process, names) for process in failed[:MOST_FAILURES]],
+        "seconds_left": progress.seconds_left,
+        "basis": progress.basis,
+        "is_over": progress.is_over,
     }
 
 
-def _known(folder: CampaignFolder) -> Summary:
-    facts, slots = (
-        folder.facts(),
-        {slot for array in folder.array_folders() for slot in folder.slots(array)},
-    )
-    told = {
-        "campaign": folder.session,
-        "name": facts["title"] or facts["name"],
-        "started": facts["started"],
+def _differing_settings(cases: list[Case]) -> list[str]:
+    return [name for name in SETTINGS if len({getattr(case, name) for case in cases}) > 1]
+
+
+def _count_states(processes: list[ProcessStatus], node_type: str) -> dict[str, int]:
+    states = [process.state for process in processes if process.case.node_type == node_type]
+    return {state: states.count(state) for state in STATES}
+
+
+def _failure_summary(process: ProcessStatus, names: list[str]) -> Summary:
+    case = process.case
+    settings = [f"{name.replace('_', ' ')} {getattr(case, name)}" for name in names]
+    return {
+        "case": ", ".join(settings) or case.label,
+        "cause": process.cause,
+        "reason": process.reason,
     }
-    return {**told, "done": len(folder.results()), "processes": len(slots)}
-
-
-def _counts(places: list[Place], kind: str) -> dict[str, int]:
-    own = [place for place in places if place.case.node_type == kind]
-    return {state: sum(place.state == state for place in own) for state in STATES}
-
-
-def _failure(place: Place, names: list[str]) -> Summary:
-    return {"case": _words(place.case, names), "cause": place.cause, "reason": place.reason}
-
-
-def _words(case: Case, names: list[str]) -> str:
-    return (
-        ", ".join(f"{name.replace('_', ' ')} {getattr(case, name)}" for name in names) or case.label
-    )

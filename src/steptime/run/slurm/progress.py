@@ -1,4 +1,4 @@
-"""How far a campaign is: every process with its state, causes of what failed, and the time that is left."""
+"""How far a campaign is: the state of every process, causes of failure, and the time left."""
 
 from __future__ import annotations
 
@@ -6,27 +6,36 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from steptime.core.case import Case
+from steptime.core.job import Job
 from steptime.run.slurm.client import Slurm, Task
 from steptime.run.slurm.folder import CampaignFolder, slot_of
 from steptime.run.slurm.ledger import Ledger
 from steptime.store import reader
 
 WAITING, RUNNING, DONE, FAILED = STATES = ("waiting", "running", "done", "failed")
+NOT_SUBMITTED = "not submitted"
+# In these states Slurm has the task, but does not run it.
+QUEUED_STATES = ("PENDING", "SUSPENDED", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")
+
+
+class StoredFailure(NamedTuple):
+    cause: str
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
-    """One process of the campaign: where it stands now."""
+class ProcessStatus:
+    """One process of the campaign."""
 
     case: Case
     process: int
     state: str
-    task: str = ""  # Slurm's name of it
+    task: str = ""  # Slurm's id of it
     node: str = ""
-    cause: str = ""
+    cause: str = ""  # a Cause, or NOT_SUBMITTED
     reason: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -37,15 +46,15 @@ class Place:
 class Progress:
     session: str
     name: str
-    places: list[Place]
-    seconds_left: float | None  # None: too little has ended to tell
-    results: int = 0  # that this follows from: those since the latest submission
-    ghosts: int = 0  # late results of lost nodes, kept aside
-    lost: int = 0  # processes of which a start was lost and nobody has written that down yet
+    processes: list[ProcessStatus]
+    seconds_left: float | None  # None: too few have ended to tell
+    results: int = 0  # since the latest submission: what `seconds_left` is based on
+    ghosts: int = 0  # late results of lost nodes, which were set aside
+    lost: int = 0  # processes with a lost start that is not written down yet
     arrays: list[str] = field(default_factory=list)
 
     def count(self, state: str) -> int:
-        return sum(place.state == state for place in self.places)
+        return sum(process.state == state for process in self.processes)
 
     @property
     def is_over(self) -> bool:
@@ -53,13 +62,14 @@ class Progress:
 
     @property
     def causes(self) -> Counter[str]:
-        return Counter(place.cause for place in self.places if place.state == FAILED)
+        return Counter(process.cause for process in self.processes if process.state == FAILED)
 
     @property
     def basis(self) -> str:
-        """What the time left stands on."""
-        told = self.seconds_left is not None and not self.is_over
-        return f"as fast as the last {self.results} results came in" if told else ""
+        """What the time left is based on."""
+        if self.seconds_left is None or self.is_over:
+            return ""
+        return f"as fast as the last {self.results} results came in"
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -71,93 +81,118 @@ class Progress:
             "basis": self.basis,
             "ghosts": self.ghosts,
             "slurm_arrays": self.arrays,
-            "processes": [place.to_dict() for place in self.places],
+            "processes": [process.to_dict() for process in self.processes],
         }
 
 
-def progress(folder: CampaignFolder, slurm: Slurm) -> Progress:
-    """Reads only: what was lost is named here and written down by `collect`."""
+def read_progress(folder: CampaignFolder, slurm: Slurm) -> Progress:
+    """Reads only: `collect` writes down what was lost."""
     ledger = Ledger(folder, slurm)
-    results, live = folder.results(), ledger.live()
-    jobs = {slot_of(job): job for task in ledger.jobs.values() for job in task}
-    lost = {one.key.slot: one.failure for one in ledger.lost()}
-    stored = _stored_failures(folder) if len(jobs) > len(results) + len(live) else {}
-    begun = {(key.slot, key.task) for key in ledger.begun}
-    alone = {slot_of(task[0]) for task in ledger.jobs.values() if len(task) == 1}
-    places = []
-    for slot, job in jobs.items():
-        whose: dict[str, Any] = {"case": job.case, "process": job.process}
-        if slot in results:
-            places.append(Place(**whose, state=DONE))
-        elif slot in live:
-            places.append(
-                _live_place(
-                    whose, live[slot], begun=slot in alone or (slot, live[slot].id) in begun
-                )
-            )
-        else:
-            cause, reason = (
-                (lost[slot].cause, lost[slot].reason)
-                if slot in lost
-                else stored.get(slot, ("", ""))
-            )
-            places.append(
-                Place(**whose, state=FAILED, cause=cause or "not submitted", reason=reason)
-            )
-    left = sum(place.state in (WAITING, RUNNING) for place in places)
+    results = folder.results()
+    lost: dict[str, StoredFailure] = {}
+    for start in ledger.lost():
+        lost[start.key.slot] = StoredFailure(start.failure.cause, start.failure.reason)
+    processes = _process_statuses(folder, ledger, results, lost)
     facts = folder.facts()
-    ended = sorted(when for when in results.values() if when >= folder.newest_array())
-    numbers = sorted(
-        {task.array for tasks in ledger.tasks.values() for task in tasks.values()}, key=int
-    )
+    # An earlier submission may have run on other nodes, at another speed.
+    newest_array = folder.newest_array()
+    result_times = sorted(time for time in results.values() if time >= newest_array)
+    unfinished = sum(process.state in (WAITING, RUNNING) for process in processes)
+    numbers = {task.array for tasks in ledger.tasks.values() for task in tasks.values()}
     return Progress(
         session=folder.session,
         name=facts["title"] or facts["name"],
-        places=places,
-        seconds_left=seconds_left(ended, left),
-        results=len(ended),
+        processes=processes,
+        seconds_left=estimate_seconds_left(result_times, unfinished),
+        results=len(result_times),
         ghosts=len(folder.ghosts()),
         lost=len(lost),
-        arrays=numbers,
+        arrays=sorted(numbers, key=int),
     )
 
 
-def seconds_left(ended: list[float], left: int) -> float | None:
+def _process_statuses(
+    folder: CampaignFolder,
+    ledger: Ledger,
+    results: dict[str, float],
+    lost: dict[str, StoredFailure],
+) -> list[ProcessStatus]:
+    live = ledger.live()
+    jobs = {slot_of(job): job for task in ledger.jobs.values() for job in task}
+    failures = dict(lost)
+    if len(jobs) > len(results) + len(live):
+        failures = _stored_failures(folder) | lost
+    begun = {(key.slot, key.task) for key in ledger.begun}
+    # A task with one process has begun it as soon as the task runs.
+    single = {slot_of(task[0]) for task in ledger.jobs.values() if len(task) == 1}
+    statuses = []
+    for slot, job in jobs.items():
+        if slot in results:
+            status = ProcessStatus(case=job.case, process=job.process, state=DONE)
+        elif slot in live:
+            has_begun = slot in single or (slot, live[slot].id) in begun
+            status = _live_status(job, live[slot], has_begun=has_begun)
+        else:
+            status = _failed_status(job, failures.get(slot))
+        statuses.append(status)
+    return statuses
+
+
+def estimate_seconds_left(result_times: list[float], unfinished: int) -> float | None:
     """As fast as results came in so far."""
-    if not left:
+    if not unfinished:
         return 0.0
-    if len(ended) < 2:
+    if len(result_times) < 2:
         return None
-    return left * (ended[-1] - ended[0]) / (len(ended) - 1)
+    seconds_per_result = (result_times[-1] - result_times[0]) / (len(result_times) - 1)
+    return unfinished * seconds_per_result
 
 
-def _live_place(whose: dict[str, Any], task: Task, *, begun: bool) -> Place:
-    runs = task.state not in ("PENDING", "SUSPENDED", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")
-    if runs and begun:
-        return Place(**whose, state=RUNNING, task=task.id, node=task.node)
-    return Place(
-        **whose, state=WAITING, task=task.id, node=task.node, reason="" if runs else task.reason
+def _live_status(job: Job, task: Task, *, has_begun: bool) -> ProcessStatus:
+    is_queued = task.state in QUEUED_STATES
+    return ProcessStatus(
+        case=job.case,
+        process=job.process,
+        state=RUNNING if has_begun and not is_queued else WAITING,
+        task=task.id,
+        node=task.node,
+        reason=task.reason if is_queued else "",
     )
 
 
-def _stored_failures(folder: CampaignFolder) -> dict[str, tuple[str, str]]:
-    """Of slots without a result. Read one by one: a store may hold far more than this campaign."""
-    found, absent = {}, set()
+def _failed_status(job: Job, failure: StoredFailure | None) -> ProcessStatus:
+    return ProcessStatus(
+        case=job.case,
+        process=job.process,
+        state=FAILED,
+        cause=failure.cause if failure else NOT_SUBMITTED,
+        reason=failure.reason if failure else "",
+    )
+
+
+def _stored_failures(folder: CampaignFolder) -> dict[str, StoredFailure]:
+    """Of slots without a result. A store may hold far more than this campaign."""
+    failures: dict[str, StoredFailure] = {}
+    missing = set()
     for slot, identifier in folder.unsuccessful().items():
-        failure = _failure_at(folder.store.journal(identifier))
-        found[slot] = failure or ("", "")
-        absent |= set() if failure else {identifier}
-    for attempt in folder.store.attempts() if absent else ():  # compacted meanwhile
-        if attempt.id in absent and attempt.failure:
-            found[f"{attempt.case.key}-{attempt.process}"] = (
-                attempt.failure.cause,
-                attempt.failure.reason,
-            )
-    return found
+        failure = _read_failure(folder.store.journal(identifier))
+        if failure:
+            failures[slot] = failure
+        else:
+            missing.add(identifier)
+    if missing:
+        # Their journals were compacted, so the whole store has to be read.
+        for attempt in folder.store.attempts():
+            if attempt.id in missing and attempt.failure:
+                slot = f"{attempt.case.key}-{attempt.process}"
+                failures[slot] = StoredFailure(attempt.failure.cause, attempt.failure.reason)
+    return failures
 
 
 @lru_cache(maxsize=4096)
-def _failure_at(path: Path) -> tuple[str, str] | None:
-    """An ended journal never changes."""
+def _read_failure(path: Path) -> StoredFailure | None:
+    """Cached: a journal that has ended never changes."""
     attempt = reader.read(path) if path.exists() else None
-    return (attempt.failure.cause, attempt.failure.reason) if attempt and attempt.failure else None
+    if attempt is None or attempt.failure is None:
+        return None
+    return StoredFailure(attempt.failure.cause, attempt.failure.reason)

@@ -1,4 +1,4 @@
-"""From jobs to arrays, and the shell script of an array. Calls nothing."""
+"""Group jobs into arrays, and write the shell script of an array. Calls nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steptime.plan.slurm_section import Section
 
 @dataclass(frozen=True)
 class Array:
-    """Tasks that ask Slurm for the same things."""
+    """Tasks that ask the same of Slurm."""
 
     section: Section
     request: tuple[str, ...]
@@ -27,56 +27,57 @@ class Array:
         return [job for task in self.tasks for job in task]
 
 
-def arrays(jobs: Sequence[Job], machine: MachineFile, most_tasks: int) -> list[Array]:
-    """Cases in random order, each once before any comes again; so a bundle compares its cases on one node."""
+def make_arrays(jobs: Sequence[Job], machine: MachineFile, most_tasks: int) -> list[Array]:
+    """Cases in random order, each once before any comes again.
+
+    So the processes of a bundle belong to different cases, which are compared on one node."""
     groups: dict[tuple[Section, tuple[str, ...]], list[Job]] = {}
     for job in jobs:
         section = machine.section(job.case.node_type)
         groups.setdefault((section, section.request(job.case)), []).append(job)
-    found = []
+    arrays = []
     for (section, request), group in groups.items():
-        # An order of its own: in one for all arrays, what changes in time would pass for a difference of cases.
-        rng = random.Random(" ".join((group[0].session, section.name, *request)))
-        ordered = sorted(rng.sample(group, len(group)), key=lambda job: job.process)
-        tasks = [
-            tuple(ordered[first : first + section.bundle])
-            for first in range(0, len(ordered), section.bundle)
-        ]
-        parts = (
-            tuple(tasks[first : first + most_tasks]) for first in range(0, len(tasks), most_tasks)
-        )
-        found += [Array(section, request, part) for part in parts]
-    return found
+        tasks = _bundle(_shuffle(group, section, request), section.bundle)
+        for first in range(0, len(tasks), most_tasks):
+            arrays.append(Array(section, request, tuple(tasks[first : first + most_tasks])))
+    return arrays
 
 
-def script(array: Array, folder: Path, name: str) -> str:
-    """A requeued task goes on in the same log. `exec`: signals of Slurm reach the driver."""
+def _shuffle(jobs: list[Job], section: Section, request: tuple[str, ...]) -> list[Job]:
+    # Each array has an order of its own. If all had the same, a change in time would look like a
+    # difference between cases.
+    rng = random.Random(" ".join((jobs[0].session, section.name, *request)))
+    return sorted(rng.sample(jobs, len(jobs)), key=lambda job: job.process)
+
+
+def _bundle(jobs: list[Job], size: int) -> list[tuple[Job, ...]]:
+    return [tuple(jobs[first : first + size]) for first in range(0, len(jobs), size)]
+
+
+def write_script(array: Array, folder: Path, name: str) -> str:
+    """The text of the script that sbatch gets."""
     throttle = f"%{array.section.throttle}" if array.section.throttle else ""
     flags = [
         f"--job-name={name}",
         f"--array=0-{len(array.tasks) - 1}{throttle}",
         f"--output={folder}/log/%A_%a.log",
+        # A requeued task continues the same log.
         "--open-mode=append",
         "--requeue",
         *array.request,
     ]
-    words = [sys.executable, "-P", "-m", "steptime.run.slurm.driver", str(folder)]
-    return "\n".join(
-        [
-            "#!/bin/bash",
-            *(f"#SBATCH {_quoted(flag)}" for flag in flags),
-            *array.section.setup,
-            *(
-                f"export {variable}={shlex.quote(value)}"
-                for variable, value in array.section.environment
-            ),
-            f"export STEPTIME_MACHINE={shlex.quote(str(folder / 'machine.toml'))}",
-            f"exec {shlex.join(words)}",
-            "",
-        ]
-    )
+    lines = ["#!/bin/bash"]
+    lines += [f"#SBATCH {_quote(flag)}" for flag in flags]
+    lines += array.section.setup
+    for variable, value in array.section.environment:
+        lines.append(f"export {variable}={shlex.quote(value)}")
+    lines.append(f"export STEPTIME_MACHINE={shlex.quote(str(folder / 'machine.toml'))}")
+    driver = [sys.executable, "-P", "-m", "steptime.run.slurm.driver", str(folder)]
+    # With exec, Slurm's signals reach the driver.
+    lines.append(f"exec {shlex.join(driver)}")
+    return "\n".join(lines) + "\n"
 
 
-def _quoted(flag: str) -> str:
-    """sbatch reads its lines as words: blanks in a folder's name need quotes."""
+def _quote(flag: str) -> str:
+    """sbatch splits its lines at blanks, which a folder's name may contain."""
     return f'"{flag}"' if " " in flag else flag
