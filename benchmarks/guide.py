@@ -253,7 +253,7 @@ def time_questions(index: Index) -> dict[str, dict[str, Timed]]:
         times[label] = {
             "chart": time_call(partial(index.points, query)),
             "12 facets": time_call(partial(index.facets, query, facets)),
-            "mixing notice": time_call(partial(index.mixed, query)),
+            "mixing notice": time_call(partial(index.mixed_dimensions, query)),
             "all data of a page": time_call(partial(explore_values, index, query)),
         }
     return times
@@ -350,7 +350,7 @@ def build_index(store: Path, count: int) -> Index:
     print(f"{work} in {seconds.cpu:.1f} s CPU, {seconds.wall:.1f} s wall", flush=True)
     # As if the work had taken long: otherwise a small index is not published.
     cache.publish(workspace.index, worked_seconds=3600.0)
-    size = sum(path.stat().st_size for path in cache.published())
+    size = sum(path.stat().st_size for path in cache.published_files())
     check = time_call(partial(check_for_changes, workspace))
     print(f"index {size / 1e6:,.0f} MB; a check for changes {1000 * check.cpu:.1f} ms CPU")
     return workspace.index

@@ -45,7 +45,7 @@ def workspace() -> Workspace:
 
 @pytest.fixture(scope="module")
 def measured(workspace: Workspace) -> list[dict[str, Any]]:
-    return workspace.index.listing(Query(where=(("source", ("steptime",)),)), MOST_ROWS)
+    return workspace.index.list_runs(Query(where=(("source", ("steptime",)),)), MOST_ROWS)
 
 
 @pytest.fixture

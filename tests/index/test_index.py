@@ -134,7 +134,7 @@ def test_points_are_what_plain_python_says_by_rows_and_by_cells(
 ) -> None:
     for index in both(rows):
         assert same(found(index.points(query)), told(query, rows))
-        assert index.matching(query) == sum(n for _, n in told(query, rows).values())
+        assert index.count_runs(query) == sum(n for _, n in told(query, rows).values())
 
 
 @settings(max_examples=10, deadline=None)
@@ -177,7 +177,7 @@ def test_mixed_names_what_a_point_has_several_of(rows: list[Row], query: Query) 
         for name, values in point.items():
             most[name] = max(most.get(name, 0), len(values))
     for index in both(rows):
-        assert index.mixed(query) == {name: count for name, count in most.items() if count > 1}
+        assert index.mixed_dimensions(query) == {name: count for name, count in most.items() if count > 1}
 
 
 SPEEDS = [{"model": "a", "framework": f, "throughput": v, "throughput_low": v - 1, "throughput_high": v + 1}
@@ -204,7 +204,7 @@ def test_named_series_have_filters_of_their_own() -> None:
         "ours": 10.0,
         "theirs": 20.0,
     }
-    assert shared().matching(from_url("s=ours|framework=pytorch")) == 2
+    assert shared().count_runs(from_url("s=ours|framework=pytorch")) == 2
 
 
 def test_the_interval_of_a_mean_is_students() -> None:
@@ -225,7 +225,7 @@ def test_two_metrics_make_every_run_a_point() -> None:
 
 def test_pages_of_a_listing_tile_it() -> None:
     index, after, seen = indexed(ROWS), None, []
-    while page := index.listing(from_url(""), limit=2, after=after):
+    while page := index.list_runs(from_url(""), limit=2, after=after):
         seen += [row["id"] for row in page]
         after = (page[-1]["started"], page[-1]["id"])
     assert seen == ["0002", "0001", "0000"]
@@ -238,13 +238,13 @@ def test_a_stream_is_the_whole_listing_some_rows_at_a_time(monkeypatch: pytest.M
     assert [len(batch) for batch in batches] == [2, 1]
     assert [
         dict(zip(names, row, strict=True)) for batch in batches for row in batch
-    ] == index.listing(from_url(""))
+    ] == index.list_runs(from_url(""))
 
 
 def test_a_listing_of_some_metrics_has_every_dimension_and_these() -> None:
     index = indexed([*ROWS, {**ROWS[0], "throughput": None, "step_time": 1.0}])
-    _, whole, *_ = index.listing(from_url(""))
-    few, *_ = index.listing(from_url(""), metrics=["throughput"])  # the newest has none
+    _, whole, *_ = index.list_runs(from_url(""))
+    few, *_ = index.list_runs(from_url(""), metrics=["throughput"])  # the newest has none
     told = {"id", "started", *DIMENSIONS, *(f"throughput{end}" for end in ENDS)}
     assert (
         few == {name: value for name, value in whole.items() if name in told} and set(few) == told
@@ -265,7 +265,7 @@ def test_cells_take_over_where_many_runs_repeat_few_configurations(
     monkeypatch.setattr(table, "CELLS_FROM", 5)
     index = indexed([ROWS[0]] * runs)
     index.summarise()
-    assert index.has_cells is cells and index.matching(from_url("")) == runs
+    assert index.has_cells is cells and index.count_runs(from_url("")) == runs
 
 
 def test_cells_are_not_made_where_every_run_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +280,7 @@ def test_a_number_that_is_none_is_absent() -> None:
         {**ROWS[0], "throughput": value}
         for value in ("12.5", "fast", float("nan"), float("inf"), None)
     ]
-    assert [row["throughput"] for row in indexed(rows).listing(from_url(""))][::-1] == [
+    assert [row["throughput"] for row in indexed(rows).list_runs(from_url(""))][::-1] == [
         12.5,
         None,
         None,
@@ -314,7 +314,7 @@ def test_numbers_are_counted_as_a_question_writes_them() -> None:
     assert index.facets(from_url(""), ["replica_batch"]) == {
         "replica_batch": {"64": 2, "1048576": 1}
     }
-    assert index.matching(from_url("replica_batch=1048576")) == 1
+    assert index.count_runs(from_url("replica_batch=1048576")) == 1
 
 
 def test_series_are_told_apart_where_every_run_is_a_point() -> None:
@@ -326,8 +326,8 @@ def test_series_are_told_apart_where_every_run_is_a_point() -> None:
 
 def test_what_each_series_fixes_is_not_mixed() -> None:
     index = indexed(ROWS)
-    assert index.mixed(from_url("")) == {"framework": 2}
-    assert index.mixed(from_url("s=ours|framework=pytorch&s=theirs|framework=jax")) == {}
+    assert index.mixed_dimensions(from_url("")) == {"framework": 2}
+    assert index.mixed_dimensions(from_url("s=ours|framework=pytorch&s=theirs|framework=jax")) == {}
 
 
 @pytest.mark.parametrize(

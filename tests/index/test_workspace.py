@@ -83,7 +83,7 @@ def imported(store: FolderStore, name: str, count: int = 1, **changes: Any) -> P
 def seen(workspace: Workspace) -> list[dict[str, Any]]:
     workspace.expect_changes()
     workspace.refresh()
-    return sorted(workspace.index.listing(EVERYTHING, 1000), key=lambda row: str(row["id"]))
+    return sorted(workspace.index.list_runs(EVERYTHING, 1000), key=lambda row: str(row["id"]))
 
 
 def test_runs_and_imports_that_arrive_are_seen_without_a_restart(
@@ -402,7 +402,7 @@ def test_many_may_ask_while_news_come(store: FolderStore, measured: Measured) ->
     def ask() -> None:
         for _ in range(20):
             seen(workspace)
-            counts.append(workspace.index.matching(EVERYTHING, valued=False))
+            counts.append(workspace.index.count_runs(EVERYTHING, valued=False))
 
     askers = [threading.Thread(target=ask) for _ in range(3)]
     for one in askers:
@@ -441,7 +441,7 @@ def test_a_damaged_cache_is_made_again(
     imported(store, "a", 3)
     cache = Cache("here", tmp_path / "cache")
     before = seen(Workspace(store, cache))
-    (path,) = cache.published()
+    (path,) = cache.published_files()
     content = path.read_bytes()
     path.write_bytes(
         {"noise": b"noise" * 5000, "half": content[: len(content) // 2], "empty": b""}[damage]

@@ -62,7 +62,7 @@ def imported(store: FolderStore, count: int = 2) -> None:
 def seen(workspace: Workspace) -> list[dict[str, Any]]:
     workspace.expect_changes()
     workspace.refresh()
-    return sorted(workspace.index.listing(EVERYTHING, 1000), key=lambda row: str(row["id"]))
+    return sorted(workspace.index.list_runs(EVERYTHING, 1000), key=lambda row: str(row["id"]))
 
 
 def test_the_index_of_a_database_is_that_of_the_folder(

@@ -153,10 +153,10 @@ def assign_marks(values: Sequence[str], marks: Sequence[str]) -> dict[str, str]:
     """Each value has a mark that follows from its name.
 
     If two want the same one, the later by name takes the next that is free."""
-    assigned = {value: marks[_preferred(value, marks)] for value in values}
+    assigned = {value: marks[_preferred_number(value, marks)] for value in values}
     taken: set[int] = set()
     for value in values[: len(marks)]:
-        number = _preferred(value, marks)
+        number = _preferred_number(value, marks)
         while number in taken:
             number = (number + 1) % len(marks)
         taken.add(number)
@@ -181,7 +181,7 @@ def separate_marks(
     return separate
 
 
-def _preferred(value: str, marks: Sequence[str]) -> int:
+def _preferred_number(value: str, marks: Sequence[str]) -> int:
     return zlib.crc32(value.encode()) % len(marks)
 
 
@@ -201,5 +201,6 @@ def _with_common_values(name: str, most: int, points: list[Point]) -> list[Point
     counts: Counter[str] = Counter()
     for point in points:
         counts[str(point.groups[name])] += point.n
+    # The table and the CSV still have all values.
     common = dict(counts.most_common(most))
     return [point for point in points if str(point.groups[name]) in common]

@@ -25,6 +25,7 @@ def make_spec(
     points = readable_points(query, points)
     channels = make_channels(query, points, all_values)
     axes = {"x": _x_axis(query), "y": _y_axis(query, unit)}
+    # Later layers lie on top: lines, then intervals, then points; but bars under intervals.
     layers = _interval_layers(query, points, axes, channels)
     if query.bars:
         layers = [_bar_layer(query, axes, channels), *layers]
@@ -145,6 +146,7 @@ def _y_title(query: Query, unit: str) -> str:
             baseline = f"the {FEWEST}"
         return f"{metric.label}, relative to {baseline}"
     axis = metric.axis_of(unit)
+    # Against a metric every run is a point, so nothing is aggregated.
     if query.x in METRICS:
         return axis
     spread = " ± standard deviation" if query.err == "deviation" else ""

@@ -40,6 +40,7 @@ ACCURACY_LOSS = Query(x="task_loss", by=("framework", "precision"))
 
 def usual_queries(rows: Sequence[Row]) -> list[Query]:
     """The usual views in which two points or more can be compared."""
+    # Imported results are shown only if there are no others.
     measured = [row for row in rows if row["source"] == "steptime"] or list(rows)
     metric = _main_metric(measured)
     queries = []
@@ -73,8 +74,9 @@ def focus_query(query: Query, rows: Sequence[Row], free: Sequence[str] = ()) -> 
         if row.get(query.y) is not None and row.get(query.x) is not None:
             key = tuple(row.get(name) for name in names)
             groups.setdefault(key, []).append(row)
-    best = max(groups, key=lambda key: _shown(query, groups[key]), default=None)
-    if best is None or _shown(query, groups[best])[0] < 2:
+    best = max(groups, key=lambda key: _count_shown(query, groups[key]), default=None)
+    # With one value on its axis a chart compares nothing.
+    if best is None or _count_shown(query, groups[best])[0] < 2:
         return None
     where = []
     for name, value in zip(names, best, strict=True):
@@ -86,7 +88,7 @@ def focus_query(query: Query, rows: Sequence[Row], free: Sequence[str] = ()) -> 
     return replace(query, where=tuple(where))
 
 
-def _shown(query: Query, rows: Sequence[Row]) -> tuple[int, int, int]:
+def _count_shown(query: Query, rows: Sequence[Row]) -> tuple[int, int, int]:
     """How many values of the axis, points and runs the query shows of these rows."""
     x_values = {row[query.x] for row in rows}
     points = Counter(tuple(row.get(name) for name in query.groups) for row in rows)

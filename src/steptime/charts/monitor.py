@@ -76,5 +76,6 @@ def _channel(name: str) -> tuple[str, float] | None:
 
 def _make_readings(points: Points, channel: tuple[str, float], process: str) -> list[Reading]:
     label, size = channel
+    # Rounded up, so that no more points remain than are allowed.
     every = -(-len(points) // MOST_POINTS)
     return [Reading(time, value / size, label, process) for time, value in points[::every]]

@@ -39,7 +39,7 @@ class Roofline:
         return min(self.compute, self.intensity * self.bandwidth)
 
     @property
-    def bound(self) -> str:
+    def limited_by(self) -> str:
         return "memory" if self.intensity * self.bandwidth < self.compute else "arithmetic"
 
     def spec(self) -> dict[str, Any]:
@@ -111,6 +111,7 @@ def power_view(record: Record) -> dict[str, Any] | None:
 
 def _board_readings(process: int, measurement: Measurement) -> list[Reading]:
     readings = []
+    # A board is read at the end of each block.
     seconds = 0.0
     for block in measurement.blocks:
         seconds += block.host_ns / 1e9

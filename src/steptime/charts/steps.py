@@ -52,8 +52,8 @@ def _make_samples(record: Record) -> list[dict[str, Any]]:
         times = _milliseconds(measurement)
         every = max(1, len(times) * len(record.measurements) // MOST_STEPS)
         for number in range(0, len(times), every):
-            part = WARM_UP if number < measurement.cut else MEASURED
-            sample = {"sample": number, "ms": times[number], "process": process, "part": part}
+            stage = WARM_UP if number < measurement.cut else MEASURED
+            sample = {"sample": number, "ms": times[number], "process": process, "part": stage}
             samples.append(sample)
     return samples
 

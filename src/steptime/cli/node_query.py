@@ -104,7 +104,7 @@ def _readings(workspace: Workspace, query: Query, compared: Sequence[str]) -> It
     ignored = {*ALONE, *compared, "server"}
     names = [name for name in DIMENSIONS if name not in ignored]
     index = workspace.index
-    rows = index.listing(query, max(1, index.matching(query, valued=False)))
+    rows = index.list_runs(query, max(1, index.count_runs(query, valued=False)))
     runs = workspace.find_runs([row["id"] for row in rows])
     for row in rows:
         run = runs.get(row["id"])

@@ -50,10 +50,12 @@ class Cache:
 
     def open(self) -> Index:
         """The index as it was published, or an empty one."""
-        for path in self.published():
+        for path in self.published_files():
             with contextlib.suppress(OSError, duckdb().Error):
                 shutil.copyfile(path, self._copy)
+                # Marks it as used, so that no process removes it.
                 os.utime(path)
+                # The name holds a hash: a damaged or half-copied file is not opened.
                 if path.name == self._name_of(self._copy):
                     return Index(str(self._copy))
         self._copy.unlink(missing_ok=True)
@@ -75,7 +77,7 @@ class Cache:
             # A reader of an older state keeps the log from being merged: try next time.
             if not _is_empty(Path(f"{self._copy}.wal")):
                 return
-            outdated = {*self.published(), *_unused_files(self.folder)}
+            outdated = {*self.published_files(), *_unused_files(self.folder)}
             new = self.folder / self._name_of(self._copy)
             self._copy_to(new)
             for path in outdated - {new}:
@@ -83,7 +85,7 @@ class Cache:
         self._unpublished_seconds = 0.0
         self._publishing_seconds = time.monotonic() - began
 
-    def published(self) -> list[Path]:
+    def published_files(self) -> list[Path]:
         return sorted(self.folder.glob(f"{self._key}.*.duckdb"))
 
     def _name_of(self, file: Path) -> str:

@@ -86,7 +86,7 @@ class Index(Table):
             facets[name] = dict(by_count)
         return facets
 
-    def mixed(self, query: Query) -> dict[str, int]:
+    def mixed_dimensions(self, query: Query) -> dict[str, int]:
         """Dimensions of which one point holds several values, with the largest number."""
         if query.x in METRICS:
             return {}
@@ -95,10 +95,11 @@ class Index(Table):
         most: Counter[str] = Counter()
         for _, where in query.branches:
             statement = sql.select_mixed(query, where, names, cells=cells)
+            # The union of counters keeps the larger of two counts.
             most |= Counter(dict(self._fetch(*statement)))
         return {name: most[name] for name in names if most[name] > 1}
 
-    def listing(
+    def list_runs(
         self,
         query: Query,
         limit: int = 50,
@@ -137,7 +138,7 @@ class Index(Table):
         """
         return dict(self._fetch(text, [list(run_ids)]))
 
-    def matching(self, query: Query, *, valued: bool = True) -> int:
+    def count_runs(self, query: Query, *, valued: bool = True) -> int:
         """How many runs match; `valued`: only those that have the metric."""
         count = "count(*)"
         if self._can_use_cells(query):
@@ -260,6 +261,7 @@ def divide_by_baseline(query: Query, points: list[Point]) -> list[Point]:
     baselines = _find_baselines(name, value, points)
     divided = []
     for point in points:
+        # A baseline of 0 has no ratios either.
         base = baselines.get(_other_groups(point, name))
         if base:
             low = None if point.low is None else point.low / base

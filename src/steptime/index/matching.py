@@ -1,4 +1,4 @@
-"""Two sets of runs side by side: only configurations that both have, each ratio with its interval."""
+"""Two sets of runs side by side: the configurations that both have, with their ratios."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Table:
     mean: Mean | None
 
     @property
-    def telling(self) -> list[str]:
+    def telling_dimensions(self) -> list[str]:
         """Dimensions that tell the pairs apart; all others are the same in every pair."""
         names = []
         for name in DIMENSIONS:
@@ -61,6 +61,7 @@ def match_rows(metric: str, a_rows: list[Row], b_rows: list[Row]) -> Table:
     """Each configuration is represented by its best run."""
     a_best = _best(metric, a_rows)
     b_best = _best(metric, b_rows)
+    # What the sides differ in as a whole is compared; all else must be equal within a pair.
     names = [name for name in DIMENSIONS if name not in ALONE and _differs(name, a_best, b_best)]
     a_side = {_key(row, names): row for row in _best(metric, a_best, names)}
     b_side = {_key(row, names): row for row in _best(metric, b_best, names)}
@@ -142,6 +143,7 @@ def geometric_mean(ratios: list[float]) -> Mean | None:
     mean = sum(logs) / count
     if count < 2:
         return exp(mean), None, None
+    # The configurations are the sample: the mean says what to expect of another one.
     deviation = sqrt(sum((value - mean) ** 2 for value in logs) / (count - 1))
     reach = student_quantile(count - 1) * deviation / sqrt(count)
     return exp(mean), exp(mean - reach), exp(mean + reach)

@@ -36,15 +36,15 @@ class Ledger:
         return {row[0] for row in self._execute(text, [candidates])}
 
     def note(self, attempts: Mapping[str, tuple[str, Attempt]]) -> None:
-        """Records attempts by id, each with its place. `name_rows` later adds their rows."""
+        """Records attempts by id, each with its location. `name_rows` later adds their rows."""
         if not attempts:
             return
         self.forget(list(attempts))
         rows = []
-        for place, attempt in attempts.values():
+        for location, attempt in attempts.values():
             row = (
                 attempt.id,
-                place,
+                location,
                 attempt.task,
                 attempt.session,
                 attempt.case.key,
@@ -53,25 +53,26 @@ class Ledger:
             )
             rows.append(row)
         columns = [list(column) for column in zip(*rows, strict=True)]
+        # Whole columns as lists: a statement for each attempt takes much longer.
         lists = ", ".join(["unnest(?)"] * len(columns))
         self._execute(f"INSERT INTO attempts SELECT {lists}, NULL", columns)
         self._count += len(attempts)
 
-    def move(self, ids: Iterable[str], place: str) -> None:
+    def move(self, ids: Iterable[str], location: str) -> None:
         text = "UPDATE attempts SET place = ? WHERE id IN (SELECT unnest(?))"
-        self._execute(text, [place, list(ids)])
+        self._execute(text, [location, list(ids)])
 
     def forget(self, ids: list[str]) -> None:
         self._execute("DELETE FROM attempts WHERE id IN (SELECT unnest(?))", [ids])
 
-    def keys_at(self, places: Iterable[str]) -> dict[str, Key]:
-        """The attempts in these places, each with the record that it belongs to."""
+    def keys_at(self, locations: Iterable[str]) -> dict[str, Key]:
+        """The attempts at these locations, each with the record that it belongs to."""
         text = "SELECT id, session, case_key FROM attempts WHERE place IN (SELECT unnest(?))"
-        rows = self._execute(text, [list(places)])
+        rows = self._execute(text, [list(locations)])
         return {attempt_id: (session, case) for attempt_id, session, case in rows}
 
     def members(self, keys: Iterable[Key]) -> dict[Key, dict[str, str]]:
-        """The attempts of these records, by id, each with its place."""
+        """The attempts of these records, by id, each with its location."""
         members: dict[Key, dict[str, str]] = {key: {} for key in keys}
         if not members:
             return members
@@ -83,8 +84,8 @@ class Ledger:
             WHERE task = 'measure'
         """
         rows = self._execute(text, [list(sessions), list(cases)])
-        for session, case, attempt_id, place in rows:
-            members[session, case][attempt_id] = place
+        for session, case, attempt_id, location in rows:
+            members[session, case][attempt_id] = location
         return members
 
     def rows_of(self, ids: Iterable[str]) -> list[str]:
@@ -109,31 +110,31 @@ class Ledger:
     def attempts_of_rows(
         self, rows: Iterable[str], *, last: bool = False
     ) -> dict[str, dict[str, str]]:
-        """For each row its attempts, or the last one, by id, each with its place."""
+        """For each row its attempts, or the last one, by id, each with its location."""
         text = "SELECT run, id, place FROM attempts WHERE run IN (SELECT unnest(?))"
         if last:
             text += " QUALIFY row_number() OVER (PARTITION BY run ORDER BY process DESC) = 1"
         attempts: dict[str, dict[str, str]] = {}
-        for run, attempt_id, place in self._execute(text, [list(rows)]):
-            attempts.setdefault(run, {})[attempt_id] = place
+        for run, attempt_id, location in self._execute(text, [list(rows)]):
+            attempts.setdefault(run, {})[attempt_id] = location
         return attempts
 
     def attempts_of_task(self, task: str) -> dict[str, str]:
         return dict(self._execute("SELECT id, place FROM attempts WHERE task = ?", [task]))
 
     def mark(self, marks: Mapping[str, str], keep: Iterable[str]) -> None:
-        """`keep`: places whose marks outlive this process. The next one reads the others again."""
+        """`keep`: locations whose marks outlive this process; the next reads the others again."""
         self.marks |= marks
-        lasting = {place: marks[place] for place in keep}
+        lasting = {location: marks[location] for location in keep}
         self._execute("DELETE FROM pieces WHERE place IN (SELECT unnest(?))", [list(marks)])
         if lasting:
             columns = [list(lasting), list(lasting.values())]
             self._execute("INSERT INTO pieces SELECT unnest(?), unnest(?)", columns)
 
-    def unmark(self, places: Iterable[str]) -> None:
-        gone = list(places)
-        for place in gone:
-            self.marks.pop(place, None)
+    def unmark(self, locations: Iterable[str]) -> None:
+        gone = list(locations)
+        for location in gone:
+            self.marks.pop(location, None)
         self._execute("DELETE FROM pieces WHERE place IN (SELECT unnest(?))", [gone])
 
     def _execute(self, text: str, values: list[Any]) -> list[tuple[Any, ...]]:

@@ -38,6 +38,7 @@ FEWEST = "fewest"
 EFFICIENCY = {"y": "throughput_per_device", "rel": f"devices:{FEWEST}"}
 # Failed results and those that cannot be true are left out unless a filter names them.
 USUAL = (("status", ("ok",)), ("plausible", ("yes",)))
+# A beginning of a moment is enough: moments are compared as text.
 MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d)?)?)?)?)?", re.ASCII)
 
 
@@ -181,6 +182,7 @@ def from_url(text: str) -> Query:
             series.append((name, group_conditions(pairs)))
         else:
             where.append((key, value))
+    # Before the query is made, which knows no such metric.
     if plain.get("y") == "efficiency":
         plain = {"x": "devices", **plain, **EFFICIENCY}
     return Query(

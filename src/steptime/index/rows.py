@@ -155,6 +155,7 @@ def _latencies(record: Record, numbers: Result) -> Row:
 def _resources(record: Record, numbers: Result) -> Row:
     """What was seen besides time."""
     case = record.case
+    # A start that took no time was not measured.
     row: Row = {"start_time": sum(numbers.costs.start_seconds.values()) or None}
     monitored = [seen for attempt in record.attempts if (seen := usage(attempt))]
     if case.device == "cpu":

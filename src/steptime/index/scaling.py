@@ -19,6 +19,6 @@ def scaling_tables(index: Index, query: Query) -> list[ScalingTable]:
     """Empty if the query's axis is neither devices nor threads."""
     if query.x not in GROWS:
         return []
-    rows = index.listing(query, MOST_ROWS, metrics=("throughput", "throughput_per_device"))
+    rows = index.list_runs(query, MOST_ROWS, metrics=("throughput", "throughput_per_device"))
     tables = speedup_tables(rows, SAME, kind=query.scaling, over=query.x)
     return tables[:MOST_TABLES]

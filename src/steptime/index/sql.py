@@ -85,6 +85,7 @@ def merged_columns(metric: str) -> list[str]:
     n = f"sum({quote(f'{metric}_n')})"
     total = f"sum({quote(f'{metric}_total')})"
     squares = f"sum({quote(f'{metric}_squares')})"
+    # Rounding may make the difference negative if all values are equal.
     variance = f"greatest({squares} - {total} * {total} / {n}, 0) / ({n} - 1)"
     best = "most" if METRICS[metric].better == "more" else "least"
     best_column = quote(f"{metric}_{best}")

@@ -1,4 +1,4 @@
-"""The rows of the index in DuckDB, and their cells: adds and removes rows, and keeps both in step."""
+"""The rows of the index in DuckDB, and their cells: adds and removes rows in both."""
 
 from __future__ import annotations
 
@@ -121,8 +121,9 @@ class Table:
     def _stage_imported(self, lines: list[ImportedLine]) -> bool:
         """DuckDB reads the lines itself, ten times as fast as they can be handed to it."""
         with NamedTemporaryFile("wb", suffix=".json") as file:
-            for place, line in lines:
-                file.write(b'{"kept_in":%b,%b\n' % (json.dumps(place).encode(), line[1:]))
+            for location, line in lines:
+                kept_in = json.dumps(location).encode()
+                file.write(b'{"kept_in":%b,%b\n' % (kept_in, line[1:]))
             file.flush()
             longest = max((len(line) for _, line in lines), default=0)
             # Room for where it is kept, which every line gets in front.

@@ -56,6 +56,7 @@ class IndexUpdater:
         lost = self.ledger.keys_at(gone) if gone else {}
         keys = _changed_keys(new, lost)
         outdated = self._rows_of_records(keys)
+        # From here on the ledger is ahead of the rows: a failure must take it back.
         self.ledger.forget(list(lost))
         self.ledger.note(new)
         records = self._read_records(keys, new)

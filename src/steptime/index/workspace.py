@@ -89,6 +89,7 @@ class Workspace:
         self.trouble = ""
         if not changed:
             return
+        # A record may have gained an attempt.
         self._runs.clear()
         if self.cache:
             self.cache.publish(self._index, worked_seconds=time.monotonic() - began)
@@ -106,6 +107,7 @@ class Workspace:
         """What a row was made of."""
         self.refresh()
         if run_id not in self._runs:
+            # Simple and rare: a page needs only one of them.
             if len(self._runs) >= MOST_KEPT_RUNS:
                 self._runs.clear()
             self._runs |= self.find_runs([run_id])
@@ -146,12 +148,12 @@ class Workspace:
 
     def attempts(self, task: str) -> list[Attempt]:
         """Attempts of another task than measuring, oldest first."""
-        places = self._updater.ledger.attempts_of_task(task)
-        unread = {name: place for name, place in places.items() if name not in self._attempts}
+        locations = self._updater.ledger.attempts_of_task(task)
+        unread = {name: at for name, at in locations.items() if name not in self._attempts}
         if unread:
             for attempt in self.store.attempts_at(unread):
                 self._attempts[attempt.id] = attempt
-        return [self._attempts[name] for name in sorted(places) if name in self._attempts]
+        return [self._attempts[name] for name in sorted(locations) if name in self._attempts]
 
     def certificates(self) -> list[Certificate]:
         self.refresh()

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 TEMPLATES = Path(__file__).parent / "templates"
+# Inline in the page, because a report is one file; the policy names its hash.
 STYLE = (TEMPLATES / "report.css").read_text()
 STYLE_HASH = f"'sha256-{b64encode(sha256(STYLE.encode()).digest()).decode()}'"
 # No script, nothing from elsewhere, no other style than the page's own.
 POLICY = f"default-src 'none'; style-src {STYLE_HASH}"
+# What a report tells of a machine, in this order.
 MACHINE_FACTS = {
     "host": "{}",
     "cpu": "{}",
@@ -62,6 +64,7 @@ def format_number(value: Any) -> str:
         return ""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return str(value)
+    # 9,999.5 is the smallest value that four digits would round to 10,000.
     return f"{value:,.0f}" if abs(value) >= 9_999.5 else f"{value:.4g}"
 
 

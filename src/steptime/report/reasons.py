@@ -12,6 +12,7 @@ from steptime.core.record import Record
 from steptime.index.rows import Row, quarantine_reason
 
 MOST_LINES = 100
+# Sizes, addresses and counts differ from run to run and hide that the reason is the same.
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 

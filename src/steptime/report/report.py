@@ -37,6 +37,7 @@ from steptime.report.reasons import (
 from steptime.report.rerun import rerun_command
 from steptime.report.summary import headline
 
+# Charts and counts cover all results; these limits bound what is read run by run.
 MOST_ROWS = 5000
 MOST_RUNS = 500
 # The right side leaves room for the last label of the axis, which vl-convert cuts otherwise.
@@ -130,22 +131,22 @@ def make_report(workspace: Workspace, query: Query | None = None) -> Report:
     """A report of one query, or of everything in the usual views if there is none."""
     scope = query or Query()
     index = workspace.index
-    rows = index.listing(scope, MOST_ROWS)
+    rows = index.list_runs(scope, MOST_ROWS)
     runs = _runs_of(workspace, rows)
     records = [run for run in runs if isinstance(run, Record) and run.measurements]
     measured = [(record, result(record)) for record in records[:MOST_LINES]]
     views = [query] if query else usual_queries(rows)
     certificates = workspace.certificates()
-    failed = _failed(scope)
-    implausible = _implausible(scope)
+    failed = _failed_query(scope)
+    implausible = _implausible_query(scope)
     return Report(
         created=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         query=scope.to_url(),
         headline=_headline(workspace, scope, views, rows),
         counts={
-            "results": index.matching(scope, valued=False),
-            "failed": index.matching(failed, valued=False),
-            "quarantined": index.matching(implausible, valued=False),
+            "results": index.count_runs(scope, valued=False),
+            "failed": index.count_runs(failed, valued=False),
+            "quarantined": index.count_runs(implausible, valued=False),
             "looked_at": len(runs),
         },
         charts=_charts(workspace, views, keep_empty=query is not None),
@@ -171,11 +172,12 @@ def _headline(
 ) -> str:
     if not views:
         return headline(workspace, scope, rows)
-    return headline(workspace, views[0], workspace.index.listing(views[0], MOST_ROWS))
+    return headline(workspace, views[0], workspace.index.list_runs(views[0], MOST_ROWS))
 
 
 def _charts(workspace: Workspace, views: Sequence[Query], *, keep_empty: bool) -> list[Chart]:
     """`keep_empty`: also charts on which everything is 0, because somebody asked for them."""
+    # A view that shows nothing is left out, so each chart is drawn before it is judged.
     charts = [_chart(workspace, view) for view in views]
     return [chart for chart in charts if chart.points and (keep_empty or _is_telling(chart))]
 
@@ -200,6 +202,7 @@ def make_proofs(records: Sequence[Record], certificates: Sequence[Certificate]) 
     proofs = []
     for work, sides in groups.items():
         for (a_name, a), (b_name, b) in combinations(sorted(sides.items()), 2):
+            # Modes of one framework need no proof against each other.
             if a.case.framework == b.case.framework:
                 continue
             refusal = why_uncertified(a.last, b.last, certificates)
@@ -215,7 +218,7 @@ def _sources(workspace: Workspace, query: Query) -> dict[str, int]:
     counts = {}
     for name in index.values("source"):
         narrowed = replace(query, where=(*query.where, ("source", (name,))))
-        count = index.matching(narrowed, valued=False)
+        count = index.count_runs(narrowed, valued=False)
         if count:
             counts[name] = count
     return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
@@ -232,7 +235,7 @@ def _chart(workspace: Workspace, query: Query) -> Chart:
         picture = {**spec, "background": None, "padding": PADDING}
         svg = draw(".svg", picture).decode()
     mixed = {}
-    for name, count in index.mixed(query).items():
+    for name, count in index.mixed_dimensions(query).items():
         mixed[DIMENSIONS[name].label.lower()] = count
     return Chart(
         query=query,
@@ -252,12 +255,12 @@ def _is_telling(chart: Chart) -> bool:
     return any(y_values) and (any(x_values) or not x_values)
 
 
-def _failed(query: Query) -> Query:
+def _failed_query(query: Query) -> Query:
     where = _without(query.where, "status", "plausible")
     return replace(query, where=(*where, ("!status", ("ok",))))
 
 
-def _implausible(query: Query) -> Query:
+def _implausible_query(query: Query) -> Query:
     where = _without(query.where, "status", "plausible")
     return replace(query, where=(*where, ("plausible", ("no",))))
 
@@ -267,6 +270,6 @@ def _without(where: Where, *names: str) -> Where:
 
 
 def _reasons(workspace: Workspace, query: Query) -> list[Reason]:
-    rows = workspace.index.listing(query, MOST_ROWS)[:MOST_RUNS]
+    rows = workspace.index.list_runs(query, MOST_ROWS)[:MOST_RUNS]
     runs = workspace.find_runs([row["id"] for row in rows])
     return row_reasons(rows, runs)

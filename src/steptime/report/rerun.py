@@ -28,9 +28,10 @@ def case_flags(case: Case) -> str:
 
 def rerun_command(record: Record) -> str:
     protocol = record.last.protocol
-    words = ["steptime run", case_flags(record.case)]
+    command = ["steptime run", case_flags(record.case)]
     for name, value in protocol.changed().items():
         setting = f"protocol.{name}={value}"
-        words.append(f"--set {shlex.quote(setting)}")
-    words += [f"--preset {protocol.preset}", "--again"]
-    return " ".join(words)
+        command.append(f"--set {shlex.quote(setting)}")
+    # Without --again, `steptime run` would find the stored result and measure nothing.
+    command += [f"--preset {protocol.preset}", "--again"]
+    return " ".join(command)

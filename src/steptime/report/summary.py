@@ -20,6 +20,7 @@ NAMED = ("model", "operator", "phase", "framework", "mode", "precision", "device
 
 def headline(workspace: Workspace, query: Query, rows: Sequence[Row]) -> str:
     """Compares two sides if the query has them and both do the same work; else the best result."""
+    # Rows may lack the metric: a listing has every run of the query.
     valued = [row for row in rows if row.get(query.y) is not None]
     if not valued:
         return "No results match this query."
@@ -78,6 +79,7 @@ def _ratio(metric: str, sides: tuple[str, str], table: Table) -> str:
         pair = table.pairs[0]
         ratio, low, high = pair.ratio, pair.low, pair.high
         over = ""
+    # The larger side comes first, whichever is better.
     if ratio < 1:
         less, more = more, less
         ratio = 1 / ratio
@@ -103,15 +105,15 @@ def _count_wins(metric: str, sides: tuple[str, str], table: Table) -> str:
 
 
 def _best(metric: str, rows: Sequence[Row]) -> str:
-    known = METRICS[metric]
-    better = max if known.better == "more" else min
+    chosen = METRICS[metric]
+    better = max if chosen.better == "more" else min
     best = better(rows, key=lambda row: row[metric])
     low = best.get(f"{metric}_low")
     high = best.get(f"{metric}_high")
     interval = f" ({digits(low)} … {digits(high)})" if low and high else ""
-    unit = known.unit_of(best.get("unit") or "")
+    unit = chosen.unit_of(best.get("unit") or "")
     facts = [str(best[name]) for name in NAMED if best.get(name)]
     if best.get("replica_batch"):
         facts.append(f"batch {format_value(best['replica_batch'])}")
     value = f"{digits(best[metric])} {unit}{interval}"
-    return f"The best {known.label.lower()} is {value}: {', '.join(facts)}."
+    return f"The best {chosen.label.lower()} is {value}: {', '.join(facts)}."

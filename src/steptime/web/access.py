@@ -40,6 +40,7 @@ class Access:
         """Why this request gets no answer; None if it may have one."""
         if not self.token:
             return _refuse_other_names(request)
+        # Programs send a header, browsers a cookie; the parameter is for the first visit.
         candidates = (
             _bearer(request),
             request.cookies.get(COOKIE, ""),
@@ -64,6 +65,7 @@ class Access:
     def is_token(self, candidate: str) -> bool:
         if not self.token:
             return False
+        # Takes the same time for every candidate, so that none can be guessed by timing.
         return secrets.compare_digest(candidate.encode(errors="replace"), self.token.encode())
 
 

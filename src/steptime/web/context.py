@@ -54,6 +54,7 @@ class PageContext:
             "bytes": byte_count,
             "clock": rough_duration,
         }
+        # The pages come in the order of the navigation.
         shown = (page for page in pages if page.ORDER is not None)
         self._templates.globals |= {
             "quote": quote,
@@ -65,6 +66,7 @@ class PageContext:
         """A page with the notes on the store that stand on every page.
 
         `current`: the path that the navigation marks."""
+        # Before the notes are read: a refresh may add some.
         self.workspace.refresh()
         return self.render(template, current=current, **self.store_notes, **values)
 

@@ -51,10 +51,12 @@ Option = tuple[str, str]  # a value and how the form shows it
 def explore_values(index: Index, query: Query) -> dict[str, Any]:
     """The values of the template explore.html."""
     points = index.points(query)
-    mixed = index.mixed(query)
+    mixed = index.mixed_dimensions(query)
     unit = index.unit(query)
+    # One query for the facets of the page and for what its points mix.
     counts = index.facets(query, list(dict.fromkeys([*FACETS, *mixed])))
     facets = make_facets(query, {name: counts[name] for name in FACETS})
+    # A list of runs has no axes and no series.
     runs_query = replace(query, x="model", by=(), split="", rel="", series=())
     return {
         "query": query,
@@ -66,7 +68,7 @@ def explore_values(index: Index, query: Query) -> dict[str, Any]:
         "series": list_series(query),
         "runs_url": runs_query.to_url(),
         "mixes": list_mixes(query, mixed, counts),
-        "matching": index.matching(query),
+        "matching": index.count_runs(query),
         "points": table_lines(query, points[:MOST_LINES]),
         "count": len(points),
         "left_out": len(points) - len(readable_points(query, points)),
@@ -106,6 +108,7 @@ def make_facets(query: Query, counts: Counts) -> list[Facet]:
         chosen = chosen_by_name.get(name, ())
         if len(value_counts) < 2 and not chosen:
             continue
+        # A chosen value that no run has must still be shown, to be unticked.
         absent = [value for value in chosen if value not in value_counts]
         values = [*absent, *value_counts]
         choices = []
@@ -132,6 +135,7 @@ def list_mixes(query: Query, mixed: dict[str, int], counts: Counts) -> list[Mix]
     for name, count in mixed.items():
         most_common = next(iter(counts[name]), "")
         fixed = with_filter(query, name, most_common)
+        # A chart can be split once; a second dimension becomes a colour or shape.
         if query.split:
             split = replace(query, by=(*query.by, name))
         else:

@@ -11,6 +11,7 @@ from steptime.index.query import CHOICES, MOMENT
 Schema = dict[str, Any]
 _TEXT: Schema = {"type": "string"}
 _MOMENT: Schema = {"type": "string", "pattern": f"^{MOMENT.pattern}$"}
+# Text, because a query is a URL; the pattern keeps it a whole number.
 _WHOLE_NUMBER: Schema = {"type": "string", "pattern": "^[0-9]+$"}
 
 

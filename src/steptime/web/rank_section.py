@@ -35,6 +35,7 @@ def exchange_sentence(exchange: dict[str, Any] | None) -> str:
     rate = byte_rate(exchange["bus_bytes_per_second"])
     backend = exchange["backend"]
     sentence = f"{size} of each rank by {backend} take {seconds}, {rate} over each link."
+    # Older runs measured only the exchange of all gradients, not that of one number.
     if "latency_seconds" not in exchange:
         return sentence
     latency = with_interval(exchange["latency_seconds"], duration)

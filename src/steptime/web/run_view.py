@@ -114,6 +114,7 @@ def list_missing(record: Record, numbers: Result | None, evidence: Evidence) -> 
         network = shlex.quote(case.workload)
         missing["Proof that it computes the network"] = f"steptime certify {network} {flags}"
     if not evidence.profile:
+        # A profile is one of a configuration, not of one of its repetitions.
         flags = case_flags(replace(case, trial=0))
         missing["Phases, operators, memory and timeline"] = f"steptime profile {flags}"
     if not evidence.peak:
@@ -121,6 +122,7 @@ def list_missing(record: Record, numbers: Result | None, evidence: Evidence) -> 
     elif not evidence.roofline and evidence.profile:
         missing["Roofline"] = "steptime machine"
     if numbers.times.typical_time_seconds.low is None:
+        # The quick preset never starts enough processes for an interval.
         longer = command.replace("--preset quick", "--preset standard")
         missing["An interval across processes"] = longer
     if not any("monitor" in attempt.findings for attempt in record.attempts):

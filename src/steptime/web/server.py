@@ -28,6 +28,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+# Why the store could not be read, in responses that are not pages.
 TROUBLE = "X-Steptime-Trouble"
 Respond = Callable[[Request], Awaitable[Response]]
 ErrorHandler = Callable[[Request, Exception], Awaitable[Response]]
@@ -37,6 +38,7 @@ def make_app(
     workspace: Workspace, access: Access | None = None, campaigns: Campaigns = list
 ) -> FastAPI:
     """`campaigns`: tells how far campaigns are."""
+    # The built-in documentation pages load scripts from elsewhere; /reference replaces them.
     server = FastAPI(
         title="steptime",
         version=__version__,
@@ -72,6 +74,7 @@ def _make_guard(context: PageContext) -> Callable[[Request, Respond], Awaitable[
         if refused:
             response = make_problem(context, request, *refused)
         elif access.is_token(request.query_params.get("token", "")):
+            # From now on the cookie stands for the token, which leaves the address bar.
             response = RedirectResponse(url_without_token(request), 303)
             response.set_cookie(COOKIE, access.token, httponly=True, samesite="strict")
         else:
@@ -123,10 +126,12 @@ def make_problem(
 
     `list_names`: with the known dimensions and metrics, after a name that is unknown."""
     names = {"dimensions": list(DIMENSIONS), "metrics": list(METRICS)} if list_names else {}
+    # A browser asks for HTML; curl and programs do not.
     wants_html = "text/html" in request.headers.get("accept", "")
     if not wants_html or request.url.path.startswith("/api/"):
         content = {"detail": sentence, "known": names} if names else {"detail": sentence}
         return JSONResponse(content, status_code=status)
+    # Notes name files of the store, which nobody may see without access.
     notes = {} if status in (401, 403) else context.store_notes
     page = context.render(
         "problem.html", current="", status=status, sentence=sentence, names=names, **notes

@@ -54,7 +54,7 @@ def chart_command(
         )
     chart = make_spec(parsed, points, index.values, index.unit(parsed))
     write_file(output, draw(output.suffix, chart))
-    mixed = index.mixed(parsed)
+    mixed = index.mixed_dimensions(parsed)
     if json:
         entries = [asdict(point) for point in points]
         print_json({"query": parsed.to_url(), "points": entries, "mixed": mixed})

@@ -79,7 +79,7 @@ def _rows(workspace: Workspace, query: Query) -> list[dict[str, Any]]:
     from steptime.core.record import Record
 
     index = workspace.index
-    rows = index.listing(query, max(1, index.matching(query, valued=False)))
+    rows = index.list_runs(query, max(1, index.count_runs(query, valued=False)))
     runs = workspace.find_runs([row["id"] for row in rows])
     for row in rows:
         run = runs.get(row["id"])

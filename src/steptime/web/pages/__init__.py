@@ -1,1 +1,1 @@
-"""One file per page of the guide. Each has `add(server, guide)`, which puts its addresses on the server."""
+"""Pages of the guide, one file each: PATH, TITLE, ORDER and add(server, context)."""

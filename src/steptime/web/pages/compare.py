@@ -80,7 +80,8 @@ def _read_side(workspace: Workspace, text: str) -> Side:
     if "=" not in text:
         return Side("", [workspace.find_row(text)], False)
     query = from_url(text)
-    rows = workspace.index.listing(query, MOST_ROWS + 1, metrics=[query.y])
+    # One more than are compared tells whether there are more.
+    rows = workspace.index.list_runs(query, MOST_ROWS + 1, metrics=[query.y])
     return Side(query.y, rows[:MOST_ROWS], len(rows) > MOST_ROWS)
 
 

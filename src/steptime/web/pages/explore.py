@@ -46,6 +46,7 @@ def add(server: FastAPI, context: PageContext) -> None:
         points = index.points(query)
         if kind == "csv":
             return Response(make_csv(query, points), media_type="text/csv")
+        # In the path rather than a parameter, so that a browser saves it with its suffix.
         if kind not in PICTURES:
             raise SteptimeError(f"A chart is csv, {', '.join(PICTURES)}; found {kind!r}.")
         spec = make_spec(query, points, index.values, index.unit(query))
@@ -57,7 +58,7 @@ def add(server: FastAPI, context: PageContext) -> None:
         query = read_query(request)
         index = workspace.index
         points = [asdict(point) for point in index.points(query)]
-        return {"query": query.to_url(), "points": points, "mixed": index.mixed(query)}
+        return {"query": query.to_url(), "points": points, "mixed": index.mixed_dimensions(query)}
 
     @server.get("/api/v1/scaling", openapi_extra=QUERY_PARAMETERS)
     def scaling_json(request: Request) -> dict[str, Any]:

@@ -23,7 +23,8 @@ def add(server: FastAPI, context: PageContext) -> None:
     def history_page(request: Request) -> Response:
         """A query over time, with the changes of its level."""
         query = read_query(request)
-        listing = context.workspace.index.listing(query, MOST_ROWS, metrics=[query.y])
+        listing = context.workspace.index.list_runs(query, MOST_ROWS, metrics=[query.y])
+        # Imported results often have no date.
         rows = [row for row in listing if row["started"]]
         changes = find_changes(query.y, rows)
         return context.page(

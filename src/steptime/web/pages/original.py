@@ -26,5 +26,6 @@ def add(server: FastAPI, context: PageContext) -> None:
         if not isinstance(foreign, ForeignRun) or data is None:
             raise HTTPException(404, f"This store has no original file of the run {run!r}.")
         name = quote(PurePosixPath(foreign.file).name, safe="")
+        # A download: the browser must never show or run what others wrote.
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
         return Response(data, media_type="application/octet-stream", headers=headers)

@@ -39,6 +39,7 @@ def add(server: FastAPI, context: PageContext) -> None:
         if refused := context.access.write_refusal(request):
             raise HTTPException(*refused)
         text = await _read_body(request)
+        # Parsing and writing block, and other requests must go on.
         attempt = await run_in_threadpool(read_journal, text)
         is_new = await run_in_threadpool(keep_journal, context.workspace.store, attempt, text)
         context.workspace.expect_changes()

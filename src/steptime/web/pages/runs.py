@@ -41,7 +41,8 @@ def add(server: FastAPI, context: PageContext) -> None:
         """All runs, newest first; failed and quarantined ones if a filter names them."""
         query = read_query(request, "after")
         after = _read_position(request.query_params.get("after", ""))
-        rows = workspace.index.listing(query, PAGE_LENGTH, after)
+        rows = workspace.index.list_runs(query, PAGE_LENGTH, after)
+        # By start and id: runs that arrive meanwhile do not shift the pages.
         next_position = ""
         if len(rows) == PAGE_LENGTH:
             next_position = f"{rows[-1]['started']}|{rows[-1]['id']}"
@@ -53,7 +54,7 @@ def add(server: FastAPI, context: PageContext) -> None:
             rows=rows,
             more=next_position,
             columns=SHOWN_COLUMNS,
-            matching=workspace.index.matching(query, valued=False),
+            matching=workspace.index.count_runs(query, valued=False),
             chips=list_chips(query),
         )
 
@@ -67,8 +68,9 @@ def add(server: FastAPI, context: PageContext) -> None:
     def runs_json(request: Request, limit: int = PAGE_LENGTH, after: str = "") -> dict[str, Any]:
         """All runs, as JSON, a page at a time."""
         query = read_query(request, "limit", "after")
+        # Out of range is answered with the nearest possible number of runs.
         count = max(1, min(limit, MOST_RUNS))
-        rows = workspace.index.listing(query, count, _read_position(after))
+        rows = workspace.index.list_runs(query, count, _read_position(after))
         return {"query": query.to_url(), "runs": rows}
 
 

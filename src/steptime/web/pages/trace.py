@@ -47,6 +47,7 @@ def add(server: FastAPI, context: PageContext) -> None:
         """The Chrome trace of the newest profile of the same configuration."""
         packed = _read_trace(workspace, _find_trace(workspace, run))
         headers = {"Vary": "Accept-Encoding"}
+        # The trace is stored packed: a browser unpacks it itself.
         if "gzip" in request.headers.get("accept-encoding", ""):
             headers["Content-Encoding"] = "gzip"
             return Response(packed, media_type="application/json", headers=headers)
