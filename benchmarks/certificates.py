@@ -6,6 +6,7 @@ the last store counts."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from steptime.cli.commands.certify import CUDA_PRECISIONS, first_mode
@@ -22,14 +23,17 @@ def order(outcome: Outcome) -> tuple[str, int]:
     return outcome.case.workload, CUDA_PRECISIONS.index(outcome.case.precision)
 
 
-def main(paths: list[str]) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("stores", nargs="+", metavar="STORE")
     by_case = {}
-    for path in paths:
+    for path in parser.parse_args().stores:
+        # A later store replaces the cases of an earlier one.
         for outcome in settled_outcomes(FolderStore(path)):
             by_case[outcome.case.key] = outcome
     outcomes = sorted(by_case.values(), key=order)
     if not outcomes:
-        sys.exit("There are no certificates: name the folders of stores that have some.")
+        sys.exit("These stores have no certificates; `steptime certify` makes them.")
     for device in sorted({outcome.case.device for outcome in outcomes}):
         on_device = [outcome for outcome in outcomes if outcome.case.device == device]
         print(f"## {device}\n")
@@ -41,4 +45,4 @@ def main(paths: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -176,6 +176,7 @@ def time_matrix_products() -> dict[str, Any]:
 
 def time_hot(product: Callable[[], Any], count: int = 500) -> float:
     """Back to back: the launch or the computation, whichever is longer."""
+    # The first calls also choose an algorithm.
     for _ in range(20):
         product()
     first = make_event()
@@ -191,9 +192,11 @@ def time_hot(product: Callable[[], Any], count: int = 500) -> float:
 def time_cold(product: Callable[[], Any], count: int = 30) -> float:
     """The L2 cache is flushed before each product. A sleeping device hides the launches."""
     cache_bytes = torch.cuda.get_device_properties(0).L2_cache_size
+    # Twice the size of the cache, so that nothing of the product stays in it.
     flush = torch.empty(2 * cache_bytes, dtype=torch.int8, device="cuda")
     pairs = [(make_event(), make_event()) for _ in range(count)]
     torch.cuda.synchronize()
+    # The device sleeps while the host launches everything.
     torch.cuda._sleep(20_000_000)
     for first, last in pairs:
         flush.zero_()
@@ -205,6 +208,7 @@ def time_cold(product: Callable[[], Any], count: int = 30) -> float:
 
 
 def time_graph(product: Callable[[], Any], count: int = 100) -> float:
+    # A library may allocate memory at its first call, which a capture forbids.
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         product()

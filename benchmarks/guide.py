@@ -310,6 +310,7 @@ def measure(store: Path, count: int, *, quick: bool) -> None:
         show_databases(index, cells=False)
     if not quick and index.has_cells:
         show_databases(index, cells=True)
+    # The guide opens the published copy.
     index.database.close()
     with start_guide(store) as (address, process, seconds):
         memory = format_memory(process)

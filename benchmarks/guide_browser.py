@@ -43,6 +43,7 @@ def measure_in_chromium(address: str, server: int, repeats: int) -> dict[str, st
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         for _ in range(repeats):
+            # A new context has an empty cache.
             page = browser.new_context(viewport={"width": 1200, "height": 900}).new_page()
             page.goto(address)
             page.wait_for_selector("#chart svg")

@@ -186,6 +186,7 @@ def _create_index() -> str:
 
 
 def _fill_sqlite(rows: Iterator[tuple[Any, ...]], columns: dict[str, str]) -> Ask:
+    # In memory: a disk would only add time.
     database = sqlite3.connect(":memory:")
     database.execute(_create_table(columns))
     database.executemany(f"INSERT INTO runs VALUES ({', '.join('?' * len(columns))})", rows)
@@ -217,6 +218,7 @@ def _fill_postgres(
     def ask(statements: list[Statement]) -> float:
         begin = _cpu_seconds(process)
         for statement in statements:
+            # psycopg has another placeholder than SQLite and DuckDB.
             connection.execute(statement.text.replace("?", "%s"), statement.values).fetchall()
         return _cpu_seconds(process) - begin
 

@@ -90,6 +90,7 @@ def measure(options: argparse.Namespace, hosts: ModuleType) -> list[dict[str, An
             raise SystemExit(f"{record.case.label}: {record.status}. {record.failures[-1].reason}")
     by_link = {}
     for series in find_series(records):
+        # Weak: the batch of each device stays the same.
         if series.kind == "weak":
             by_link[series.case.interconnect] = series
     law = communication(by_link[FAST])

@@ -77,6 +77,7 @@ def clear_caches() -> None:
 
 def hand_written(model: torch.nn.Module, case: Case, work: Work) -> Step:
     """The usual PyTorch code, with the same optimiser, precision and layout."""
+    # Equal weights, so that the results of the first steps can be compared.
     _copy_weights(model, work.weights)
     images = torch.from_numpy(work.batch["input"]).to(case.device)
     labels = torch.from_numpy(work.batch["target"]).to(case.device)

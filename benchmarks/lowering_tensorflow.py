@@ -50,6 +50,7 @@ def make_pair(case: Case, reference: str | None) -> Pair:
     program = framework.lower(work, case)
     build = reference_models.REFERENCES[str(reference)]
     network = build(case.workload, iter(work.weights.values()))
+    # TensorFlow needs channels last, and 32-bit tokens are usual.
     inputs = work.batch["input"]
     inputs = inputs.transpose(0, 2, 3, 1) if inputs.ndim == 4 else inputs.astype("int32")
     values = tf.constant(inputs)

@@ -60,6 +60,7 @@ def bare_loop(step: Step) -> Run:
 
 
 def steptime_loop(step: Step) -> Run:
+    # Room for the timestamps, allocated before the clock starts.
     view = memoryview(bytearray(8 * 65_536)).cast("q")
     loop = host_loop(step, clock, 1)
 
@@ -225,6 +226,7 @@ class EmptyProgram:
 def measure_bookkeeping() -> dict[str, float]:
     """Between two blocks: read every side channel and write down the block."""
     program: Any = EmptyProgram()
+    # Blocks of one empty step: all of their time is bookkeeping.
     recorder = Recorder(program, host_loop(int, clock, 1), clock)
     recorder.start()
     for _ in range(2000):
@@ -237,6 +239,7 @@ def measure_bookkeeping() -> dict[str, float]:
 
 def measure_parent() -> dict[str, Any] | str:
     """CPU time of the process that waits while a worker measures."""
+    # The other parts of this benchmark run without these modules.
     try:
         from steptime.core.job import Job
         from steptime.run.local.launch import InterpreterLaunch
@@ -285,6 +288,7 @@ def measure_monitor(pairs: int) -> dict[str, Interval]:
 def monitored_ratio(monitor: int) -> float:
     run = bare_loop(make_compute_step(UNIT_SECONDS))
     spent = {}
+    # One signal lets the monitor run, the other stops it.
     for command in random.sample([signal.SIGCONT, signal.SIGSTOP], 2):
         os.kill(monitor, command)
         spent[command] = run(round(MONITORED_SECONDS / UNIT_SECONDS))

@@ -6,6 +6,7 @@ cases that could not be measured, with the reason, and how many results have whi
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -67,6 +68,7 @@ def table(records: Sequence[Record]) -> Iterable[str]:
     batches = sorted({record.case.batch_size for record in records})
     loss_columns = list(dict.fromkeys(column for loss in losses.values() for column in loss))
     time_columns = [f"batch {size}, ms" for size in batches]
+    # Text is aligned to the left, numbers to the right.
     columns = [*Method._fields, *time_columns, "against fp32", *loss_columns]
     texts = len(Method._fields)
     yield f"| {' | '.join(columns)} |"
@@ -114,7 +116,10 @@ def format_loss(record: Record) -> dict[str, str]:
     }
 
 
-def main(path: str) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("store", nargs="?", default="results")
+    path = parser.parse_args().store
     records = FolderStore(path).records()
     if not records:
         sys.exit(f"{path} has no results; `steptime --store {path} run precision` makes them.")
@@ -134,4 +139,4 @@ def main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "results")
+    main()

@@ -157,6 +157,7 @@ def _steps_per_block(step: Step, wait: Step, effort: Effort) -> int:
 
 
 def _block(step: Step, count: int, pair: Pair, closures: list[float]) -> Block:
+    # Nothing may be pending when the clocks start.
     pair.wait()
     start = time.perf_counter()
     processor_start = time.process_time()

@@ -90,6 +90,7 @@ class Resnet50:
         if training:
             mean = x.mean(axes)
             variance = jnp.maximum(lax.square(x).mean(axes) - lax.square(mean), 0)
+            # The moving average takes the unbiased variance, as in PyTorch.
             count = x.size // mean.size
             unbiased = variance * count / (count - 1)
             moved = {
@@ -144,5 +145,6 @@ class PtbLstm:
             return (hidden, cell), hidden
 
         zeros = jnp.zeros((x.shape[1], weights["hidden"].shape[0]))
+        # `scan` loops over the first axis, which is time.
         _, outputs = lax.scan(move, (zeros, zeros), x)
         return outputs
