@@ -10,7 +10,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,11 @@ import pytest
 
 import factories
 from command_line import Command, Process, Snapshot, call_command
+from factories import make_attempt, make_times, write_journal
 from steptime import formats, plugins
+from steptime.core.case import Case
 from steptime.formats import Original
+from steptime.store.folder import FolderStore
 from steptime.store.imports import Imports
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -41,8 +44,12 @@ SHORT = {
 }
 # What changes from run to run or from machine to machine, and what stands for it in a snapshot.
 VOLATILE = {
+    r"\x1b\[[0-9;]*m": "",
+    r" +\n": "\n",
     r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}": "<uuid>",
-    r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?": "<date and time>",
+    # As long as what they replace, so that columns keep their widths.
+    r"\b\d{4}-\d\d-\d\d\b": "YYYY-MM-DD",
+    r"\b\d\d:\d\d\b": "HH:MM",
     r"steptime \d+\.\d+\S*": "steptime <version>",
 }
 
@@ -126,6 +133,37 @@ def fixed_ids(monkeypatch: pytest.MonkeyPatch) -> None:
         return str(UUID(int=milliseconds << 80 | 7 << 76 | 2 << 62 | number))
 
     monkeypatch.setattr(factories, "uuid7", uuid7)
+
+
+@pytest.fixture
+def store_session(tmp_path: Path, fixed_ids: None) -> Callable[..., list[str]]:
+    """Writes fake attempts of a session into this test's store; returns the first id of each case.
+
+    The steps of the n-th case take n milliseconds times `slower`."""
+
+    def write(
+        cases: Sequence[Case],
+        *,
+        session: str = "s",
+        plan: str = "p",
+        processes: int = 3,
+        slower: float = 1.0,
+        **changes: Any,
+    ) -> list[str]:
+        store = FolderStore(tmp_path / "results")
+        first_ids = []
+        for number, case in enumerate(cases, 1):
+            ids = []
+            for process in range(processes):
+                seed = 100 * number + process
+                times = make_times(seed, centre_ns=1e6 * number * slower)
+                facts = {"session": session, "plan": plan, "process": process, **changes}
+                attempt = make_attempt(times, **case.to_dict(), **facts)
+                ids.append(write_journal(store, attempt))
+            first_ids.append(ids[0])
+        return first_ids
+
+    return write
 
 
 @pytest.fixture

@@ -14,20 +14,22 @@ from steptime.cli import output
 from steptime.core.errors import SteptimeError
 
 
-def test_json_has_no_infinity_and_keeps_letters(capsys: pytest.CaptureFixture[str]) -> None:
+def test_print_json_has_no_infinity_and_keeps_characters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     output.print_json({"µs": (1.5, float("inf"), float("nan"))})
     text = capsys.readouterr().out
     assert json.loads(text) == {"µs": [1.5, None, None]} and "µs" in text
 
 
-def test_a_table_in_a_pipe_is_neither_folded_nor_padded(capsys: pytest.CaptureFixture[str]) -> None:
+def test_print_table_neither_folds_nor_pads_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     output.print_table(["name", "value"], [["[bold]x" * 10, "1"], ["y", "22"]], right=["value"])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4 and all(line == line.rstrip() for line in lines)
     assert lines[2].startswith("[bold]x[bold]x") and lines[3].endswith(" 22")
 
 
-def test_ids_stay_whole_on_a_narrow_terminal(
+def test_print_table_never_folds_ids(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
@@ -40,28 +42,28 @@ def test_ids_stay_whole_on_a_narrow_terminal(
     assert all(len(line) <= 60 for line in lines[2:])
 
 
-def test_a_long_cell_in_a_pipe_cuts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_print_table_cuts_nothing_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     output.print_table(["id", "case"], [["0a1b2c3d", "x" * 1000]])
     assert capsys.readouterr().out.splitlines()[-1].split() == ["0a1b2c3d", "x" * 1000]
 
 
-def test_notes_are_for_terminals_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_note_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     output.note("hello")
     assert capsys.readouterr() == ("", "")
 
 
-def test_control_characters_are_shown_and_not_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     output.echo("red \x1b[31m\x07")
     output.print_table(["title"], [["red \x1b[31m"]])
     text = capsys.readouterr().out
     assert text.startswith("red \\x1b[31m\\x07\n") and "\x1b" not in text
 
 
-def test_letters_that_a_stream_lacks_get_plain_ones() -> None:
+def test_missing_characters_are_replaced() -> None:
     assert "2 × 3 µs ±1 … ∞".encode("ascii", output.PLAIN) == b"2 x 3 us +-1 ... ?"
 
 
-def test_a_file_that_finds_no_room_leaves_the_earlier_one(tmp_path: Path) -> None:
+def test_write_file_keeps_the_old_file_if_the_disk_is_full(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text("earlier")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -74,7 +76,7 @@ def test_a_file_that_finds_no_room_leaves_the_earlier_one(tmp_path: Path) -> Non
     assert path.read_text() == "earlier" and list(tmp_path.iterdir()) == [path]
 
 
-def test_a_file_is_written_through_a_link_and_into_a_pipe(tmp_path: Path) -> None:
+def test_write_file_follows_links_and_writes_to_pipes(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
     output.write_file(tmp_path / "link", b"page")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_bytes() == b"page"
@@ -85,6 +87,6 @@ def test_a_file_is_written_through_a_link_and_into_a_pipe(tmp_path: Path) -> Non
     os.close(writing)
 
 
-def test_a_file_in_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_write_file_refuses_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(SteptimeError, match="No such file or directory"):
         output.write_file(tmp_path / "typo" / "report.html", b"page")

@@ -6,16 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from steptime.cli.request import read_plan, shipped, store_folder
+from steptime.cli.request import (
+    collect_settings,
+    parse_settings,
+    read_case,
+    read_plan,
+    shipped_plans,
+    store_folder,
+)
 from steptime.core.errors import SteptimeError
 
 
-def test_the_shipped_plans_are_found_and_read() -> None:
-    assert "tour" in shipped()
-    assert all(read_plan(name, {}).name == name for name in shipped())
+def test_shipped_plans_all_expand() -> None:
+    assert "tour" in shipped_plans()
+    assert all(read_plan(name, {}).name == name for name in shipped_plans())
 
 
-def test_a_plan_is_read_from_a_file(tmp_path: Path) -> None:
+def test_read_plan_reads_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('[constants]\nworkload = "lenet5"\nbatch_size = 3\n')
     assert (
@@ -24,7 +31,7 @@ def test_a_plan_is_read_from_a_file(tmp_path: Path) -> None:
     )
 
 
-def test_a_mistake_in_a_file_names_the_file_and_the_line(tmp_path: Path) -> None:
+def test_read_plan_names_file_and_line_of_a_mistake(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('[constants]\nworkload = "lenet6"\n')
     with pytest.raises(
@@ -33,13 +40,13 @@ def test_a_mistake_in_a_file_names_the_file_and_the_line(tmp_path: Path) -> None
         read_plan(str(path), {})
 
 
-def test_every_framework_gets_a_mode_that_it_has() -> None:
+def test_read_plan_gives_each_framework_a_mode_that_it_has() -> None:
     names = ["pytorch", "tensorflow", "numpy", "jax", "onnxruntime", "openvino"]
     cases = read_plan("", {"workload": "lenet5", "framework": names}).cases
     assert [case.mode for case in cases] == ["eager"] * 3 + ["compiled", "graph", "graph"]
 
 
-def test_settings_alone_are_a_plan() -> None:
+def test_read_plan_without_a_name_uses_the_settings() -> None:
     plan = read_plan(
         "", {"workload": "lenet5", "batch_size": [1, 2], "protocol.target": 0.5}, "gold"
     )
@@ -47,34 +54,34 @@ def test_settings_alone_are_a_plan() -> None:
     assert plan.protocol.changed() == {"target": 0.5}
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "message"),
-    [
-        ("tuor", {}, "No plan file or shipped plan 'tuor'. Did you mean 'tour'?"),
-        ("nowhere/x.toml", {}, "There is no plan file nowhere/x.toml"),
-        (".", {}, ". is a folder, not a plan file."),
-        ("", {"phase": "training"}, "A case needs a workload"),
-        (
-            "",
-            {"workload": "lenet5", "bach_size": 1},
-            "No setting 'bach_size'. Did you mean 'batch_size'?",
-        ),
-        (
-            "",
-            {"workload": "lenet5", "protocol.targt": 1},
-            "No number of the protocol 'targt'. Did you mean 'target'?",
-        ),
-    ],
-)
-def test_wrong_words_are_refused_with_the_nearest(
-    name: str, settings: dict[str, object], message: str
-) -> None:
-    with pytest.raises(SteptimeError) as refused:
-        read_plan(name, settings)
-    assert message in str(refused.value)
+def test_parse_settings_makes_numbers_lists_and_texts() -> None:
+    assignments = ["batch_size=1,32", "device=cuda:0", "seed=3", "protocol.target=1e-3"]
+    assert parse_settings(assignments) == {
+        "batch_size": [1, 32],
+        "device": "cuda:0",
+        "seed": 3,
+        "protocol.target": 0.001,
+    }
 
 
-def test_the_store_is_the_environments_or_results(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("text", ["batch_size", "=3", "mode="])
+def test_parse_settings_refuses_a_missing_name_or_value(text: str) -> None:
+    with pytest.raises(SteptimeError, match="Settings are written key=value"):
+        parse_settings([text])
+
+
+def test_collect_settings_lets_set_win_over_flags() -> None:
+    flags = {"workload": "lenet5", "phase": "", "batch_size": "1,2"}
+    settings = collect_settings(["batch_size=4", "mode=graph"], flags)
+    assert settings == {"workload": "lenet5", "batch_size": 4, "mode": "graph"}
+
+
+def test_read_case_refuses_several_cases() -> None:
+    with pytest.raises(SteptimeError, match="Train one case at a time; these settings give 2"):
+        read_case("Train", {"workload": "lenet5", "batch_size": [1, 2]})
+
+
+def test_store_folder_is_the_variable_or_results(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STEPTIME_STORE", raising=False)
     assert store_folder() == Path("results")
     monkeypatch.setenv("STEPTIME_STORE", "/somewhere")

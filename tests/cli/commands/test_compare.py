@@ -1,103 +1,99 @@
-"""`steptime compare` as a user meets it: verdicts, inheritance of settings, refusals."""
+"""`steptime compare`: verdicts, inherited settings, refusals."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
-pytestmark = [pytest.mark.live, pytest.mark.usefixtures("misbehaving")]
+from command_line import Command, Snapshot
+from steptime.core.case import Case
+
 CALM = "workload=mnist-mlp,framework=calm"
+StoreSession = Callable[..., list[str]]
 
 
-def test_a_live_comparison_says_the_verdict_first_and_what_differs(
-    steptime: Command, short_words: str
+@pytest.fixture
+def two_sessions(store_session: StoreSession) -> tuple[str, str]:
+    """Two cases each, eight processes of each; B is 5 % slower."""
+    sessions: list[dict[str, Any]] = [{"session": "first"}, {"session": "second", "slower": 1.05}]
+    for seed, facts in enumerate(sessions):
+        cases = [Case(workload="mnist-mlp", batch_size=n, seed=seed) for n in (1, 8)]
+        store_session(cases, processes=8, **facts)
+    return "first", "second"
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_two_sessions_are_compared_case_by_case(
+    columns: int, steptime: Command, snapshot: Snapshot, two_sessions: tuple[str, str]
 ) -> None:
-    done = steptime("compare", f"{CALM},{short_words}", "seed=1")
+    done = steptime("compare", *two_sessions, columns=columns)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("Inconclusive: ×") and ", 1 pair." in done.stdout
-    assert "differs  seed 0 → 1\n" in done.stdout
+    snapshot(f"compare-sessions-{columns}", done.stdout)
 
 
-def test_b_has_the_settings_of_a_that_it_does_not_name(steptime: Command, short_words: str) -> None:
-    found = json.loads(
-        steptime("compare", f"{CALM},batch_size=7,{short_words}", "seed=1", "--json").stdout
-    )
-    assert found["b"]["case"] == {**found["a"]["case"], "seed": 1}
-    assert found["differs"] == {"seed": [0, 1]} and found["units"] == 1
-
-
-def test_different_work_is_refused_with_its_reasons(steptime: Command) -> None:
-    done = steptime("compare", CALM, "batch_size=64")
-    assert done.returncode == 5
-    assert "Refused" in done.stdout and "batch_size differs: 32 and 64" in done.stdout
-    reasons = json.loads(steptime("compare", CALM, "batch_size=64", "--json").stdout)
-    assert reasons == {"verdict": None, "refused": ["batch_size differs: 32 and 64"]}
-
-
-def test_despite_a_reason_it_is_compared_and_noted(steptime: Command, short_words: str) -> None:
-    done = steptime("compare", f"{CALM},{short_words}", "batch_size=64", "--force", "curious")
-    assert done.returncode == 0 and "note: force (curious): batch_size differs" in done.stdout
-
-
-def test_stored_results_are_compared_by_id_and_stay_weak(
-    steptime: Command, short_flags: list[str]
+def test_json_of_two_sessions_has_a_row_per_case_and_the_mean(
+    steptime: Command, two_sessions: tuple[str, str]
 ) -> None:
-    run = [
-        "run",
-        "--workload",
-        "mnist-mlp",
-        "--set",
-        "framework=calm",
-        *short_flags,
-        "--json",
-        "--again",
-    ]
-    ids = [json.loads(steptime(*run).stdout)["records"][0]["attempts"][0] for _ in range(2)]
+    document = json.loads(steptime("compare", *two_sessions, "--json").stdout)
+    assert [row["a"]["case"]["batch_size"] for row in document["rows"]] == [1, 8]
+    assert document["geometric_mean"]["ratio"] == pytest.approx(1.05, rel=0.01)
+    assert document["unmatched"] == 0
+
+
+@pytest.mark.parametrize("processes", [2, 8])
+def test_two_stored_results_are_compared_by_id(
+    processes: int, steptime: Command, snapshot: Snapshot, store_session: StoreSession
+) -> None:
+    ids = []
+    for session, slower in (("first", 1.0), ("second", 1.2)):
+        case = Case(workload="mnist-mlp", seed=len(ids))
+        ids += store_session([case], session=session, processes=processes, slower=slower)
     done = steptime("compare", ids[0][-8:], ids[1])
-    assert done.returncode == 0 and "2 processes each" in done.stdout
-    assert "measured at different times" in done.stdout
-    assert (
-        "note: too few processes to decide anything" in done.stdout
-        and "--preset standard" in done.stdout
-    )
+    assert done.returncode == 0
+    snapshot(f"compare-results-{processes}-processes", done.stdout)
 
 
-def test_two_sessions_are_compared_case_by_case(steptime: Command, short_flags: list[str]) -> None:
-    run = [
-        "run",
-        "--workload",
-        "mnist-mlp",
-        "--set",
-        "framework=calm",
-        "--batch-size",
-        "1,8",
-        *short_flags,
-        "--json",
-    ]
-    first, second = (
-        json.loads(steptime(*run, *more).stdout)["session"] for more in ([], ["--set", "seed=1"])
-    )
-    done = steptime("compare", first, second[-8:])
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("B over A, 2 cases: ×") and "0 → 1" in done.stdout
-    assert "note: 2 of 2 cases: too few processes to decide anything" in done.stdout
-    found = json.loads(steptime("compare", first, second, "--json").stdout)
-    assert [row["a"]["case"]["batch_size"] for row in found["rows"]] == [1, 8]
-    assert found["geometric_mean"]["ratio"] > 0 and found["without_partner"] == 0
+def test_stored_results_of_different_work_are_refused(
+    steptime: Command, snapshot: Snapshot, store_session: StoreSession
+) -> None:
+    ids = store_session([Case(workload="mnist-mlp", batch_size=n) for n in (1, 8)])
+    refused = steptime("compare", *ids)
+    assert refused.returncode == 5
+    snapshot("compare-refused", refused.stdout)
+    forced = steptime("compare", *ids, "--force", "curious")
+    assert forced.returncode == 0 and "note: force (curious): batch_size differs" in forced.stdout
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "message"),
-    [
-        (CALM, "0198", "not one of each"),
-        ("nothing", "else", "Nothing in results has an id that begins or ends with 'nothing'."),
-        (CALM, "bach_size=3", "No setting 'bach_size'. Did you mean 'batch_size'?"),
-    ],
-)
-def test_a_mistake_is_a_sentence(a: str, b: str, message: str, steptime: Command) -> None:
-    done = steptime("compare", a, b)
-    assert done.returncode == 1 and message in done.stderr
+@pytest.mark.live
+@pytest.mark.usefixtures("misbehaving")
+class TestMeasuring:
+    def test_headline_has_the_verdict_and_the_pairs(
+        self, steptime: Command, short_settings: str
+    ) -> None:
+        done = steptime("compare", f"{CALM},{short_settings}", "seed=1")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("Inconclusive: ×") and ", 1 pair." in done.stdout
+        assert "differs  seed 0 → 1\n" in done.stdout and "p = 1\n" in done.stdout
+
+    def test_b_inherits_the_settings_of_a(self, steptime: Command, short_settings: str) -> None:
+        a = f"{CALM},batch_size=7,{short_settings}"
+        document = json.loads(steptime("compare", a, "seed=1", "--json").stdout)
+        assert document["b"]["case"] == {**document["a"]["case"], "seed": 1}
+        assert document["differs"] == {"seed": [0, 1]} and document["units"] == 1
+
+    def test_different_work_is_refused_before_it_is_measured(self, steptime: Command) -> None:
+        done = steptime("compare", CALM, "batch_size=64", "--json")
+        assert done.returncode == 5
+        reasons = ["batch_size differs: 32 and 64"]
+        assert json.loads(done.stdout) == {"verdict": None, "refused": reasons}
+
+    def test_force_compares_and_notes_the_reason(
+        self, steptime: Command, short_settings: str
+    ) -> None:
+        a = f"{CALM},{short_settings}"
+        done = steptime("compare", a, "batch_size=64", "--force", "curious")
+        assert done.returncode == 0
+        assert "note: force (curious): batch_size differs" in done.stdout

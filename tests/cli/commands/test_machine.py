@@ -1,20 +1,62 @@
-"""`steptime machine`: words from whatever the inventory holds, and peaks that are kept."""
+"""`steptime machine`: facts as text, and peaks that are stored."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from steptime.cli.commands.machine import lines
+from command_line import Command, Snapshot, Terminal
+from steptime.cli.render.machine import labelled_lines, show
 
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
+FACTS: dict[str, Any] = {
+    "machine": {
+        "fingerprint": "abc",
+        "cpu": {"model": "A CPU", "cores": 2},
+        "memory_gib": 8,
+        "health": {"turbo": False, "steal_share": 0.0125},
+    },
+    "software": {"python": "3.11", "numpy": "2.0"},
+    "machine_file": {
+        "path": "machine.toml",
+        "frameworks": {"jax": ["podman", "run", "python"]},
+        "launches": {"mpi": {"image": "a.sif", "kind": "apptainer"}},
+    },
+    "peaks": {
+        "cpu": {
+            "peaks": {
+                "fp32": {
+                    "flops_per_second": 4e10,
+                    "median_flops_per_second": 3.9e10,
+                    "shape": [1024, 1024, 1024],
+                    "n": 20,
+                },
+                "copy": {
+                    "bytes_per_second": 1e10,
+                    "median_bytes_per_second": 9e9,
+                    "shape": [1000000],
+                    "n": 20,
+                },
+            }
+        }
+    },
+    "stored": "results/machines/abc.json",
+}
 
 
-def test_nested_facts_become_lines_with_units() -> None:
+@pytest.mark.parametrize("columns", [80, 120])
+def test_facts_and_peaks_as_text(
+    columns: int, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout", terminal := Terminal())
+    monkeypatch.setenv("COLUMNS", str(columns))
+    show(FACTS)
+    snapshot(f"machine-{columns}", terminal.getvalue())
+
+
+def test_labelled_lines_moves_units_from_names_to_values() -> None:
     facts = {
         "caches_bytes": {"L2": 1 << 19},
         "gpus": [{"name": "H200", "power_limit_w": 700.0, "sm_clock_most_mhz": 1980}],
@@ -23,7 +65,7 @@ def test_nested_facts_become_lines_with_units() -> None:
         "steal_share": 0.0125,
         "flags": ["avx", "fma"],
     }
-    assert dict(lines(facts)) == {
+    assert dict(labelled_lines(facts)) == {
         "caches L2": "512 KiB",
         "gpus 0 name": "H200",
         "gpus 0 power limit": "700 W",
@@ -35,47 +77,32 @@ def test_nested_facts_become_lines_with_units() -> None:
 
 
 @pytest.mark.live
-def test_without_peaks_it_tells_and_stores_nothing(steptime: Command, tmp_path: Path) -> None:
-    found = json.loads(steptime("machine", "--no-peaks", "--json").stdout)
-    assert (
-        found["machine"]["fingerprint"]
-        and found["machine"]["health"]
-        and found["software"]["numpy"]
+def test_no_peaks_describes_and_stores_nothing(steptime: Command, tmp_path: Path) -> None:
+    (tmp_path / "machine.toml").write_text(
+        '[frameworks.jax]\nlaunch = ["podman", "run", "python"]\n'
     )
-    assert found["peaks"] == {} and not list(tmp_path.iterdir())
+    document = json.loads(steptime("machine", "--no-peaks", "--json").stdout)
+    assert document["machine"]["fingerprint"] and document["machine"]["health"]
+    assert document["software"]["numpy"] and document["peaks"] == {}
+    assert document["machine_file"]["frameworks"] == {"jax": ["podman", "run", "python"]}
+    assert [path.name for path in tmp_path.iterdir()] == ["machine.toml"]
 
 
 @pytest.mark.live
-def test_peaks_are_shown_and_kept_by_the_machines_fingerprint(
+def test_peaks_are_stored_by_the_fingerprint_of_the_machine(
     steptime: Command, tmp_path: Path
 ) -> None:
     pytest.importorskip("torch", reason="the peaks are measured with PyTorch")
     done = steptime("machine")
     assert done.returncode == 0 and "FLOP/s" in done.stdout and "B/s" in done.stdout
-    (kept,) = tmp_path.glob("results/machines/*.json")
-    found = json.loads(kept.read_text())
-    assert found["machine"]["fingerprint"] == kept.stem
-    assert found["peaks"]["cpu"]["peaks"]["fp32"]["flops_per_second"] > 0
+    (path,) = tmp_path.glob("results/machines/*.json")
+    document = json.loads(path.read_text())
+    assert document["machine"]["fingerprint"] == path.stem
+    assert document["peaks"]["cpu"]["peaks"]["fp32"]["flops_per_second"] > 0
 
 
-@pytest.mark.live
-def test_what_the_machine_file_says_is_shown(steptime: Command, tmp_path: Path) -> None:
-    (tmp_path / "machine.toml").write_text(
-        '[frameworks.jax]\nlaunch = ["podman", "run", "python"]\n'
-    )
-    assert (
-        "jax" in (shown := steptime("machine", "--no-peaks").stdout)
-        and "podman run python" in shown
-    )
-
-
-@pytest.mark.live
-def test_a_wrong_machine_file_is_told_before_anything_is_asked(
-    steptime: Command, tmp_path: Path
-) -> None:
+def test_a_wrong_machine_file_is_reported_first(steptime: Command, tmp_path: Path) -> None:
     (tmp_path / "machine.toml").write_text('[frameworks.jacks]\npython = "python3"\n')
     done = steptime("machine", "--no-peaks")
-    assert (
-        done.returncode == 1
-        and "machine.toml: line 1: No framework 'jacks'. Did you mean 'jax'?" in done.stderr
-    )
+    sentence = "machine.toml: line 1: No framework 'jacks'. Did you mean 'jax'?"
+    assert done.returncode == 1 and sentence in done.stderr

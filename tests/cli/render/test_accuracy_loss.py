@@ -21,7 +21,7 @@ def record(found: dict[str, Any] | None, differs: bool = False) -> Any:
     return SimpleNamespace(accuracy=found, accuracy_differs=differs)
 
 
-def test_a_row_shows_error_agreement_and_the_task_before_and_after() -> None:
+def test_columns_have_error_agreement_and_task() -> None:
     assert accuracy_loss.columns(record(FOUND)) == {
         "logit error": "1.2 % of rms",
         "top-1 agrees": "99.96 %",
@@ -29,31 +29,31 @@ def test_a_row_shows_error_agreement_and_the_task_before_and_after() -> None:
     }
 
 
-def test_full_precision_leaves_its_cells_empty() -> None:
+def test_columns_are_empty_for_full_precision() -> None:
     assert (
         set(accuracy_loss.columns(record(None)).values()) == {""}
         and accuracy_loss.lines(record(None)) == {}
     )
 
 
-def test_a_single_result_tells_the_interval_of_the_change() -> None:
+def test_lines_have_the_interval_of_the_change() -> None:
     lines = accuracy_loss.lines(record(FOUND))
     assert lines["task"].endswith("change -0.15 points (-0.40 … +0.10, 95 % paired, 1,000 samples)")
     assert lines["largest logit error"] == "0.0123 (1.2 % of rms), mean 0.002 (0.2 %)"
-    assert lines["KL divergence"] == "0.00015 nats a position"
+    assert lines["KL divergence"] == "0.00015 nats per position"
     assert (
         "99.00 % … 100.00 %) with fp32, pytorch compiled, 1,000 samples, test set"
         in lines["top-1 agreement"]
     )
 
 
-def test_an_unknown_task_says_why() -> None:
+def test_lines_say_why_a_task_is_unknown() -> None:
     told = {**FOUND, "task": None, "task_absent": "the weights are initial ones"}
     assert accuracy_loss.lines(record(told))["task"] == "not known: the weights are initial ones"
     assert accuracy_loss.columns(record(told))["task"] == ""
 
 
-def test_perplexity_changes_by_a_share() -> None:
+def test_change_of_perplexity_is_relative() -> None:
     task = {
         "metric": "perplexity",
         "samples": 50,
@@ -66,7 +66,7 @@ def test_perplexity_changes_by_a_share() -> None:
     assert line == "perplexity 41.2 → 41.9, change +1.70 % (+1.00 … +2.00, 95 % paired, 50 samples)"
 
 
-def test_what_came_out_broken_is_told() -> None:
+def test_broken_outputs_are_reported() -> None:
     nothing = dict.fromkeys(
         ("largest_logit_error", "mean_logit_error", "kl_divergence", "largest_relative_error")
     )

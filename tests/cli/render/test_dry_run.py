@@ -32,7 +32,7 @@ def listed(
     return run
 
 
-def test_what_is_the_same_everywhere_stands_once_above_the_rows(listed: Callable[..., str]) -> None:
+def test_shared_settings_stand_once_above_the_rows(listed: Callable[..., str]) -> None:
     lines = listed(
         "mine.toml",
         'constants.workload = "lenet5"\nconstants.threads = 1\nsweep.batch_size = [1, 8]\n',
@@ -48,7 +48,7 @@ def test_what_is_the_same_everywhere_stands_once_above_the_rows(listed: Callable
     assert [row.split()[0] for row in words[4:6]] == ["1", "8"]
 
 
-def test_a_plan_of_dlbs_is_run_as_it_is(listed: Callable[..., str]) -> None:
+def test_a_plan_of_dlbs_is_expanded(listed: Callable[..., str]) -> None:
     found = json.loads(listed("theirs.json", json.dumps(DLBS), json=True))
     cases = [
         (entry["case"]["workload"], entry["case"]["batch_size"], entry["case"]["device"])
@@ -59,27 +59,27 @@ def test_a_plan_of_dlbs_is_run_as_it_is(listed: Callable[..., str]) -> None:
     assert found["notes"] == [
         "no counterpart: exp.docker = True (containers are named in the machine file)"
     ]
-    assert [entry["from"] for entry in found["cases"]] == ["guess"] * 4
+    assert [entry["source"] for entry in found["cases"]] == ["guess"] * 4
 
 
-def test_an_error_in_a_plan_of_dlbs_names_the_file_and_where_to_look(
+def test_a_mistake_in_a_plan_of_dlbs_names_the_file(
     listed: Callable[..., str],
 ) -> None:
     values = {"exp.framework": "pytorch", "exp.model": "resnet50", "exp.replica_batch": "$(1 / 0)$"}
     with pytest.raises(
         SteptimeError,
-        match=r"^theirs.json, as `steptime show theirs.json` writes it: line \d+: .* by zero",
+        match=r"^theirs.json, as `steptime show theirs.json` prints it: line \d+: .* by zero",
     ):
         listed("theirs.json", json.dumps({"parameters": values}))
 
 
-def test_what_would_never_end_is_told_in_words(listed: Callable[..., str]) -> None:
+def test_a_time_beyond_a_year_is_not_a_number(listed: Callable[..., str]) -> None:
     text = listed(
         "mine.toml", 'constants.workload = "lenet5"\nconstants.batch_size = 9999999999999999999\n'
     )
     assert "1 case, over a year (standard)." in text
 
 
-def test_that_no_framework_was_asked_is_said(listed: Callable[..., str]) -> None:
+def test_dry_run_says_that_no_framework_was_loaded(listed: Callable[..., str]) -> None:
     text = listed("mine.toml", 'constants.workload = "lenet5"\nconstants.precision = "int8"\n')
-    assert "1 case, about" in text and text.splitlines()[-1].startswith("No framework was asked:")
+    assert "1 case, about" in text and text.splitlines()[-1].startswith("No framework was loaded:")

@@ -24,7 +24,7 @@ def job() -> Job:
     return Job(id="1", session="2", plan="3", process=0, case=case, protocol=preset("quick"))
 
 
-def test_a_terminal_sees_how_far_it_is_and_the_time_left(
+def test_watch_shows_process_and_time_left_on_a_terminal(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
@@ -37,7 +37,9 @@ def test_a_terminal_sees_how_far_it_is_and_the_time_left(
     assert drawn[-1] == ""
 
 
-def test_time_left_follows_the_processes_so_far(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_left_follows_from_finished_processes(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     now = iter([0.0, 0.0, 0.0, 10.0, 10.0])
     monkeypatch.setattr("time.monotonic", lambda: next(now))
@@ -48,7 +50,7 @@ def test_time_left_follows_the_processes_so_far(job: Job, monkeypatch: pytest.Mo
     assert "process 2 of 3 or more, 20 s left" in terminal.getvalue()
 
 
-def test_a_log_has_a_line_a_minute(
+def test_watch_logs_at_most_one_line_per_minute(
     job: Job, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = 0.0
@@ -60,9 +62,7 @@ def test_a_log_has_a_line_a_minute(
     assert [line.partition(" of ")[0] for line in logged] == ["process 2", "process 4"]
 
 
-def test_a_short_session_without_a_terminal_says_nothing(
-    job: Job, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_watch_is_silent_in_a_short_session(job: Job, capsys: pytest.CaptureFixture[str]) -> None:
     with SessionWatch() as watch:
         watch.started(job, 0, 3)
     assert capsys.readouterr() == ("", "")

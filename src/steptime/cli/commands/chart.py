@@ -49,8 +49,8 @@ def chart_command(
     points = index.points(parsed)
     if not points:
         raise SteptimeError(
-            f"No results match this query. {workspace.store.path} has none with {parsed.y} and "
-            f"{parsed.x} for {query!r}."
+            f"No results match this query in {workspace.store.path}: "
+            f"none has {parsed.y} and {parsed.x} for {query!r}."
         )
     chart = make_spec(parsed, points, index.values, index.unit(parsed))
     write_file(output, draw(output.suffix, chart))

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from steptime.cli.render.archive import archive
 
+from steptime.cli.psc_archive import write_archive
 from steptime.core.errors import SteptimeError
 from steptime.core.record import Attempt, Failure, Record
 from steptime.formats import Original, read
@@ -43,10 +43,10 @@ def names(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_file_a_run_a_table_and_a_chart_for_each_directory(
+def test_archive_has_a_file_per_run_a_table_and_charts(
     run: Callable[..., Record], tmp_path: Path
 ) -> None:
-    archive([run(50, "local"), run(50, "scratch")], tmp_path)
+    write_archive([run(50, "local"), run(50, "scratch")], tmp_path)
     charts = [f"{DAY}:k80:local.svg", f"{DAY}:k80:scratch.svg"]
     found = names(tmp_path)
     assert [name for name in found if not name.endswith(".csv")] == [
@@ -55,10 +55,10 @@ def test_a_file_a_run_a_table_and_a_chart_for_each_directory(
     assert found[-1].endswith(":TF_PERFORMANCE_RESULTS.csv")
 
 
-def test_the_batch_is_in_the_name_where_it_tells_runs_apart(
+def test_file_names_have_the_batch_if_it_differs(
     run: Callable[..., Record], tmp_path: Path
 ) -> None:
-    archive([run(50, "local"), run(128, "local"), run(128, "local", seed=1)], tmp_path)
+    write_archive([run(50, "local"), run(128, "local"), run(128, "local", seed=1)], tmp_path)
     assert names(tmp_path)[:3] == [
         f"{DAY}-k80:1:128:local",
         f"{DAY}-k80:1:128:local.2",
@@ -66,10 +66,10 @@ def test_the_batch_is_in_the_name_where_it_tells_runs_apart(
     ]
 
 
-def test_a_file_of_a_run_is_read_like_one_of_psc_s(
+def test_a_file_of_a_run_imports_like_one_of_psc(
     run: Callable[..., Record], tmp_path: Path
 ) -> None:
-    archive([run(50, "local")], tmp_path)
+    write_archive([run(50, "local")], tmp_path)
     path = tmp_path / f"{DAY}-k80:1:local"
     (found,) = read(Original(path.name, path.read_bytes(), path.name)).runs
     told = found.dimensions
@@ -81,27 +81,25 @@ def test_a_file_of_a_run_is_read_like_one_of_psc_s(
     assert found.metrics["mean_speed"] == pytest.approx(50 / found.metrics["mean_time"])
 
 
-def test_a_failure_has_a_file_and_no_line_in_the_table(
+def test_a_failure_has_a_file_and_no_row_in_the_table(
     run: Callable[..., Record], tmp_path: Path
 ) -> None:
     good, bad = run(50, "local"), run(50, "scratch")
     failed = replace(
         bad.attempts[0], measurement=None, failure=Failure(cause="timed_out", reason="Too long.")
     )
-    archive([good, Record(attempts=(failed,))], tmp_path)
+    write_archive([good, Record(attempts=(failed,))], tmp_path)
     assert "failed, timed_out: Too long." in (tmp_path / f"{DAY}-k80:1:scratch").read_text()
     (table,) = tmp_path.glob("*.csv")
     assert table.read_text().count("\n") == 2
 
 
-def test_old_files_are_moved_aside_and_never_overwritten(
-    run: Callable[..., Record], tmp_path: Path
-) -> None:
+def test_older_files_are_moved_aside(run: Callable[..., Record], tmp_path: Path) -> None:
     name = f"{DAY}-k80:1:local"
     (tmp_path / "notes.txt").write_text("mine")
     for text in ("oldest", "older"):
         (tmp_path / name).write_text(text)
-        archive([run(50, "local")], tmp_path)
+        write_archive([run(50, "local")], tmp_path)
     archived = tmp_path / "archived"
     assert ((archived / name).read_text(), (archived / "2" / name).read_text()) == (
         "oldest",
@@ -112,21 +110,23 @@ def test_old_files_are_moved_aside_and_never_overwritten(
     ).read_text()
 
 
-def test_the_same_once_more_moves_nothing(run: Callable[..., Record], tmp_path: Path) -> None:
+def test_writing_the_same_again_moves_nothing(run: Callable[..., Record], tmp_path: Path) -> None:
     for _ in range(2):
-        archive([run(50, "local")], tmp_path)
+        write_archive([run(50, "local")], tmp_path)
     assert not (tmp_path / "archived").exists()
 
 
-def test_other_networks_are_left_out_and_nothing_else_is_an_error(
+def test_a_campaign_of_other_networks_is_refused(
     run: Callable[..., Record], tmp_path: Path
 ) -> None:
     with pytest.raises(SteptimeError, match="fits PSC's archive"):
-        archive([run(50, "local", workload="mnist-mlp")], tmp_path / "new")
+        write_archive([run(50, "local", workload="mnist-mlp")], tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
-def test_a_folder_that_can_not_be_made_is_told(run: Callable[..., Record], tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_an_error(
+    run: Callable[..., Record], tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SteptimeError, match="cannot be used"):
-        archive([run(50, "local")], tmp_path / "file")
+        write_archive([run(50, "local")], tmp_path / "file")
