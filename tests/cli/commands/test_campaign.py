@@ -18,7 +18,7 @@ from steptime.core.cause import Cause
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.run.slurm.folder import CampaignFolder
-from steptime.run.slurm.progress import Place, Progress
+from steptime.run.slurm.progress import Progress, ProcessStatus
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
 
@@ -68,7 +68,7 @@ def test_status_shows_states_causes_and_the_time_left(
         case = Case(workload="mnist-mlp", node_type="k80" if number % 2 else "p100")
         cause = Cause.TIMED_OUT if state == "failed" else ""
         reason = {"waiting": "Priority", "failed": "Too long."}.get(state, "")
-        process = Place(case=case, process=number, state=state, cause=cause, reason=reason)
+        process = ProcessStatus(case=case, process=number, state=state, cause=cause, reason=reason)
         processes.append(process)
     progress = Progress(
         session="s", name="psc", processes=processes, seconds_left=600.0, results=2, arrays=["7"]
