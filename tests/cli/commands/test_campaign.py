@@ -18,7 +18,7 @@ from steptime.core.cause import Cause
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.run.slurm.folder import CampaignFolder
-from steptime.run.slurm.progress import Progress, ProcessStatus
+from steptime.run.slurm.progress import ProcessStatus, Progress
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
 
