@@ -6,12 +6,14 @@ import signal
 
 import typer
 
+# Scripts rely on these numbers; docs/commands/ lists them per command.
 OK = 0
 ERROR = 1
 WRONG_USAGE = 2  # also what Typer itself uses
 ALL_FAILED = 3
 SOME_FAILED = 4
 REFUSED = 5
+# What a shell reports for a program that the signal ended.
 INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
 

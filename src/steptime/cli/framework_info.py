@@ -17,6 +17,7 @@ def frameworks() -> list[dict[str, Any]]:
     entries = []
     for name in plugins.names("frameworks"):
         info = read_info(name)
+        # find_spec looks for the package without importing it.
         missing = [p for p in info.packages if importlib.util.find_spec(p) is None]
         installed = f"no: {info.install}" if missing else "yes"
         entries.append({"name": name, "installed": installed, "title": info.title})
@@ -39,6 +40,7 @@ def read_info(framework: str) -> FrameworkInfo:
     if path is None:
         return FrameworkInfo("", "", frozenset())
     docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+    # The first sentence of the docstring is the title.
     first_line = docstring.partition("\n")[0]
     title = first_line.partition(". ")[0].rstrip(".")
     install = plugins.constant("frameworks", framework, "INSTALL")

@@ -24,6 +24,7 @@ class GroupedHelp(TyperGroup):
     # Typer moved these two classes between releases, hence Any.
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         longest = max(len(name) for name in self.commands)
+        # Click indents by two and separates by two, with two to spare.
         limit = formatter.width - longest - 6
         for heading, names in GROUPS.items():
             rows = []

@@ -60,6 +60,7 @@ def import_files(files: list[NamedFile], store: Path) -> ImportSummary:
             original = _read_original(name, path, summary)
             if original is None:
                 continue
+            # The same file twice, for example in an archive and unpacked.
             if original.sha256 in names:
                 summary.duplicates[name] = names[original.sha256]
             elif formats.recognise(original):
@@ -73,6 +74,7 @@ def import_files(files: list[NamedFile], store: Path) -> ImportSummary:
 def _import_file(original: Original, imports: Imports, summary: ImportSummary) -> None:
     reading = formats.read(original)
     summary.readings.append((original, reading))
+    # False if the store has the same content already.
     summary.changed += imports.keep(original.sha256, original.data, reading.runs)
     if reading.broken:
         summary.unreadable[original.name] = reading.broken
@@ -88,6 +90,7 @@ def _read_original(name: str, path: Path, summary: ImportSummary) -> Original | 
                 return neighbour.read_bytes()
         except (OSError, ValueError):
             pass
+        # Only a hint: a reader works without the neighbour.
         return None
 
     try:

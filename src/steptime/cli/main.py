@@ -25,6 +25,7 @@ SUMMARY = (
     "Benchmark deep-learning training and inference across frameworks and hardware, "
     "with error bars you can defend."
 )
+# A full disk or quota, a file limit, a failing device: not a bug, so no traceback.
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 INTERRUPTED = "interrupted."
 MEASURING_INTERRUPTED = "interrupted: results so far are stored; run the same command to continue."
@@ -70,6 +71,7 @@ def common_options(
         typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
+    # request.py reads the variable.
     if store:
         os.environ["STEPTIME_STORE"] = store
 
@@ -83,7 +85,9 @@ def report_errors(command: Command, interrupted: str = INTERRUPTED) -> Command:
             try:
                 command(**arguments)
             finally:
+                # Inside `try`, so that a full disk or a closed pipe is noticed here.
                 sys.stdout.flush()
+        # The only errors that a user can mend; any other exception is a bug.
         except SteptimeError as problem:
             output.warn(f"error: {problem}")
             raise typer.Exit(exit_codes.ERROR) from None
@@ -124,9 +128,11 @@ def _store_app() -> typer.Typer:
 def _register_commands() -> None:
     for names in GROUPS.values():
         for name in names:
+            # A group of commands, not a command.
             if name == "store":
                 app.add_typer(_store_app(), name="store")
                 continue
+            # What survives an interrupt differs: say so where somebody may worry.
             message = AFTER_INTERRUPT.get(name, INTERRUPTED)
             app.command(name)(report_errors(_load_command(name), message))
 
@@ -150,6 +156,7 @@ def _open_streams() -> None:
     """Replace the streams that the shell closed (`>&-`): Python sets them to None."""
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    # Tests and notebooks replace the streams by others.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=output.PLAIN)

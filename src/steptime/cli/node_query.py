@@ -69,6 +69,7 @@ def _queries(a: str, b: str) -> tuple[Query, Query]:
     from steptime.index.query import from_url
 
     first = from_url(a)
+    # Settings of B replace those of A with the same name.
     filters = dict(first.where) | dict(from_url(b).where)
     return first, replace(first, where=tuple(filters.items()))
 
@@ -101,6 +102,7 @@ def _readings(workspace: Workspace, query: Query, compared: Sequence[str]) -> It
     from steptime.core.record import Record
     from steptime.index.catalogue import ALONE, DIMENSIONS
 
+    # Two results pair if they agree in everything else.
     ignored = {*ALONE, *compared, "server"}
     names = [name for name in DIMENSIONS if name not in ignored]
     index = workspace.index
@@ -123,6 +125,7 @@ def _process_timings(record: Record) -> Iterator[Timing]:
     aside = set_aside(processes)
     for process in processes:
         node = server(process.attempt)
+        # The same processes are set aside as in the result of the case.
         if node and process.attempt.id not in aside:
             yield node, record.session, process.typical
 

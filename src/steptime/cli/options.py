@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+# Annotated aliases, because Typer reads the option from the parameter's type.
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Preset = Annotated[
     str, typer.Option(metavar="NAME", help="quick, standard, gold or single.", show_default=False)
@@ -23,6 +24,7 @@ Again = Annotated[bool, typer.Option("--again", help="Measure again even if resu
 PlanName = Annotated[
     str, typer.Argument(help="A plan file, or the name of a shipped plan.", show_default=False)
 ]
+# An id begins with the time and ends at random: both ends name a campaign.
 CampaignId = Annotated[
     str, typer.Argument(help="The start or end of its id. Default: the newest campaign.")
 ]

@@ -16,7 +16,9 @@ from steptime.store.atomic import atomic_write
 # A pipe has no width: wide enough that nothing is cut.
 PIPED_WIDTH = 10_000
 # The name of the error handler for characters that a stream cannot encode.
+# Registered below with `codecs`, and used by main._open_streams.
 PLAIN = "steptime-plain"
+# Characters that the commands print and ASCII lacks.
 ASCII_REPLACEMENTS = str.maketrans(
     {"×": "x", "µ": "u", "±": "+-", "…": "...", "·": "|", "–": "-", "−": "-", "→": "->"}
 )
@@ -82,6 +84,7 @@ def write_file(path: Path, data: bytes) -> None:
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()
 ) -> None:
+    # Imported late: help and --json need no Rich and start faster without it.
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -95,6 +98,7 @@ def print_table(
         table.add_column(
             column,
             justify="right" if column in right else "left",
+            # A pipe is read by programs: a row must stay on one line.
             no_wrap=not is_terminal or column in UNFOLDED,
             overflow="fold",
         )
@@ -103,6 +107,7 @@ def print_table(
     console = Console(width=width(), highlight=False)
     with console.capture() as capture:
         console.print(table)
+    # Rich pads every row to the width of the table.
     for line in capture.get().rstrip("\n").split("\n"):
         print(line.rstrip())
 
@@ -112,6 +117,7 @@ def _finite(value: Any) -> Any:
         return {str(key): _finite(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(inner) for inner in value]
+    # NaN is the one number that differs from itself.
     if isinstance(value, float) and (value != value or abs(value) == float("inf")):
         return None
     return value

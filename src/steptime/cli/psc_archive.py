@@ -33,8 +33,10 @@ def write_archive(records: Sequence[Record], folder: Path) -> list[Path]:
             reasons[page.reason] += 1
         else:
             contents[page.name] = page.data
+    # Before the check below, so that an empty archive says why it is empty.
     for reason, times in reasons.items():
         warn(f"note: {times} results are not in {folder}: {reason}")
+    # PSC's format knows only their Deep MNIST network.
     if not contents:
         raise SteptimeError(
             f"No result of this campaign fits PSC's archive, so {folder} was not touched."

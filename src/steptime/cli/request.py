@@ -68,6 +68,7 @@ def store_folder() -> Path:
     from steptime.store.postgres import is_database, public_address
 
     address = _store_address()
+    # A database has no journals, so nothing can be measured into it.
     if is_database(address):
         raise SteptimeError(
             f"This command needs a folder (--store DIR): "
@@ -92,6 +93,7 @@ def open_workspace() -> Workspace:
     from steptime.index.workspace import Workspace
 
     store = readable_store()
+    # The cache is shared by all stores and named by the store's full path.
     name = store.path.resolve() if isinstance(store.path, Path) else store.path
     workspace = Workspace(store, Cache(str(name)))
     workspace.refresh()
@@ -185,7 +187,9 @@ def _request(settings: Mapping[str, Any], preset: str) -> Request:
     from steptime.plan.expand import Request
     from steptime.plan.references import Outside
 
+    # To ask a framework would import it, which takes seconds.
     device = "cuda:0" if Path("/dev/nvidia0").exists() else "cpu"
+    # Not os.cpu_count(): a container or Slurm may allow fewer.
     cpus = str(len(os.sched_getaffinity(0)))
     case_settings = {}
     protocol = {}
@@ -206,6 +210,7 @@ def _request(settings: Mapping[str, Any], preset: str) -> Request:
 
 def _read_text(name: str) -> str:
     path = Path(name)
+    # A file wins over a shipped plan of the same name.
     if path.is_file():
         try:
             return path.read_text(encoding="utf-8")
@@ -221,4 +226,5 @@ def _read_text(name: str) -> str:
             f"There is no plan file {name}. To measure one case without a plan, use flags: "
             "`steptime run --help`."
         )
+    # A bare name: suggest the shipped plan that is spelled like it.
     raise unknown("plan file or shipped plan", name, plans)

@@ -11,6 +11,7 @@ from steptime.core.errors import SteptimeError
 from steptime.core.record import Attempt, Record
 from steptime.store.readable import ReadableStore
 
+# Enough to choose from; the id of a busy second may match hundreds.
 MOST_NAMES = 4
 
 
@@ -30,6 +31,7 @@ def find_records(identifier: str, store: ReadableStore) -> list[Record]:
             f"No id in {store.path} begins or ends with {identifier!r}. "
             "`steptime list results` shows the ids."
         )
+    # Several results of one session are a session; of several sessions, an ambiguity.
     if len({record.session for record in records}) > 1:
         names = [f"{short_id(record)} ({record.case.label})" for record in records[:MOST_NAMES]]
         more = " …" if len(records) > MOST_NAMES else ""

@@ -18,7 +18,9 @@ from steptime.core.errors import SteptimeError
 if TYPE_CHECKING:
     from steptime.run.certify import Outcome
 
+# Nothing is wrong with the framework: it cannot run this case here.
 UNAVAILABLE = (Cause.UNSUPPORTED, Cause.NOT_INSTALLED)
+# The precisions whose bound is known and that frameworks have on this device.
 CPU_PRECISIONS = ("fp32", "bf16")
 CUDA_PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8")
 
@@ -54,16 +56,13 @@ def certify_command(
     reference. Each must lie within a bound that follows from the precision."""
     from steptime.cli.render import certificates as render
 
+    names = _network_names(networks or [], all_)
     precisions = tuple(precision or ())
     if not precisions:
         precisions = _usual_precisions(device) if all_ else ("fp32",)
-    lowerings = []
-    for name in framework or _testable_frameworks():
-        for chosen_mode in mode or first_mode(name):
-            lowerings.append((name, chosen_mode))
     cases = []
-    points = product(_network_names(networks or [], all_), lowerings, precisions)
-    for network, (name, chosen_mode), bits in points:
+    lowerings = _lowerings(framework or _testable_frameworks(), mode or [])
+    for network, (name, chosen_mode), bits in product(names, lowerings, precisions):
         cases.append(
             Case(workload=network, framework=name, mode=chosen_mode, precision=bits, device=device)
         )
@@ -75,6 +74,15 @@ def certify_command(
     else:
         render.show(outcomes)
     _exit(outcomes)
+
+
+def _lowerings(frameworks: list[str], modes: list[str]) -> list[tuple[str, str]]:
+    """Each framework with each mode."""
+    lowerings = []
+    for framework in frameworks:
+        for mode in modes or first_mode(framework):
+            lowerings.append((framework, mode))
+    return lowerings
 
 
 def _usual_precisions(device: str) -> tuple[str, ...]:
@@ -128,6 +136,7 @@ def _exit(outcomes: list[Outcome]) -> None:
         failure = outcome.attempt.failure
         if failure is None or failure.cause not in UNAVAILABLE:
             tested.append(outcome)
+    # Otherwise a missing framework would look like a success.
     if not tested:
         raise typer.Exit(ALL_FAILED)
     exit_if_failed(sum(not outcome.passed for outcome in tested), len(tested))

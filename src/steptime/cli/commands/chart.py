@@ -54,6 +54,7 @@ def chart_command(
         )
     chart = make_spec(parsed, points, index.values, index.unit(parsed))
     write_file(output, draw(output.suffix, chart))
+    # Dimensions with several values that no axis, group or filter separates.
     mixed = index.mixed_dimensions(parsed)
     if json:
         entries = [asdict(point) for point in points]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,12 @@ from steptime.cli.options import CampaignId, Json
 from steptime.cli.render.format import processes
 from steptime.cli.request import store_folder, warn_of_problems
 
+if TYPE_CHECKING:
+    from steptime.core.record import Record
+    from steptime.run.slurm.progress import Progress
+    from steptime.store.folder import FolderStore
+
+# Often enough for a person who waits; squeue is asked each time.
 POLL_SECONDS = 2.0
 
 
@@ -36,9 +42,6 @@ def collect_command(
 
     Records which processes failed and why. Results are in the store as soon as a process ends;
     nothing is lost if this command never runs."""
-    from steptime.analysis.certificates import TASK, read_certificates
-    from steptime.cli.psc_archive import write_archive
-    from steptime.cli.render import results
     from steptime.run.slurm import campaign as campaigns
     from steptime.store.folder import FolderStore
 
@@ -53,21 +56,39 @@ def collect_command(
     campaigns.collect(folder, slurm)
     records = campaigns.records(folder)
     warn_of_problems(store)
-    certificates = read_certificates(store.attempts(TASK))
-    paths = []
     if json:
-        if archive:
-            paths = write_archive(records, archive)
-        document = results.to_document(records, certificates)
-        document["progress"] = latest.to_dict()
-        document["archive"] = [str(path) for path in paths]
-        output.print_json(document)
+        _print_json(records, latest, store, archive)
     else:
-        results.show(records, certificates)
-        if not latest.is_over:
-            pending = latest.count("waiting") + latest.count("running")
-            output.echo(f"\nNot over yet: {processes(pending)} to come.")
-        if archive:
-            paths = write_archive(records, archive)
-            results.show_archive(paths, archive)
+        _show(records, latest, store, archive)
     exit_if_failed(sum(record.status != "ok" for record in records), len(records))
+
+
+def _print_json(
+    records: list[Record], progress: Progress, store: FolderStore, archive: Path | None
+) -> None:
+    from steptime.analysis.certificates import TASK, read_certificates
+    from steptime.cli.psc_archive import write_archive
+    from steptime.cli.render import results
+
+    certificates = read_certificates(store.attempts(TASK))
+    paths = write_archive(records, archive) if archive else []
+    document = results.to_document(records, certificates)
+    document["progress"] = progress.to_dict()
+    document["archive"] = [str(path) for path in paths]
+    output.print_json(document)
+
+
+def _show(
+    records: list[Record], progress: Progress, store: FolderStore, archive: Path | None
+) -> None:
+    from steptime.analysis.certificates import TASK, read_certificates
+    from steptime.cli.psc_archive import write_archive
+    from steptime.cli.render import results
+
+    results.show(records, read_certificates(store.attempts(TASK)))
+    if not progress.is_over:
+        pending = progress.count("waiting") + progress.count("running")
+        output.echo(f"\nNot over yet: {processes(pending)} to come.")
+    # After the results: a folder that cannot be written must not hide them.
+    if archive:
+        results.show_archive(write_archive(records, archive), archive)

@@ -53,6 +53,7 @@ def compare_command(
     one by one. With --by-node: A is, for example, 'data=scratch&device=k80' and B data=local."""
     from steptime.run.compare import Refused
 
+    # Ids are hexadecimal, so an equals sign tells a case or query from an id.
     if ("=" in a) != ("=" in b):
         raise SteptimeError(
             "Compare two cases (key=value,…) or two stored results (ids), not one of each."
@@ -91,6 +92,7 @@ def _compare_live(a: str, b: str, preset: str, force: str) -> ComparedPair:
     second = read_plan("", settings | parse_settings(b.split(",")), preset)
     store = FolderStore(store_folder())
     with SessionWatch() as watch:
+        # A list of values would make several cases; the first counts.
         cases = (first.cases[0], second.cases[0])
         compared = compare(cases, second.protocol, store, force=force, watch=watch)
     return ComparedPair(compared.comparison, *compared.pairs[-1])

@@ -94,6 +94,7 @@ def _rows(workspace: Workspace, query: Query) -> list[dict[str, Any]]:
 
 def _paths(output: Path, pages: tuple[Page, ...]) -> list[Path]:
     """A single file gets the name of the output; several, or one in a folder, keep their own."""
+    # In an existing folder even a single file keeps its own name.
     if len(pages) == 1 and not output.is_dir():
         return [output]
     if output.is_file():

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from steptime.store.readable import ReadableStore
 
+# Other errors, such as an unknown name, are about the host.
 PORT_PROBLEMS = (errno.EADDRINUSE, errno.EACCES)
 
 
@@ -59,6 +60,7 @@ def guide_command(
     # Before the store is read: if the port is taken, say so at once.
     listener = _listen(host, port)
     workspace = open_workspace()
+    # IPv6 addresses need brackets in a URL.
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listener.getsockname()[1]}"
     once = ", the first time with ?token=TOKEN" if token else ""

@@ -71,6 +71,7 @@ def _networks() -> list[Entry]:
 def _workloads() -> list[Entry]:
     from steptime import plugins, workloads
 
+    # The kind is the plugin that defines the workload.
     kinds = {}
     for kind in plugins.names("workloads"):
         for name in plugins.load("workloads", kind).names():

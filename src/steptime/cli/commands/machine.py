@@ -39,6 +39,7 @@ def machine_command(
         progress.show("reading the hardware …")
         facts = _inspect(progress, ["--no-peaks"] if no_peaks else [])
     if facts["peaks"]:
+        # Only measured peaks are stored; the description is in every record.
         facts["stored"] = str(write_machine(store_folder(), facts))
     if machine_file.path:
         facts["machine_file"] = machine_file.to_dict()
@@ -55,6 +56,7 @@ def _inspect(progress: Progress, flags: list[str]) -> dict[str, Any]:
 
     facts: dict[str, Any] = {"machine": {}, "software": {}, "peaks": {}}
     command = [sys.executable, "-P", "-m", "steptime.machine.peaks", *flags]
+    # A pipe could fill up while only stdout is read.
     with TemporaryFile("w+") as errors:
         with Popen(command, stdout=PIPE, stderr=errors, text=True) as process:
             _read_facts(process, facts, progress)

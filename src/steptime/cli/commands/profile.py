@@ -56,6 +56,7 @@ def profile_command(
         output.print_json(document)
     elif step_profile is not None:
         show(step_profile, store.path)
+    # After the output: a profile may be partial.
     if attempt.failure is not None:
         output.warn(f"failed: {case.label}: {attempt.failure.cause}. {attempt.failure.reason}")
         raise typer.Exit(exit_codes.ALL_FAILED)

@@ -50,6 +50,7 @@ def run_command(
     again, so the same command continues an interrupted run."""
     flags = {"workload": workload, "phase": phase, "batch_size": batch_size}
     settings = collect_settings(set_, flags)
+    # A preset alone, `steptime run --preset gold`, is still the tour.
     is_tour = not plan and not settings
     if not (plan or is_tour or "workload" in settings):
         raise SteptimeError("A case needs a network: --workload resnet50, for example.")
@@ -81,6 +82,7 @@ def _measure(plan: Plan, *, again: bool, json: bool, is_tour: bool) -> None:
     from steptime.run import session
     from steptime.store.folder import FolderStore
 
+    # Notes are about plans that a user wrote.
     if not is_tour:
         for line in plan.notes:
             output.note(f"note: {line}")

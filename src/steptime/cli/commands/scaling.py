@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 SHIPPED_PLAN = "scaling"
 KINDS = {"weak": ("weak",), "strong": ("strong",), "both": ("weak", "strong")}
 BYTES_PER_SECOND = {"kbit": 125.0, "mbit": 125e3, "gbit": 125e6}
+# The smallest series; every machine with two CPUs can run it.
 DEFAULT_COUNTS = (1, 2)
 COUNT = re.compile(r"[1-9][0-9]{0,5}")
+# A number of devices, then optionally @ and a bandwidth with its unit.
 PREDICTION = re.compile(r"([1-9][0-9]{0,8})(?:@([0-9]*\.?[0-9]+)(kbit|mbit|gbit))?")
 # Settings that a series varies itself, and what to do instead.
 SERIES_SETTINGS = {
@@ -120,6 +122,7 @@ def _series_cases(
     from steptime.analysis.scaling.series import plan_cases, select_cases, share_threads
 
     plan = read_plan(name, settings, preset)
+    # The plan has series of its own; --devices replaces its numbers.
     if any(case.exchange != "none" for case in plan.cases):
         if counts:
             plan = read_plan(name, settings | {"devices": counts}, preset)
@@ -162,6 +165,7 @@ def _show(
     from steptime.cli.render import scaling_table
 
     failed = [record for record in records if not record.measurements]
+    # With failures, show those: they are the reason.
     if not all_series and not failed:
         raise SteptimeError(NO_SERIES)
     reports = [report(series, predictions) for series in all_series]

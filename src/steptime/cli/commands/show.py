@@ -17,6 +17,7 @@ from steptime.cli.request import (
 )
 from steptime.core.errors import SteptimeError
 
+# Hexadecimal digits only: no shipped network has such a name.
 RESULT_ID = re.compile(r"[0-9a-f-]{4,}")
 
 

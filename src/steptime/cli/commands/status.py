@@ -62,6 +62,7 @@ def poll(read: Callable[[], Progress], seconds: float) -> Iterator[Progress]:
         time.sleep(max(SHORTEST_SECONDS, seconds))
         try:
             progress = read()
+        # A restart of slurmctld takes seconds to minutes.
         except NoAnswer as problem:
             output.warn(f"note: {problem}")
         else:

@@ -49,6 +49,7 @@ def submit_command(
             output.print_json(_document(submission))
             return
         render.show_submission(submission, dry_run=False)
+        # A dry run shows the notes with its list of cases.
         for line in expanded.notes:
             output.note(f"note: {line}")
         return

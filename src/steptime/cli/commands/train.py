@@ -53,8 +53,10 @@ def train_command(
 
     All frameworks see the samples in the same order. After each epoch the test set is evaluated."""
     if data is not None:
+        # The worker inherits it.
         os.environ["STEPTIME_DATA"] = str(data)
     flags = {"workload": network, "framework": framework, "mode": mode}
+    # Last, so that --set cannot choose another phase.
     settings = collect_settings(set_, flags) | {"phase": "training"}
     case = read_case("Train", settings)
     _check_target(save)
@@ -88,6 +90,7 @@ def _train(case: Case, options: dict[str, Any], *, quiet: bool) -> Attempt:
 
         def receive(line: str) -> None:
             facts = json_text.loads(line)
+            # A worker reports every few batches, and with `test` after an epoch.
             if "test" not in facts:
                 progress.show(render.batch_line(facts))
             elif not quiet:

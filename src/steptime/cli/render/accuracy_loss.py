@@ -93,6 +93,7 @@ def _task_change(loss: Loss) -> str:
         return f"not known: {loss['task_absent']}"
     if task["change"] is None or not task["change_interval"]:
         return _task(loss)
+    # Shares become points or per cent.
     low, high = (f"{100 * end:+.2f}" for end in task["change_interval"])
     unit = "points" if task["metric"] == TOP1 else "%"
     change = f"change {100 * task['change']:+.2f} {unit}"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from steptime.analysis.by_node import ByNode
     from steptime.cli.node_query import NodeComparison
 
+# A screen; a large cluster has thousands.
 MOST_NODES = 20
 RATIO = "B's time over A's"
 

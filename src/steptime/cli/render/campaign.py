@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from steptime.run.slurm.campaign import Submission
     from steptime.run.slurm.progress import Progress
 
+# A screen; --json has all.
 MOST_FAILURES = 20
 
 

@@ -24,6 +24,7 @@ proves little); above 1 the network **fails**.
 """
 # Steps of a trajectory; huge networks have fewer.
 USUAL_STEPS = 20
+# The order of the columns.
 ITEMS = (
     "outputs",
     "loss",
@@ -115,6 +116,7 @@ def show_markdown(outcomes: Sequence[Outcome]) -> None:
         if outcome.certificate:
             version = _short_version(outcome.certificate.version)
             heads[lowering] = f"{case.framework} {version} {case.mode}"
+        # A mode without any certificate has no version.
         heads.setdefault(lowering, f"{case.framework} {case.mode}")
         row = rows.setdefault((case.workload, case.precision), {})
         row[lowering] = _markdown_cell(outcome, notes)

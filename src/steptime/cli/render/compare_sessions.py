@@ -38,6 +38,7 @@ def compare_sessions(
         )
     reasons = _different_work(pairs, store, force)
     suite = compare_suite(pairs)
+    # Each pair uses one record of both sides.
     unmatched = len(first) + len(second) - 2 * len(pairs)
     if json:
         document = _document(suite, pairs)
@@ -63,6 +64,7 @@ def _different_work(pairs: Sequence[RecordPair], store: ReadableStore, force: st
     from steptime.run.compare import Refused
 
     certificates = read_certificates(store.attempts(TASK))
+    # A dictionary as an ordered set: cases often share a reason.
     reasons: dict[str, None] = {}
     for a, b in pairs:
         for reason in different_work(latest_measured(a), latest_measured(b), certificates):

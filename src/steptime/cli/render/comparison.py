@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from steptime.analysis.compare import Comparison, Verdict
     from steptime.core.record import Attempt
 
+# Other outcomes, such as faster, complete the sentence `B is …`.
 VERDICTS = {
     "same": "B and A take the same time",
     "likely same": "B and A likely take the same time",
@@ -22,6 +23,7 @@ TOO_FEW = (
     "too few processes to decide anything; "
     "run both again with --preset standard, which has six of each or more"
 )
+# Remarks that are not in this table are sentences already.
 REMARKS = {
     "too_few_processes": TOO_FEW,
     "not_interleaved": (

@@ -26,6 +26,7 @@ NO_PEAKS = "`steptime machine` measures the peaks of this machine, which makes g
 NOT_CHECKED = (
     "No framework was loaded: what one does not support is reported, with the reason, when it runs."
 )
+# Beyond it the estimate says no more than: never.
 YEAR_SECONDS = 365 * 86_400
 # Shown even if they have their default values.
 ALWAYS_SHOWN = (
@@ -124,6 +125,7 @@ def _show_table(plan: Plan, estimates: Sequence[Estimate]) -> None:
     names = differing_settings(cases, always=())
     shared = []
     for name in SETTINGS:
+        # A trial is a repetition, not a setting that a user chose.
         if name in names or name == "trial":
             continue
         if name in ALWAYS_SHOWN or getattr(cases[0], name) != DEFAULTS.get(name):
@@ -159,5 +161,6 @@ def _source(guess: Estimate) -> str:
 def _time_range(least: float, most: float) -> str:
     if least > YEAR_SECONDS:
         return "over a year"
+    # Rounded first, so that equal texts are not shown as a range.
     low, high = rough_duration(least), rough_duration(most)
     return f"about {low}" if low == high else f"about {low} to {high}"

@@ -18,6 +18,7 @@ NOT_RECOGNISED = "no reader recognises it"
 # Of unrecognised files, unless --rows asks for all.
 MOST_NAMES = 20
 LONGEST_REASON = 120
+# Also 1.5e-3, but no sign: a minus may be a hyphen.
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 

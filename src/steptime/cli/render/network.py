@@ -84,6 +84,7 @@ def _units_text(units: dict[str, int]) -> str:
     texts = []
     for unit, count in units.items():
         noun = unit.replace("_", " ")
+        # Units are named in the plural.
         if count == 1:
             noun = noun.removesuffix("s")
         texts.append(f"{count} {noun}")

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 # --json has more.
 MOST_OPERATORS = 12
+# Names of GPU kernels have hundreds of characters.
 LONGEST_NAME = 60
+# Below it the share would be shown as 0.0 %.
 LEAST_SHARE = 0.0005
 
 

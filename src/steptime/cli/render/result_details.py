@@ -39,6 +39,7 @@ def _lines(record: Record, outcome: Result) -> Iterator[tuple[str, str]]:
     times, costs = outcome.times, outcome.costs
     yield "typical step", _interval(times.typical_time_seconds)
     yield "mean step", _interval(times.mean_time_seconds)
+    # At the typical time; the mean is in the next line.
     yield "throughput", _throughput(times.throughput)
     yield "mean speed", _mean_speed(outcome)
     yield "CPU time per step", _cpu_time(record, outcome)
@@ -72,6 +73,7 @@ def _mean_speed(outcome: Result) -> str:
     numbers = outcome.times.speed_numbers
     unit = f"{_unit(outcome.times.throughput.unit)}/s"
     jitter = f"jitter {digits(numbers.speed_jitter)}"
+    # Named so, because consecutive steps are correlated: it is too small.
     uncertainty = f"uncertainty {digits(numbers.speed_uncertainty)} as if steps were independent"
     return f"{digits(numbers.mean_speed)} {unit} aggregate, {jitter}, {uncertainty}"
 

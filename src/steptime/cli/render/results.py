@@ -24,6 +24,7 @@ Measured = tuple[Record, Result]
 Certificates = Sequence[Certificate]
 # A table on a narrower terminal would fold every cell.
 NARROW_COLUMNS = 100
+# Numbers of different size are easier to compare this way.
 RIGHT_ALIGNED = ("typical step", "throughput", "first step")
 GRADES = "Grades: A reliable, B good, C noisy or limited, X not valid."
 
@@ -111,6 +112,7 @@ def _headline(measured: Sequence[Measured], count: int) -> str:
     if count == 1:
         return _single_headline(*measured[0])
     names = differing_settings([record.case for record, _ in measured])
+    # Both ends, with the case of each: the range of what was measured.
     fastest, fast = min(measured, key=lambda pair: step_seconds(pair[1]))
     slowest, slow = max(measured, key=lambda pair: step_seconds(pair[1]))
     low, high = duration(step_seconds(fast)), duration(step_seconds(slow))
@@ -139,6 +141,7 @@ def _show_failed_processes(record: Record, names: Sequence[str]) -> None:
     """Processes that failed beside those that measured the case."""
     if not record.failures:
         return
+    # A dictionary removes duplicates and keeps the order.
     causes = dict.fromkeys(f"{failure.cause}, {failure.reason}" for failure in record.failures)
     count = f"{len(record.failures)} of {processes(len(record.attempts))}"
     output.echo(f"{count} of {describe_case(record.case, names)} failed: {' '.join(causes)}")
@@ -151,9 +154,11 @@ def _show_rows(
     rows = []
     for record, outcome in measured:
         row = _columns(record, outcome)
+        # Only then can two rows of a table be different work.
         if "framework" in names:
             row["certified"] = "yes" if certificate_id(record.last, certificates) else "no"
         rows.append(row)
+    # Every value stays on one line, at the cost of more lines.
     if output.width() < NARROW_COLUMNS:
         _show_blocks(measured, names, rows)
     else:

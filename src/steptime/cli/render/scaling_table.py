@@ -36,6 +36,7 @@ def show(all_series: Sequence[Facts]) -> None:
 def headline(series: Facts) -> str:
     """About the largest number of devices that was not oversubscribed, if there is one."""
     roomy = [point for point in series["points"][1:] if not point["oversubscribed"]]
+    # The largest; series are sorted by the number of devices.
     point = (roomy or series["points"])[-1]
     crowd = "" if roomy else f", oversubscribed ({point['oversubscribed']})"
     devices = f"{point['devices']} devices ({series['kind']}{crowd})"
@@ -49,6 +50,7 @@ def _communication(point: Facts) -> str:
     share = point["exposed_share"]
     if share is None:
         return ""
+    # The interval includes zero: only an upper limit is known.
     if share["high"] is not None and share["low"] <= 0 <= share["high"]:
         return f"; at most {percent(share['high'])} of a step waits for communication"
     if share["value"] < 0:

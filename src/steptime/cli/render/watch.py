@@ -27,6 +27,7 @@ class Progress:
 
     def show(self, text: str) -> None:
         if self._is_terminal:
+            # Return to the start of the line and clear it.
             print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
         elif text and time.monotonic() - self._logged >= LOG_SECONDS:
             self._logged = time.monotonic()
