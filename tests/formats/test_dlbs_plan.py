@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from steptime.core.errors import SteptimeError
 from steptime.formats import Original, Skipped, recognise
-from steptime.formats.dlbs import logged
-from steptime.formats.dlbs_plan import read, translated
+from steptime.formats.dlbs import parse_log
+from steptime.formats.dlbs_plan import read, translate_plan
 from steptime.plan.expand import Plan, Request, expand
 from steptime.plan.references import Outside
 
@@ -38,7 +38,7 @@ def planned(
         "variables": variables or {},
         "extensions": extensions or [],
     }
-    toml = translated(json.dumps(content), KNOWN).toml
+    toml = translate_plan(json.dumps(content), KNOWN).toml
     return expand(toml, Request(plugin_names=KNOWN, outside=Outside(environment or {})))
 
 
@@ -102,9 +102,9 @@ def test_real_data_are_asked_for_by_their_word_or_by_a_folder() -> None:
 
 def test_where_data_lie_and_how_they_are_read_ahead_is_named_with_what_there_is_instead() -> None:
     words = {"exp.data_dir": "/imagenet", "exp.data_store": "weka", "mxnet.prefetch_buffer": 10}
-    assert translated(json.dumps({"parameters": BASE | words}), KNOWN).notes == (
+    assert translate_plan(json.dumps({"parameters": BASE | words}), KNOWN).notes == (
         "exp.data_dir says that data are real; $STEPTIME_DATA names the folder of the sets",
-        "no counterpart: exp.data_store = weka (what data lie on is found out; `staging` copies them to a tier)",
+        "no counterpart: exp.data_store = weka (what data lie on is detected; `staging` copies them to a tier)",
         "no counterpart: mxnet.prefetch_buffer = 10 (of a framework that is not here; `prefetch` is a setting)",
     )
 
@@ -171,7 +171,7 @@ def test_what_has_no_counterpart_is_named_and_written_into_the_plan() -> None:
         "parameters": words,
         "variables": {"exp.model": ["resnet50", "deep_mnist"], "x.y": [1, 2]},
     }
-    found = translated(json.dumps(content), KNOWN)
+    found = translate_plan(json.dumps(content), KNOWN)
     assert found.notes == (
         "no counterpart: exp.model = deep_mnist; cases with it are left out",
         "left out: exp.num_warmup_batches = 1, the protocol has warmup_steps = 40",
@@ -192,7 +192,7 @@ def test_extensions_that_can_not_apply_or_set_nothing_known_are_named() -> None:
         },
         {"condition": {"mine": 3}, "parameters": {"exp.replica_batch": 4}},
     ]
-    found = translated(json.dumps({"parameters": BASE, "extensions": extensions}), KNOWN)
+    found = translate_plan(json.dumps({"parameters": BASE, "extensions": extensions}), KNOWN)
     assert found.notes[:3] == (
         "left out: extension 1, no value of exp.framework is caffe2",
         "left out: extension 2, it sets nothing that has a counterpart",
@@ -210,7 +210,7 @@ def test_extensions_that_can_not_apply_or_set_nothing_known_are_named() -> None:
         (BASE | {"exp.replica_batch": "$(1 + 2"}, [], "parameters: '$(1 + 2' has a $( without its )$."),
         (BASE | {"exp.replica_batch": "${my.size}"}, [], "parameters: ${my.size} is set nowhere in this file"),
         (BASE | {"exp.dtype": "float16", "exp.replica_batch": "$(8 if '${exp.dtype}' == 'float16' else 4)$"}, [],
-         "parameters: ${exp.dtype} cannot be translated, its words differ here: 'float16'."),
+         "parameters: ${exp.dtype} cannot be translated, its values differ here: 'float16'."),
         (BASE, [{"condition": {"exp.cuda": "9.0"}, "parameters": {"exp.dtype": "float16"}}],
          "extension 1: the condition on exp.cuda cannot be translated, its value is not in this file"),
         (BASE | {"x": "$(1 + 2)$"}, [{"condition": {"x": "[0-9]"}, "parameters": {"exp.dtype": "float16"}}],
@@ -233,22 +233,22 @@ def test_what_can_not_be_translated_is_an_error_that_names_it(
 )
 def test_what_is_no_plan_is_refused_in_one_sentence(text: str) -> None:
     with pytest.raises(SteptimeError):
-        translated(text, KNOWN)
+        translate_plan(text, KNOWN)
 
 
 def test_a_framework_that_is_not_here_may_be_given_instead() -> None:
     text = json.dumps({"parameters": BASE | {"exp.framework": "caffe2"}})
     with pytest.raises(
-        SteptimeError, match=r"'caffe2' has no counterpart here\. `steptime list frameworks`"
+        SteptimeError, match=r"'caffe2' has no counterpart here\. See `steptime list frameworks`"
     ):
-        translated(text, KNOWN)
-    found = translated(text, KNOWN, given=["framework"])
+        translate_plan(text, KNOWN)
+    found = translate_plan(text, KNOWN, overridden=["framework"])
     assert found.notes[0] == "no counterpart: exp.framework = caffe2, framework is given"
 
 
 def test_comments_and_described_parameters_are_read() -> None:
     text = '{\n  // a network\n "parameters": {"exp.model": {"val": "resnet50", "type": "str"}}\n}'
-    assert 'workload = "resnet50"' in translated(text, KNOWN).toml
+    assert 'workload = "resnet50"' in translate_plan(text, KNOWN).toml
 
 
 def test_an_import_knows_it_as_a_plan_and_says_what_to_do() -> None:
@@ -358,7 +358,7 @@ def test_the_cases_are_the_experiments_of_dlbs(
 def test_the_plans_behind_real_logs_give_the_cases_that_were_run(
     folder: str, variables: dict[str, Any]
 ) -> None:
-    runs = [logged(path.read_text()) for path in sorted((LOGS / folder).glob("*.log"))]
+    runs = [parse_log(path.read_text()) for path in sorted((LOGS / folder).glob("*.log"))]
     plan = planned(BASE | {"exp.framework": "nvtfcnn"}, variables)
     names = ("exp.model", "exp.dtype", "exp.replica_batch", "exp.phase", "exp.num_gpus")
     types = {"fp32": "float32", "fp16": "float16"}

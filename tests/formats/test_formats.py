@@ -53,21 +53,21 @@ def test_what_is_no_text_becomes_a_replacement(make: Make) -> None:
 def test_two_rows_of_one_place_are_told_apart(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = ModuleType("reader")
     reader.read = lambda file: (file.run("line 1", {}, {"score": score}) for score in (1.0, 2.0))
-    monkeypatch.setattr(formats, "_reader", lambda name: reader)
+    monkeypatch.setattr(formats, "load_format", lambda name: reader)
     found = formats.read(Original("a", b"", source="any"))
     assert [run.location for run in found.runs] == ["line 1", "line 1 (2)"]
     assert len({run.id for run in found.runs}) == 2
 
 
 def test_a_reader_that_fails_keeps_what_it_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(file: Original) -> formats.Found:
+    def read(file: Original) -> formats.Rows:
         yield file.run("line 1", {}, {"score": 1.0})
         yield Skipped("line 2", "empty")
         raise ZeroDivisionError("oh")
 
     reader = ModuleType("reader")
     reader.read = read
-    monkeypatch.setattr(formats, "_reader", lambda name: reader)
+    monkeypatch.setattr(formats, "load_format", lambda name: reader)
     found = formats.read(Original("a", b"", source="any"))
     assert len(found.runs) == len(found.skipped) == 1
     assert found.broken == "the reader any stopped: ZeroDivisionError: oh"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from steptime.formats import Reading, Skipped
-from steptime.formats.psc import HEAD, named, write
+from steptime.formats.psc import HEAD, parse_name, write
 
 Read = Callable[..., Reading]
 
@@ -49,7 +49,7 @@ Speed Jitter : 73.5046674466
     ],
 )
 def test_the_five_grammars_of_names(name: str, told: dict[str, Any]) -> None:
-    found = named(name)
+    found = parse_name(name)
     assert {key: found[key] for key in told} == told
 
 

@@ -153,11 +153,11 @@ def read_case(verb: str, settings: Mapping[str, Any]) -> Case:
 
 def translate_dlbs_plan(name: str, settings: Collection[str] = ()) -> tuple[str, tuple[str, ...]]:
     """A plan of HPE DLBS as TOML, and what has no counterpart in it."""
-    from steptime.formats.dlbs_plan import translated
+    from steptime.formats.dlbs_plan import translate_plan
 
     text = _read_text(name)
     try:
-        translation = translated(text, _known_names(), Path(name).stem, settings)
+        translation = translate_plan(text, _known_names(), Path(name).stem, settings)
     except SteptimeError as problem:
         raise SteptimeError(f"{name}: {problem}") from None
     return translation.toml, translation.notes

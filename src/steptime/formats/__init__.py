@@ -1,8 +1,8 @@
-"""Everybody else's results: finds the reader that knows a file and reads it into rows. Keeps nothing.
+"""Results of other tools: find the reader of a file and read it into rows. Stores nothing.
 
-A reader is one file of this shelf: TITLE, `recognises(name, head)` and `read(file)`, which yields runs and what it had
-to skip, with the reason. A file that has `write(rows)` beside it writes the format, too: see `_writing.py`. Files that
-begin with an underscore are read by readers, and none themselves."""
+Each format is one file of this folder, see `Format`. A file that can also be written has
+`write(rows)`, see `WritableFormat` in `_writer.py`. Files that begin with an underscore are
+shared by several formats."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from functools import cache, cached_property
 from hashlib import sha256
 from math import isfinite
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Protocol, cast
 
 from steptime import plugins
 from steptime.analysis.plausibility import judge_runs
 from steptime.core.foreign import ForeignRun
 
 HEAD_BYTES = 65_536
-MOST_BYTES = 256 << 20  # of one file, also when it is unpacked
-LONGEST = 300  # letters of a dimension
+# Of one file, also after it is unpacked.
+MOST_BYTES = 256 << 20
+# Letters of a dimension.
+LONGEST = 300
 
 
 @dataclass(frozen=True)
@@ -36,23 +38,25 @@ class Skipped:
 
 
 Row = ForeignRun | Skipped
-Found = Iterator[Row]
+Rows = Iterator[Row]
 
 
-def _nobody(relative: str) -> bytes | None:
+def _no_neighbour(relative: str) -> bytes | None:
     return None
 
 
 @dataclass(frozen=True)
 class Original:
-    """A file as it was given. `path` is its whole path where archives say the configuration in folder names; only
-    `name` is kept. `beside` gives the bytes of a neighbour, by its path from this file's folder."""
+    """A file as the user gave it.
+
+    `path` is its full path, because archives encode the configuration in folder names; only
+    `name` is stored. `beside` returns the bytes of a neighbour by its path from this folder."""
 
     name: str
     data: bytes
     path: str = ""
     source: str = ""
-    beside: Callable[[str], bytes | None] = field(default=_nobody, repr=False)
+    beside: Callable[[str], bytes | None] = field(default=_no_neighbour, repr=False)
 
     @cached_property
     def sha256(self) -> str:
@@ -60,7 +64,7 @@ class Original:
 
     @cached_property
     def content(self) -> bytes:
-        return _unpacked(self.data)
+        return _unpack(self.data)
 
     @property
     def head(self) -> bytes:
@@ -68,7 +72,7 @@ class Original:
 
     @cached_property
     def text(self) -> str:
-        return decoded(self.content)
+        return decode_text(self.content)
 
     @property
     def folders(self) -> PurePosixPath:
@@ -76,39 +80,54 @@ class Original:
 
     def neighbour(self, relative: str) -> Original | None:
         data = self.beside(relative)
-        return (
-            None if data is None else Original(relative, data, str(self.folders.parent / relative))
-        )
+        if data is None:
+            return None
+        return Original(relative, data, str(self.folders.parent / relative))
 
     def run(
-        self, place: str, dimensions: dict[str, Any], metrics: dict[str, float | None], **rest: Any
+        self,
+        location: str,
+        dimensions: dict[str, Any],
+        metrics: dict[str, float | None],
+        *,
+        more: dict[str, Any] | None = None,
+        defects: Iterable[str] = (),
+        **texts: str,
     ) -> ForeignRun:
-        """Nothing, and what is no number, is left out."""
-        numbers = {
-            name: float(value)
-            for name, value in metrics.items()
-            if value is not None and isfinite(value)
-        }
-        more = rest.pop("more", {})
-        texts = {name: _plain(value) for name, value in rest.items()}
+        """One row of this file. Empty values, and numbers that are not finite, are left out.
+
+        `texts` are the fields `started`, `failure` and `quarantine`."""
+        numbers = {}
+        for name, value in metrics.items():
+            if value is not None and isfinite(value):
+                numbers[name] = float(value)
+        short = {name: _shorten(value) for name, value in _present(dimensions).items()}
+        others = {name: _to_json(value) for name, value in _present(more or {}).items()}
         return ForeignRun(
             source=self.source,
             original=self.sha256,
-            file=_plain(self.name),
-            location=_plain(place),
-            dimensions={
-                name: _short(value)
-                for name, value in dimensions.items()
-                if value is not None and value != ""
-            },
+            file=_to_json(self.name),
+            location=_to_json(location),
+            dimensions=short,
             metrics=numbers,
-            more={
-                name: _plain(value)
-                for name, value in more.items()
-                if value is not None and value != ""
-            },
-            **{**texts, "defects": tuple(texts.get("defects", ()))},
+            more=others,
+            defects=tuple(_to_json(defect) for defect in defects),
+            **{name: _to_json(text) for name, text in texts.items()},
         )
+
+
+class Format(Protocol):
+    """What the file of a format provides."""
+
+    @property
+    def TITLE(self) -> str:
+        """Shown to people."""
+
+    def recognises(self, name: str, head: bytes) -> bool:
+        """Whether a file of this name, with these first bytes, is of this format."""
+
+    def read(self, file: Original) -> Rows:
+        """The runs in the file, and what had to be skipped, with the reason."""
 
 
 @dataclass(frozen=True)
@@ -116,51 +135,63 @@ class Reading:
     source: str
     runs: tuple[ForeignRun, ...] = ()
     skipped: tuple[Skipped, ...] = ()
-    broken: str = ""  # the reader did not get to the end
+    # Why the reader did not reach the end of the file.
+    broken: str = ""
 
 
 def recognise(file: Original) -> str:
-    """The name of the reader that knows this file, or nothing."""
+    """The name of the format of this file; empty if none recognises it."""
     head = file.head
-    return next((name for name in _names() if _reader(name).recognises(file.name, head)), "")
+    for name in _names():
+        if load_format(name).recognises(file.name, head):
+            return name
+    return ""
 
 
 def read(file: Original) -> Reading:
-    """All rows, judged. A file from outside may be anything: a reader that fails over it keeps what it has read."""
+    """All rows, checked for plausibility.
+
+    A file from outside may hold anything: if its reader fails, the rows so far are kept."""
     file = replace(file, source=file.source or recognise(file))
     runs: list[ForeignRun] = []
     skipped: list[Skipped] = []
     broken = ""
     try:
-        for found in _reader(file.source).read(file):
-            skipped.append(found) if isinstance(found, Skipped) else runs.append(found)
+        for row in load_format(file.source).read(file):
+            if isinstance(row, Skipped):
+                skipped.append(row)
+            else:
+                runs.append(row)
     except Exception as problem:
         broken = f"the reader {file.source} stopped: {type(problem).__name__}: {problem}"
-    return Reading(file.source, tuple(judge_runs(list(_apart(runs)))), tuple(skipped), broken)
+    judged = judge_runs(_number_duplicates(runs))
+    return Reading(file.source, tuple(judged), tuple(skipped), broken)
 
 
 def title(source: str) -> str:
-    return str(_reader(source).TITLE)
+    return load_format(source).TITLE
 
 
-def decoded(data: bytes) -> str:
-    """Leniently: a byte that is no text becomes a replacement character; a byte order mark is dropped."""
+def decode_text(data: bytes) -> str:
+    """Decode leniently and drop a byte order mark."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16", errors="replace").lstrip("\ufeff")
     return data.decode("utf-8-sig", errors="replace")
 
 
-@cache  # asked for each file
+# Cached, because every file asks for it.
+@cache
 def _names() -> list[str]:
     return plugins.names("formats")
 
 
 @cache
-def _reader(name: str) -> Any:
-    return plugins.load("formats", name)
+def load_format(name: str) -> Format:
+    return cast(Format, plugins.load("formats", name))
 
 
-def _unpacked(data: bytes) -> bytes:
+def _unpack(data: bytes) -> bytes:
+    """Decompress a gzip file; damaged ones stay as they are."""
     if data[:2] != b"\x1f\x8b":
         return data
     try:
@@ -170,29 +201,37 @@ def _unpacked(data: bytes) -> bytes:
         return data
 
 
-def _short(value: Any) -> Any:
-    """A dimension is a number or a word, not a text of any length."""
-    return value if isinstance(value, int | float) else _plain(str(value))[:LONGEST]
+def _present(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None and value != ""}
 
 
-def _plain(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
+    """A dimension is a number or a short text."""
+    if isinstance(value, int | float):
+        return value
+    return _to_json(str(value))[:LONGEST]
+
+
+def _to_json(value: Any) -> Any:
     """What JSON and UTF-8 can hold: no infinity, no half of a surrogate pair."""
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
     if isinstance(value, dict):
-        return {_plain(str(name)): _plain(inner) for name, inner in value.items()}
+        return {_to_json(str(name)): _to_json(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
+        return [_to_json(item) for item in value]
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    return value
 
 
-def _apart(runs: Iterable[ForeignRun]) -> Iterator[ForeignRun]:
-    """A place names one row of its file; of two with the same name the later gets a number."""
-    seen: Counter[str] = Counter()
+def _number_duplicates(runs: Iterable[ForeignRun]) -> Iterator[ForeignRun]:
+    """A location names one row of its file, so a repeated one gets a number."""
+    counts: Counter[str] = Counter()
     for run in runs:
-        seen[run.location] += 1
-        yield (
-            run
-            if seen[run.location] == 1
-            else replace(run, location=f"{run.location} ({seen[run.location]})")
-        )
+        counts[run.location] += 1
+        count = counts[run.location]
+        if count == 1:
+            yield run
+        else:
+            yield replace(run, location=f"{run.location} ({count})")

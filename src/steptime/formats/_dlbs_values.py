@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from steptime.core.errors import SteptimeError
 from steptime.formats._dlbs_file import DlbsPlan, Parameters
@@ -12,54 +12,73 @@ from steptime.formats._dlbs_parse import (
     NESTED,
     NUMBERS,
     SETTING,
-    WORDS,
-    Known,
+    TEXTS,
+    Choices,
     convert,
     identifier,
     is_literal,
-    text,
+    translate,
 )
 
-# Names that DLBS's own configuration sets: a condition on one that this file lacks cannot be judged.
+# Names that DLBS's own configuration sets. A condition on one that the plan lacks cannot be judged.
 SHIPPED = re.compile(
     r"(exp|runtime|monitor|sys|tensorflow|tensorrt|mxnet|pytorch|nv\w+|openvino|\w*caffe2?)\..+"
 )
+# A text with one of these characters is a regular expression.
 PATTERN = re.compile(r"[\\^$*+?{}\[\]|()]")
+# ${__condition.exp.model_1}: what group 1 of the condition matched.
 GROUP = re.compile(r"\$\{__condition\.([\w.-]+)_(\d+)\}")
-Option = tuple[Any, dict[str, str]]
-"""A value, and what the groups of a pattern took out of it."""
+
+
+class Option(NamedTuple):
+    """A value that meets a condition, and what the groups of its pattern matched."""
+
+    value: Any
+    groups: dict[str, str]
 
 
 class Values:
-    def __init__(self, plan: DlbsPlan, known: Known) -> None:
-        self.plan, self.known = plan, known
+    def __init__(self, plan: DlbsPlan, choices: Choices) -> None:
+        self.plan = plan
+        self.choices = choices
         self.notes: list[str] = []
-        self.tables: dict[str, Parameters] = {}  # of which a value names the entry
-        self.entries: set[str] = set()  # names that went into these
+        # Tables whose entry another value names.
+        self.tables: dict[str, Parameters] = {}
+        # DLBS names that went into these.
+        self.entries: set[str] = set()
 
-    def value(self, name: str, value: Any, place: str) -> Any:
-        """As ours; None where a word has no counterpart."""
-        if not is_literal(value):
-            if nested := NESTED.fullmatch(value):
-                return self._chosen(name, *nested.groups(), place=place)
-            return text(
-                value, lambda other: self._name(other, place), place, as_whole=name in NUMBERS
-            )
-        return convert(self._kind(name), value, self.known)
+    def translate(self, name: str, value: Any, location: str) -> Any:
+        """A value of a name as ours; None if it has no counterpart."""
+        if is_literal(value):
+            return convert(self._setting_of(name), value, self.choices)
+        if nested := NESTED.fullmatch(value):
+            return self._table_entry(name, nested[1], nested[2], location)
 
-    def _kind(self, name: str) -> str:
-        """A name that a setting is nothing but has that setting's words."""
-        whole = f"${{{name}}}"
-        return next((other for other in SETTING if whole in self.plan.values.get(other, [])), name)
+        def our_name(reference: str) -> str:
+            return self._reference(reference, location)
 
-    def _name(self, name: str, place: str) -> str:
-        """What a reference is called here. A setting whose words differ from DLBS's would mislead a computation."""
-        if name in WORDS and (
-            differ := [word for word in self.plan.told(name) if self._differs(name, word)]
-        ):
-            raise SteptimeError(
-                f"{place}: ${{{name}}} cannot be translated, its words differ here: {differ[0]!r}."
-            )
+        return translate(value, our_name, location, is_integer=name in NUMBERS)
+
+    def translate_required(self, name: str, value: Any, location: str) -> Any:
+        translated = self.translate(name, value, location)
+        if translated is None:
+            setting = SETTING.get(name, "")
+            hint = f" See `steptime list {setting}s`." if setting in self.choices else ""
+            raise SteptimeError(f"{location}: {name} = {value!r} has no counterpart here.{hint}")
+        return translated
+
+    def _setting_of(self, name: str) -> str:
+        """The setting that is nothing but this name, and so has its values; else the name."""
+        reference = f"${{{name}}}"
+        for setting in SETTING:
+            if reference in self.plan.values.get(setting, []):
+                return setting
+        return name
+
+    def _reference(self, name: str, location: str) -> str:
+        """What a reference is called here."""
+        if name in TEXTS:
+            self._check_same_values(name, location)
         if name in SETTING:
             return SETTING[name]
         if name in self.plan.values:
@@ -70,77 +89,87 @@ class Values:
             return repr(DEFAULTS[name])
         if "." in name:
             raise SteptimeError(
-                f"{place}: ${{{name}}} is set nowhere in this file: write its value into parameters."
+                f"{location}: ${{{name}}} is set nowhere in this file: "
+                "write its value into parameters."
             )
         return f"env('{name}')"
 
-    def _differs(self, name: str, word: Any) -> bool:
-        return is_literal(word) and convert(name, word, self.known) != word
+    def _check_same_values(self, name: str, location: str) -> None:
+        """A computation would be wrong with values that are called otherwise here."""
+        for value in self.plan.possible_values(name):
+            if is_literal(value) and convert(name, value, self.choices) != value:
+                raise SteptimeError(
+                    f"{location}: ${{{name}}} cannot be translated, "
+                    f"its values differ here: {value!r}."
+                )
 
-    def _chosen(self, name: str, by: str, last: str, *, place: str) -> str:
-        """`${${by}.last}`: a table, and the entry that `by` names."""
+    def _table_entry(self, name: str, key_name: str, last: str, location: str) -> str:
+        """`${${key_name}.last}`: a table, and the entry that the value of `key_name` names."""
         entries: Parameters = {}
-        for word in self.plan.told(by):
-            key, source = convert(by, word, self.known), f"{word}.{last}"
+        for value in self.plan.possible_values(key_name):
+            key = convert(key_name, value, self.choices)
+            source = f"{value}.{last}"
             if source not in self.plan.values or key is None:
                 raise SteptimeError(
-                    f"{place}: ${{{source}}} is set nowhere in this file, or {word!r} has no counterpart."
+                    f"{location}: ${{{source}}} is set nowhere in this file, "
+                    f"or {value!r} has no counterpart."
                 )
-            if NESTED.search(str(self.plan.values[source][0])):
-                raise SteptimeError(f"{place}: {source} is itself put together: write it out.")
+            source_value = self.plan.values[source][0]
+            if NESTED.search(str(source_value)):
+                raise SteptimeError(f"{location}: {source} is itself put together: write it out.")
             self.entries.add(source)
-            entry = self.sure(name, self.plan.values[source][0], place)
+            entry = self.translate_required(name, source_value, location)
             if entries.setdefault(str(key), entry) != entry:
-                raise SteptimeError(f"{place}: two values of {last} for {key!r}.")
-        table = identifier(f"{last}_by_{by}")
+                raise SteptimeError(f"{location}: two values of {last} for {key!r}.")
+        table = identifier(f"{last}_by_{key_name}")
         self.tables[table] = entries
-        return f"${{{table}[{ours(by)}]}}"
+        return f"${{{table}[{our_name_of(key_name)}]}}"
 
-    def sure(self, name: str, value: Any, place: str) -> Any:
-        found = self.value(name, value, place)
-        if found is None:
-            setting = SETTING.get(name, "")
-            shelf = (
-                f" `steptime list {setting}s` tells what there is." if setting in self.known else ""
-            )
-            raise SteptimeError(f"{place}: {name} = {value!r} has no counterpart here.{shelf}")
-        return found
-
-    def options(self, place: str, name: str, wanted: Any) -> list[Option] | None:
-        """The values of a name that meet the condition. None: it asks nothing."""
-        answers = wanted if isinstance(wanted, list) else [wanted]
+    def options(self, location: str, name: str, condition: Any) -> list[Option] | None:
+        """The values of a name that meet the condition. None: the condition always holds."""
+        answers = condition if isinstance(condition, list) else [condition]
         if name not in self.plan.values and name not in DEFAULTS:
             if SHIPPED.fullmatch(name):
                 raise SteptimeError(
-                    f"{place}: the condition on {name} cannot be translated, its value is not in this "
-                    "file: write it into parameters."
+                    f"{location}: the condition on {name} cannot be translated, "
+                    "its value is not in this file: write it into parameters."
                 )
-            self.notes.append(f"{place}: the condition on {name} always holds, nothing sets it")
+            self.notes.append(f"{location}: the condition on {name} always holds, nothing sets it")
             return None
-        values = self.plan.told(name)
-        if not all(map(is_literal, values)):
-            if any(isinstance(answer, str) and PATTERN.search(answer) for answer in answers):
+        values = self.plan.possible_values(name)
+        if not all(is_literal(value) for value in values):
+            if any(_is_pattern(answer) for answer in answers):
                 raise SteptimeError(
-                    f"{place}: the condition {name} = {wanted} cannot be translated, it is a pattern and "
-                    "the value is computed."
+                    f"{location}: the condition {name} = {condition} cannot be translated, "
+                    "it is a pattern and the value is computed."
                 )
             values = answers
-        found = [
-            (value, groups)
-            for value in values
-            if (groups := _met(place, name, value, answers)) is not None
-        ]
-        return None if found and name not in self.plan.values else found
+        options = []
+        for value in values:
+            groups = _match_answers(location, name, value, answers)
+            if groups is not None:
+                options.append(Option(value, groups))
+        if options and name not in self.plan.values:
+            # The plan never changes DLBS's default, which meets it.
+            return None
+        return options
 
 
-def _met(place: str, name: str, value: Any, answers: list[Any]) -> dict[str, str] | None:
+def _is_pattern(answer: Any) -> bool:
+    return isinstance(answer, str) and PATTERN.search(answer) is not None
+
+
+def _match_answers(
+    location: str, name: str, value: Any, answers: list[Any]
+) -> dict[str, str] | None:
+    """The groups of the first answer that the value meets. None: it meets none."""
     for answer in answers:
-        if isinstance(answer, str) and PATTERN.search(answer):
+        if _is_pattern(answer):
             try:
                 match = re.match(answer, str(value))
             except re.error as problem:
                 raise SteptimeError(
-                    f"{place}: the condition {name} = {answer!r} is no pattern: {problem}."
+                    f"{location}: the condition {name} = {answer!r} is no pattern: {problem}."
                 ) from None
             if match:
                 return {f"{name}_{i}": match[i] or "" for i in range(match.re.groups + 1)}
@@ -149,12 +178,16 @@ def _met(place: str, name: str, value: Any, answers: list[Any]) -> dict[str, str
     return None
 
 
-def filled(value: Any, groups: dict[str, str]) -> Any:
-    """With what a pattern took out of a value put in."""
+def fill_groups(value: Any, groups: dict[str, str]) -> Any:
+    """Insert what the groups of a pattern matched."""
     if not isinstance(value, str):
         return value
-    return GROUP.sub(lambda found: groups.get(f"{found[1]}_{found[2]}", found[0]), value)
+
+    def insert(match: re.Match[str]) -> str:
+        return groups.get(f"{match[1]}_{match[2]}", match[0])
+
+    return GROUP.sub(insert, value)
 
 
-def ours(name: str) -> str:
+def our_name_of(name: str) -> str:
     return SETTING.get(name) or identifier(name)

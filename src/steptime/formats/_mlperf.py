@@ -1,4 +1,4 @@
-"""What all MLPerf files have in common: where they lie, how a system is described, how accuracy is written."""
+"""What all MLPerf files share: their folders, the description of a system, accuracies."""
 
 from __future__ import annotations
 
@@ -7,14 +7,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from steptime.formats import Original
-from steptime.formats._parse import framework, number, parsed, spelled, version, whole
+from steptime.formats._parse import (
+    clean_text,
+    framework,
+    integer,
+    number,
+    parse_json,
+    version,
+)
 
+# inference_results_v4.1, training-v0.7
 ROUND = re.compile(r"(inference|training|tiny)[-_](?:results[-_])?(v\d+\.\d+)")
-UNSAID = {"", "n/a", "na", "none", "todo", "-", "tbd", "null"}
+# How submitters write that there is nothing to say.
+EMPTY = {"", "n/a", "na", "none", "todo", "-", "tbd", "null"}
 
 
 @dataclass(frozen=True)
-class Placed:
+class ResultPath:
     """…/SUBMITTER/results/SYSTEM/BENCHMARK[/SCENARIO]/…"""
 
     submitter: str = ""
@@ -22,7 +31,8 @@ class Placed:
     benchmark: str = ""
     scenario: str = ""
     suite: str = ""
-    up: str = ""  # from the file's folder to the submitter's
+    # From the file's folder to the submitter's.
+    up: str = ""
 
     @property
     def dimensions(self) -> dict[str, Any]:
@@ -34,59 +44,69 @@ class Placed:
         }
 
 
-def placed(file: Original) -> Placed:
-    parts = file.folders.parts
-    found = ROUND.search(str(file.folders))
-    suite = f"MLPerf {found[1].capitalize()} {found[2]}" if found else ""
-    if "results" not in parts[:-1]:
-        return Placed(suite=suite)
-    at = len(parts) - 1 - parts[::-1].index("results")
-    names = [*parts[at + 1 : -1], "", "", ""]
-    submitter = parts[at - 1] if at else ""
-    return Placed(submitter, names[0], names[1], names[2], suite, "../" * (len(parts) - 1 - at))
+def locate_result(file: Original) -> ResultPath:
+    names = file.folders.parts
+    match = ROUND.search(str(file.folders))
+    suite = f"MLPerf {match[1].capitalize()} {match[2]}" if match else ""
+    if "results" not in names[:-1]:
+        return ResultPath(suite=suite)
+    # The last folder of this name: a submitter may call one of its own so.
+    at = len(names) - 1 - names[::-1].index("results")
+    below = [*names[at + 1 : -1], "", "", ""]
+    return ResultPath(
+        submitter=names[at - 1] if at else "",
+        system=below[0],
+        benchmark=below[1],
+        scenario=below[2],
+        suite=suite,
+        up="../" * (len(names) - 1 - at),
+    )
 
 
-def described(file: Original, where: Placed) -> dict[str, Any]:
-    """The dimensions that the system's description tells, where it lies where the rules want it."""
-    neighbour = file.neighbour(f"{where.up}systems/{where.system}.json") if where.system else None
-    values = parsed(neighbour.text) if neighbour else None
-    return system(values) if isinstance(values, dict) else {}
+def described_system(file: Original, path: ResultPath) -> dict[str, Any]:
+    """The dimensions in the system's description, if it lies where MLPerf's rules want it."""
+    if not path.system:
+        return {}
+    neighbour = file.neighbour(f"{path.up}systems/{path.system}.json")
+    description = parse_json(neighbour.text) if neighbour else None
+    if not isinstance(description, dict):
+        return {}
+    return {name: value for name, value in system(description).items() if value}
 
 
-def system(values: dict[str, Any]) -> dict[str, Any]:
-    """Of a machine without accelerators the processors are the devices. Numbers are often texts, and nodes a text."""
-    nodes = whole(values.get("number_of_nodes")) or 1
-    each = whole(values.get("accelerators_per_node")) or 0
-    kind, per_node = values.get("accelerator_model_name"), each
-    if not each:
-        kind, per_node = (
-            values.get("host_processor_model_name"),
-            whole(values.get("host_processors_per_node")) or 1,
-        )
+def system(description: dict[str, Any]) -> dict[str, Any]:
+    """The processors of a machine without accelerators are its devices."""
+    nodes = integer(description.get("number_of_nodes")) or 1
+    per_node = integer(description.get("accelerators_per_node")) or 0
+    device = description.get("accelerator_model_name")
+    if not per_node:
+        device = description.get("host_processor_model_name")
+        per_node = integer(description.get("host_processors_per_node")) or 1
     return {
-        "device": said(kind),
+        "device": known_text(device),
         "devices": nodes * per_node,
         "nodes": nodes,
-        "interconnect": said(values.get("accelerator_interconnect")),
-        "server": said(values.get("system_name")),
-        "submitter": said(values.get("submitter")),
-        **software(values.get("framework")),
+        "interconnect": known_text(description.get("accelerator_interconnect")),
+        "server": known_text(description.get("system_name")),
+        "submitter": known_text(description.get("submitter")),
+        **software(description.get("framework")),
     }
 
 
-def software(text: Any) -> dict[str, Any]:
-    words = said(text)
-    return {"framework": framework(words), "framework_version": version(words), "software": words}
+def software(value: Any) -> dict[str, Any]:
+    text = known_text(value)
+    return {"framework": framework(text), "framework_version": version(text), "software": text}
 
 
-def said(value: Any) -> str:
-    text = spelled(value)
-    return "" if text.lower() in UNSAID else text
+def known_text(value: Any) -> str:
+    """Empty for the many ways of writing that there is none."""
+    text = clean_text(value)
+    return "" if text.lower() in EMPTY else text
 
 
 def accuracy(value: Any) -> float | None:
     """As a share. Scores like ROUGE, which are several numbers, are no share."""
-    found = number(value)
-    if found is None or found < 0:
+    parsed = number(value)
+    if parsed is None or not 0 <= parsed <= 100:
         return None
-    return found / 100 if 1 < found <= 100 else found if found <= 1 else None
+    return parsed / 100 if parsed > 1 else parsed

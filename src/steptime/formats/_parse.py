@@ -1,4 +1,4 @@
-"""How foreign files spell numbers, tables and names. Knows no format."""
+"""How files of other tools spell numbers, tables and names. Knows no format."""
 
 from __future__ import annotations
 
@@ -11,130 +11,194 @@ from math import isfinite
 from typing import Any
 
 PRECISIONS = {
-    "float64": "fp64", "double": "fp64", "float32": "fp32", "float": "fp32", "single": "fp32", "fp32": "fp32",
-    "float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float8": "fp8",
-}  # fmt: skip
-# Spelt in many ways; in the order in which a text that names several means the first.
+    "float64": "fp64",
+    "double": "fp64",
+    "float32": "fp32",
+    "float": "fp32",
+    "single": "fp32",
+    "fp32": "fp32",
+    "float16": "fp16",
+    "half": "fp16",
+    "bfloat16": "bf16",
+    "float8": "fp8",
+}
+# Spellings of frameworks. Of two that begin at the same letter, the one listed first counts.
 FRAMEWORKS = {
-    "tensorrt": "tensorrt", "onnxruntime": "onnxruntime", "onnx runtime": "onnxruntime", "openvino": "openvino",
-    "hugectr": "hugectr", "mxnet": "mxnet", "paddle": "paddlepaddle", "mindspore": "mindspore", "oneflow": "oneflow",
-    "tensorflow lite": "tflite", "tensorpack": "tensorflow", "tensorflow": "tensorflow", "tflite": "tflite",
-    "vllm": "vllm", "jax": "jax", "flax": "jax", "caffe2": "caffe2", "caffe": "caffe", "cntk": "cntk", "tvm": "tvm",
-    "tinygrad": "tinygrad", "nemo": "pytorch", "pytorch": "pytorch", "torch": "pytorch",
-}  # fmt: skip
+    "tensorrt": "tensorrt",
+    "onnxruntime": "onnxruntime",
+    "onnx runtime": "onnxruntime",
+    "openvino": "openvino",
+    "hugectr": "hugectr",
+    "mxnet": "mxnet",
+    "paddle": "paddlepaddle",
+    "mindspore": "mindspore",
+    "oneflow": "oneflow",
+    "tensorflow lite": "tflite",
+    "tensorpack": "tensorflow",
+    "tensorflow": "tensorflow",
+    "tflite": "tflite",
+    "vllm": "vllm",
+    "jax": "jax",
+    "flax": "jax",
+    "caffe2": "caffe2",
+    "caffe": "caffe",
+    "cntk": "cntk",
+    "tvm": "tvm",
+    "tinygrad": "tinygrad",
+    "nemo": "pytorch",
+    "pytorch": "pytorch",
+    "torch": "pytorch",
+}
+# Counts above this are no counts, and no database holds them.
+LARGEST_COUNT = 1e15
 
 
 def number(value: Any) -> float | None:
-    """Finite, or nothing: `1,013.01`, `12.5 `, `3`; not `N/A`, `NaN` or a truth value."""
+    """A finite number such as `1,013.01` or `12.5 `; None for `N/A`, `NaN` or a truth value."""
     if isinstance(value, bool) or value is None:
         return None
     text = str(value).strip().replace(",", "")
     try:
-        found = float(text)
+        parsed = float(text)
     except ValueError:
         return None
-    return found if isfinite(found) else None
+    return parsed if isfinite(parsed) else None
 
 
-def whole(value: Any) -> int | None:
-    """A count: whole, and not beyond what any database holds."""
-    found = number(value)
-    return int(found) if found is not None and abs(found) < 1e15 and found == int(found) else None
+def integer(value: Any) -> int | None:
+    """A count; None for a fraction."""
+    parsed = number(value)
+    if parsed is None or abs(parsed) >= LARGEST_COUNT or parsed != int(parsed):
+        return None
+    return int(parsed)
 
 
-def scaled(value: Any, factor: float) -> float | None:
-    found = number(value)
-    return None if found is None else found * factor
+def scale(value: Any, factor: float) -> float | None:
+    parsed = number(value)
+    return None if parsed is None else parsed * factor
 
 
-def spelled(value: Any) -> str:
+def ratio(numerator: float | None, denominator: float | None) -> float | None:
+    """None if one of the two is missing or zero."""
+    return numerator / denominator if numerator and denominator else None
+
+
+def clean_text(value: Any) -> str:
+    """The text with single blanks."""
     return " ".join(str(value).split()) if value is not None else ""
 
 
 def precision(value: Any) -> str:
-    text = spelled(value).lower()
+    text = clean_text(value).lower()
     return PRECISIONS.get(text, text)
 
 
 def framework(value: Any) -> str:
-    """The framework that a free text names; the text's first word where it names none."""
-    word = _named(_software(value))
-    text = spelled(value).lower()
-    return FRAMEWORKS[word] if word else re.split(r"[\s,;/]", text)[0] if text else ""
+    """The framework that a free text names; its first word if it names none."""
+    spelling = _find_framework(_expand_tf(value))
+    if spelling:
+        return FRAMEWORKS[spelling]
+    return re.split(r"[\s,;/]", clean_text(value).lower())[0]
 
 
 def version(value: Any) -> str:
-    """What follows the framework's name in a free text."""
-    text = _software(value)
-    found = re.search(
-        re.escape(_named(text)) + r"[\s/:=-]*(?:nightly)?[\s/:=-]*v?(\d+(?:\.\d+)+[\w.+-]*)", text
-    )
-    return found[1].rstrip(".,") if found and _named(text) else ""
+    """The version that follows the framework's name in a free text."""
+    text = _expand_tf(value)
+    spelling = _find_framework(text)
+    if not spelling:
+        return ""
+    separator = r"[\s/:=-]*(?:nightly)?[\s/:=-]*"
+    match = re.search(re.escape(spelling) + separator + r"v?(\d+(?:\.\d+)+[\w.+-]*)", text)
+    return match[1].rstrip(".,") if match else ""
 
 
 def software(row: dict[str, Any]) -> str:
-    """A text from which a reader gets the row's framework and version back: its own where that does."""
-    text, named = (
-        row.get("software") or "",
-        (row.get("framework") or "", row.get("framework_version") or ""),
-    )
-    return text if (framework(text), version(text)) == named else " ".join(filter(None, named))
+    """A text from which a reader gets the row's framework and version back."""
+    text = row.get("software") or ""
+    name = row.get("framework") or ""
+    release = row.get("framework_version") or ""
+    if framework(text) == name and version(text) == release:
+        return text
+    return " ".join(filter(None, (name, release)))
 
 
-def _software(value: Any) -> str:
-    return re.sub(r"\btf(?=[\s\d=-])", "tensorflow", spelled(value).lower())
+def _expand_tf(value: Any) -> str:
+    return re.sub(r"\btf(?=[\s\d=-])", "tensorflow", clean_text(value).lower())
 
 
-def _named(text: str) -> str:
-    """The first of the known names in it; of those that begin there the one that is listed first."""
-    places = {text.find(word): word for word in reversed(FRAMEWORKS) if word in text}
-    return places[min(places)] if places else ""
+def _find_framework(text: str) -> str:
+    """The spelling that comes first in the text; empty if there is none."""
+    by_position = {}
+    for spelling in reversed(FRAMEWORKS):
+        if spelling in text:
+            by_position[text.find(spelling)] = spelling
+    return by_position[min(by_position)] if by_position else ""
 
 
-def table(text: str, delimiter: str = ",") -> Iterator[tuple[int, dict[str, str]]]:
+def table_rows(text: str, delimiter: str = ",") -> Iterator[tuple[int, dict[str, str]]]:
     """Rows by the header's names, with the line that each ends on."""
     reader = csv.DictReader(io.StringIO(text), delimiter=delimiter, restval="")
     try:
         for row in reader:
-            yield (
-                reader.line_num,
-                {(name or "").strip(): spelled(row[name]) for name in row if isinstance(name, str)},
-            )
+            cells = {}
+            for name in row:
+                # Cells beyond the header have no name.
+                if isinstance(name, str):
+                    cells[name.strip()] = clean_text(row[name])
+            yield reader.line_num, cells
     except csv.Error:
         return
 
 
-def parsed(text: str) -> Any:
-    """A JSON value; None where it is none."""
+def located_rows(text: str) -> list[tuple[str, dict[str, Any]]]:
+    """The rows of a table, as JSON objects or as CSV, each with its location."""
+    if text.lstrip()[:1] == "[":
+        return json_objects(text)
+    return [(f"line {line}", dict(row)) for line, row in table_rows(text)]
+
+
+def parse_json(text: str) -> Any:
+    """None if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def objects(text: str) -> list[tuple[str, dict[str, Any]]]:
-    """JSON objects with their places: one, an array of them, or one on each line."""
-    whole_text = parsed(text)
-    if isinstance(whole_text, dict):
-        return [("object", whole_text)]
-    if isinstance(whole_text, list):
-        return [
-            (f"entry {i}", entry)
-            for i, entry in enumerate(whole_text, 1)
-            if isinstance(entry, dict)
-        ]
-    lines = (
-        (f"line {i}", parsed(line)) for i, line in enumerate(text.splitlines(), 1) if line.strip()
-    )
-    return [
-        (place if isinstance(value, dict) else f"{place}, entry {i}", entry)
-        for place, value in lines
-        for i, entry in enumerate(value if isinstance(value, list) else [value], 1)
-        if isinstance(entry, dict)
-    ]
+def json_objects(text: str) -> list[tuple[str, dict[str, Any]]]:
+    """JSON objects with their locations: one, an array of them, or one on each line."""
+    document = parse_json(text)
+    if isinstance(document, dict):
+        return [("object", document)]
+    if isinstance(document, list):
+        return list(_array_objects("", document))
+    objects: list[tuple[str, dict[str, Any]]] = []
+    for number_of_line, line in enumerate(text.splitlines(), 1):
+        value = parse_json(line) if line.strip() else None
+        location = f"line {number_of_line}"
+        if isinstance(value, dict):
+            objects.append((location, value))
+        elif isinstance(value, list):
+            objects += _array_objects(f"{location}, ", value)
+    return objects
 
 
-def matches(pattern: str, text: str) -> str:
-    """The first group of the first match, or nothing."""
-    found = re.search(pattern, text, re.MULTILINE)
-    return found[1].strip() if found and found[1] else ""
+def _array_objects(prefix: str, values: list[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for position, value in enumerate(values, 1):
+        if isinstance(value, dict):
+            yield f"{prefix}entry {position}", value
+
+
+def first_match(pattern: str, text: str) -> str:
+    """The first group of the first match; empty if there is none."""
+    match = re.search(pattern, text, re.MULTILINE)
+    return match[1].strip() if match and match[1] else ""
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    """The value if it is a JSON object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def line_number(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1

@@ -1,4 +1,4 @@
-"""A campaign as PSC's results folder has it: a file for each run, named by its configuration, the table, bar charts."""
+"""A campaign as PSC's results folder has it: a file for each run, the table, and bar charts."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from steptime.index.index import Index
 from steptime.index.query import Query
 
 Row = dict[str, Any]
+# The title in a log, the name in a row, and the unit after the number.
 NUMBERS = (
     ("Mean Time Per Step", "mean_time", ""),
     ("Mean Speed", "mean_speed", " Images/Sec"),
@@ -25,94 +26,99 @@ NUMBERS = (
 
 
 def pages(records: Sequence[Record]) -> Iterator[Page | Skipped]:
-    """Failures have a file that says so and no line in the table, as theirs."""
-    told = [_row(record) for record in records]
-    measured = [row for row in told if row["status"] == "ok"]
-    unfit = {row["id"]: reason for row in told if (reason := psc.unfit({"mean_speed": 1.0, **row}))}
-    yield from (Skipped(name, reason) for name, reason in unfit.items())
-    kept = [row for row in told if row["id"] not in unfit]
-    for name, row in _named(kept).items():
+    """As in PSC's folder, a failure has its file and no line in the table."""
+    fit = []
+    for record in records:
+        row = _row(record)
+        # A failure has no speed, and still gets its file.
+        reason = psc.unfit_reason({"mean_speed": 1.0, **row})
+        if reason:
+            yield Skipped(row["id"], reason)
+        else:
+            fit.append(row)
+    for name, row in _rows_by_name(fit).items():
         yield Page(name, _log(row).encode(), (row["id"],))
-    fitting = [row for row in measured if row["id"] not in unfit]
-    yield from (page for page in psc.write(fitting) if isinstance(page, Page))
-    yield from _charts(fitting)
+    measured = [row for row in fit if row["status"] == "ok"]
+    for page in psc.write(measured):
+        if isinstance(page, Page):
+            yield page
+    yield from _charts(measured)
 
 
 def _row(record: Record) -> Row:
-    """With what their files tell beyond the catalogue."""
+    """The record's row of the index, with what PSC's files hold beyond the catalogue."""
+    row = rows.make_row(record)
     slurm = record.last.environment.get("slurm", {})
-    job = {"job": slurm.get("SLURM_JOB_ID", ""), "partition": slurm.get("SLURM_JOB_PARTITION", "")}
-    failure = (
-        "" if record.measurements else f"{record.failures[-1].cause}: {record.failures[-1].reason}"
-    )
-    found = rows.make_row(record)
-    unit = (
-        record.case.node_type or record.case.device
-    )  # a word of a file name, where the catalogue has the full name
-    return {
-        **found,
-        "device": unit,
-        "data": record.case.staging or found["data"],
-        "failure": failure,
-        "more": job,
+    row["failure"] = ""
+    if not record.measurements:
+        failure = record.failures[-1]
+        row["failure"] = f"{failure.cause}: {failure.reason}"
+    # One word for a file name; the catalogue has the full name of the device.
+    row["device"] = record.case.node_type or record.case.device
+    row["data"] = record.case.staging or row["data"]
+    row["more"] = {
+        "job": slurm.get("SLURM_JOB_ID", ""),
+        "partition": slurm.get("SLURM_JOB_PARTITION", ""),
     }
+    return row
 
 
-def _named(runs: Sequence[Row]) -> dict[str, Row]:
-    """YYYY-MM-DD-<gpu type>:<number of gpus>:<staged from>; the batch comes in between where it tells runs apart."""
-    plain = Counter(_name(row) for row in runs)
-    found: dict[str, Row] = {}
+def _rows_by_name(runs: Sequence[Row]) -> dict[str, Row]:
+    """YYYY-MM-DD-<gpu type>:<number of gpus>:<staged from>.
+
+    The batch is in between if runs differ in it alone."""
+    counts = Counter(_name(row) for row in runs)
+    by_name: dict[str, Row] = {}
     for row in runs:
-        name = _name(row, batch=plain[_name(row)] > 1)
-        names = (name, *(f"{name}.{number}" for number in range(2, len(runs) + 1)))
-        found[next(one for one in names if one not in found)] = row
-    return found
+        name = _name(row, with_batch=counts[_name(row)] > 1)
+        unique = name
+        number = 2
+        while unique in by_name:
+            unique = f"{name}.{number}"
+            number += 1
+        by_name[unique] = row
+    return by_name
 
 
-def _name(row: Row, *, batch: bool = False) -> str:
-    words = [
-        row["device"],
-        row["devices"],
-        *([row["effective_batch"]] if batch else []),
-        row["data"],
-    ]
-    return f"{row['started'][:10]}-{':'.join(map(str, words))}"
+def _name(row: Row, *, with_batch: bool = False) -> str:
+    fields = [row["device"], row["devices"], row["data"]]
+    if with_batch:
+        fields.insert(2, row["effective_batch"])
+    return f"{row['started'][:10]}-{':'.join(map(str, fields))}"
 
 
 def _log(row: Row) -> str:
-    """Only lines that their own scripts look for, and ours."""
-    more = row["more"]
+    """Only lines that PSC's scripts, or ours, look for."""
+    job = row["more"]["job"]
     lines = [
         f"DeepMNIST by {row['software']}: {row['phase']}, measured by steptime as {row['id']}",
-        f"+ scontrol show jobid={more['job']}",
-        f"JobId={more['job']} JobName=steptime",
+        f"+ scontrol show jobid={job}",
+        f"JobId={job} JobName=steptime",
         f"   StartTime={row['started']}",
-        f"   Partition={more['partition']}",
+        f"   Partition={row['more']['partition']}",
         f"   NodeList={row['server']}",
         f"   NumNodes={row['nodes']} NumCPUs={row['threads']}",
         f"   Gres=gpu:{row['device']}:{row['devices']}",
         f"batch_size={row['effective_batch']}",
     ]
     if row["failure"]:
-        return "\n".join([*lines, f"failed, {row['failure']}", ""])
-    return "\n".join(
-        [*lines, *(f"{title} : {row[name]}{unit}" for title, name, unit in NUMBERS), ""]
-    )
+        lines.append(f"failed, {row['failure']}")
+    else:
+        lines += [f"{title} : {row[name]}{unit}" for title, name, unit in NUMBERS]
+    return "\n".join([*lines, ""])
 
 
 def _charts(runs: Sequence[Row]) -> Iterator[Page]:
-    """One for each type of GPU and directory: speeds by number of GPUs and batch."""
+    """One for each type of GPU and folder: speeds by number of GPUs and batch."""
     index = Index()
-    index.add(
-        [
-            {name: value for name, value in row.items() if name not in ("more", "failure")}
-            for row in runs
-        ]
-    )
+    index.add([_index_row(row) for row in runs])
     for device, data in sorted({(row["device"], row["data"]) for row in runs}):
         where = (("device", (device,)), ("data", (data,)))
         query = Query(y="mean_speed", x="devices", by=("effective_batch",), mark="bar", where=where)
-        picture = draw(
-            ".svg", chart.make_spec(query, index.points(query), index.values, index.unit(query))
-        )
-        yield Page(f"{max(row['started'] for row in runs)[:10]}:{device}:{data}.svg", picture)
+        spec = chart.make_spec(query, index.points(query), index.values, index.unit(query))
+        last_day = max(row["started"] for row in runs)[:10]
+        yield Page(f"{last_day}:{device}:{data}.svg", draw(".svg", spec))
+
+
+def _index_row(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name not in ("more", "failure")}

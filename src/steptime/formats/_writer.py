@@ -1,53 +1,66 @@
-"""Results as other tools' files. What a format holds is not claimed but seen: each file is read back by its reader.
+"""Write results as files of other tools. Each file is read back to see what the format holds.
 
-A writer is a function `write(rows)` beside a reader's `read`. It takes rows by the catalogue's names, with `failure`
-and `more` where they are known, and yields files and the rows that it had to skip, with the reason."""
+A writer takes rows by the catalogue's names, with `failure` and `more` if they are known. It
+yields files, and the rows that it had to skip, with the reason."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import isclose
-from typing import Any
+from typing import Any, Protocol, cast
 
 from steptime import formats as file_formats
 from steptime import plugins
 from steptime.core.errors import unknown
 from steptime.core.foreign import ForeignRun
-from steptime.formats import Original, Skipped
+from steptime.formats import Format, Original, Skipped
 from steptime.formats._parse import number
 from steptime.index.catalogue import DIMENSIONS, METRICS
 
 Row = dict[str, Any]
+# What the store says about a result; no format is expected to hold it.
 OF_THE_STORE = ("id", "source", "session", "grade", "status", "plausible")
-"""What is said about a result here, and no part of it: no format is expected to hold it."""
-OWN, COUNT = "steptime.", "count"
-EQUAL = 1e-12  # relative: milliseconds and percent cost the last digit
+# Begins the names of values that a format has no name for.
+PREFIX = "steptime."
+# The unit of a dimension that is a number.
+COUNT = "count"
+ENDS = ("", "_low", "_high")
+# Relative: milliseconds and percent cost the last digit.
+EQUAL = 1e-12
 
 
 @dataclass(frozen=True)
 class Page:
-    """A file to write. `rows` are the ids of its rows: one for each run that the reader finds in it, in that order."""
+    """A file to write."""
 
     name: str
     data: bytes
+    # The ids of its rows, one for each run that the reader finds in it, in that order.
     rows: tuple[str, ...] = ()
+
+
+class WritableFormat(Format, Protocol):
+    """A format that can also be written."""
+
+    def write(self, rows: Sequence[Row]) -> Iterator[Page | Skipped]:
+        """The files of these rows, and the rows that the format cannot hold."""
 
 
 @dataclass(frozen=True)
 class Writing:
     format: str
     pages: tuple[Page, ...]
-    written: int  # rows
-    skipped: tuple[Skipped, ...]  # rows that the format cannot hold at all
-    absent: Counter[str] = field(
-        default_factory=Counter
-    )  # by name: values that the format has no place for
-    changed: Counter[str] = field(
-        default_factory=Counter
-    )  # by name: values that its readers take for others
+    # How many rows.
+    written: int
+    # Rows that the format cannot hold at all.
+    skipped: tuple[Skipped, ...]
+    # By name: values that the format has no name for.
+    absent: Counter[str] = field(default_factory=Counter)
+    # By name: values that its readers take for others.
+    changed: Counter[str] = field(default_factory=Counter)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -55,78 +68,88 @@ class Writing:
             "title": file_formats.title(self.format),
             "files": [page.name for page in self.pages],
             "rows": self.written,
-            "skipped": [vars(one) for one in self.skipped],
+            "skipped": [vars(skipped) for skipped in self.skipped],
             "absent": dict(self.absent),
             "changed": dict(self.changed),
         }
 
 
-def formats() -> list[str]:
-    return [
-        name for name in plugins.names("formats") if hasattr(plugins.load("formats", name), "write")
-    ]
+def writable_formats() -> list[str]:
+    names = plugins.names("formats")
+    return [name for name in names if hasattr(plugins.load("formats", name), "write")]
 
 
 def write(name: str, rows: Sequence[Row]) -> Writing:
-    if name not in (known := formats()):
-        raise unknown("format to write", name, known)
-    made = list(plugins.load("formats", name).write(rows))
-    pages = tuple(one for one in made if isinstance(one, Page))
-    skipped = tuple(one for one in made if isinstance(one, Skipped))
-    found = read_back(name, pages)
-    absent, changed = Counter[str](), Counter[str]()
+    names = writable_formats()
+    if name not in names:
+        raise unknown("format to write", name, names)
+    writable = cast(WritableFormat, file_formats.load_format(name))
+    pages = []
+    skipped = []
+    for item in writable.write(rows):
+        if isinstance(item, Page):
+            pages.append(item)
+        else:
+            skipped.append(item)
+    rows_read = read_back(name, pages)
+    writing = Writing(name, tuple(pages), len(rows_read), tuple(skipped))
     for row in rows:
-        if row["id"] in found:
-            _hold_against(row, found[row["id"]], absent, changed)
-    return Writing(name, pages, len(found), skipped, absent, changed)
+        if row["id"] in rows_read:
+            _count_differences(row, rows_read[row["id"]], writing)
+    return writing
 
 
 def read_back(name: str, pages: Iterable[Page]) -> dict[str, Row]:
-    """By the id of the row that was written; several runs of one row tell different parts of it."""
+    """What the format's reader finds in the files, by the id of the row that was written.
+
+    Several runs of one row hold different values of it."""
     pages = tuple(pages)
     data = {page.name: page.data for page in pages}
-    found: dict[str, Row] = {}
+    rows: dict[str, Row] = {}
     for page in pages:
-        if page.rows:
-            file = Original(
-                page.name, page.data, page.name, name, beside=partial(_neighbour, data, page.name)
-            )
-            runs = file_formats.read(file).runs
-            assert len(runs) == len(page.rows), (
-                f"{page.name}: {len(page.rows)} written, {len(runs)} read back"
-            )
-            for identifier, run in zip(page.rows, runs, strict=True):
-                found.setdefault(identifier, {}).update(_told(run))
-    return found
+        if not page.rows:
+            continue
+        neighbour = partial(_neighbour, data, page.name)
+        file = Original(page.name, page.data, page.name, name, beside=neighbour)
+        runs = file_formats.read(file).runs
+        assert len(runs) == len(page.rows), (
+            f"{page.name}: {len(page.rows)} written, {len(runs)} read back"
+        )
+        for identifier, run in zip(page.rows, runs, strict=True):
+            rows.setdefault(identifier, {}).update(_values(run))
+    return rows
 
 
-def _told(run: ForeignRun) -> Row:
+def _values(run: ForeignRun) -> Row:
     return {"started": run.started, **run.dimensions, **run.metrics, "failure": run.failure}
 
 
-def _neighbour(data: dict[str, bytes], at: str, to: str) -> bytes | None:
-    parts = at.split("/")[:-1]
-    for word in to.split("/"):
-        parts = parts[:-1] if word == ".." else [*parts, word]
-    return data.get("/".join(parts))
+def _neighbour(data: dict[str, bytes], page: str, relative: str) -> bytes | None:
+    names = page.split("/")[:-1]
+    for name in relative.split("/"):
+        if name == "..":
+            names = names[:-1]
+        else:
+            names = [*names, name]
+    return data.get("/".join(names))
 
 
-def _hold_against(row: Row, found: Row, absent: Counter[str], changed: Counter[str]) -> None:
+def _count_differences(row: Row, row_read: Row, writing: Writing) -> None:
     for name, value in row.items():
         if name in OF_THE_STORE or name == "more" or value in (None, ""):
             continue
-        other = found.get(name)
-        if other in (None, ""):
-            absent[name] += 1
-        elif name != "failure" and not _equal(
-            value, other
-        ):  # readers put a cause into words of their own
-            changed[name] += 1
+        value_read = row_read.get(name)
+        if value_read in (None, ""):
+            writing.absent[name] += 1
+        # Readers reword the cause of a failure.
+        elif name != "failure" and not _are_equal(value, value_read):
+            writing.changed[name] += 1
 
 
-def _equal(value: Any, other: Any) -> bool:
-    numbers = isinstance(value, int | float) and isinstance(other, int | float)
-    return isclose(value, other, rel_tol=EQUAL) if numbers else str(value) == str(other)
+def _are_equal(value: Any, other: Any) -> bool:
+    if isinstance(value, int | float) and isinstance(other, int | float):
+        return isclose(value, other, rel_tol=EQUAL)
+    return str(value) == str(other)
 
 
 def is_number(name: str) -> bool:
@@ -135,67 +158,73 @@ def is_number(name: str) -> bool:
 
 def columns(rows: Iterable[Row]) -> list[str]:
     """Names that any row has a value for, in the catalogue's order."""
-    there = {name for row in rows for name, value in row.items() if value not in (None, "")}
-    ends = [f"{name}{end}" for name in METRICS for end in ("", "_low", "_high")]
-    return [name for name in ("id", "started", *DIMENSIONS, *ends, "failure") if name in there]
+    present: set[str] = set()
+    for row in rows:
+        present.update(name for name, value in row.items() if value not in (None, ""))
+    metrics = [f"{name}{end}" for name in METRICS for end in ENDS]
+    names = ("id", "started", *DIMENSIONS, *metrics, "failure")
+    return [name for name in names if name in present]
 
 
 def unit(name: str) -> str:
-    """Of a column; dimensions that are numbers count something. A rate says whether it is of one device or of all."""
+    """The unit of a column; empty if it holds texts.
+
+    The unit of a rate says whether it is that of one device or of all."""
     metric = METRICS.get(name.removesuffix("_low").removesuffix("_high"))
     if metric is None:
         return COUNT if name in DIMENSIONS and is_number(name) else ""
-    scope = (
-        ""
-        if metric.unit != "units/s"
-        else " per device"
-        if metric.name.endswith("_per_device")
-        else " of all devices"
-    )
-    return (metric.unit or "1") + scope
+    if metric.unit != "units/s":
+        return metric.unit or "1"
+    if metric.name.endswith("_per_device"):
+        return f"{metric.unit} per device"
+    return f"{metric.unit} of all devices"
 
 
-def own_run(file: Original, place: str, cells: Row) -> ForeignRun:
-    """A row by the catalogue's names, as our own tables hold it. Whose id it was there is kept beside."""
-    about, there = (
-        {name: cells.get(name) or "" for name in OF_THE_STORE},
-        {n: v for n, v in cells.items() if unit(n)},
-    )
-    words = {
-        name: cells.get(name)
-        for name in DIMENSIONS
-        if name not in there and name not in OF_THE_STORE
-    }
+def row_from_table(file: Original, location: str, cells: Row) -> ForeignRun:
+    """A row of one of our own tables. The id it had there is kept in `more`."""
+    dimensions = {}
+    for name in DIMENSIONS:
+        if name not in OF_THE_STORE:
+            dimensions[name] = cells.get(name)
+    dimensions["session"] = cells.get("session")
+    dimensions["grade"] = cells.get("grade")
+    metrics = {}
+    for name, cell in cells.items():
+        if unit(name) and name not in DIMENSIONS:
+            metrics[name] = cell
+    status = cells.get("status") or ""
+    failure = cells.get("failure") or ("" if status == "ok" else status)
+    quarantine = ""
+    if cells.get("plausible") == "no":
+        quarantine = "its table says that it cannot be true"
     return file.run(
-        place,
-        {
-            **words,
-            **{n: v for n, v in there.items() if n in DIMENSIONS},
-            **{n: about[n] for n in ("session", "grade")},
-        },
-        {name: value for name, value in there.items() if name not in DIMENSIONS},
+        location,
+        dimensions,
+        metrics,
         started=cells.get("started") or "",
-        failure=cells.get("failure") or ("" if about["status"] == "ok" else about["status"]),
-        quarantine="its table says that it cannot be true" if about["plausible"] == "no" else "",
-        more={name: about[name] for name in ("id", "source")},
+        failure=failure,
+        quarantine=quarantine,
+        more={"id": cells.get("id"), "source": cells.get("source")},
     )
 
 
-def extras(row: Row, held: Iterable[str]) -> dict[str, Any]:
-    """What a format has no word of its own for, under names that no other tool uses."""
-    left = [
-        name for name in columns([row]) if name not in (*held, *OF_THE_STORE, "started", "failure")
-    ]
-    return {f"{OWN}{name}": row[name] for name in left}
+def extra_values(row: Row, held: Iterable[str]) -> dict[str, Any]:
+    """What a format has no name for, under names that no other tool uses."""
+    other_names = {*held, *OF_THE_STORE, "started", "failure"}
+    return {f"{PREFIX}{name}": row[name] for name in columns([row]) if name not in other_names}
 
 
-def extra(values: dict[str, Any]) -> tuple[Row, Row]:
-    """The same as dimensions and metrics; a format may have made texts of numbers."""
-    own = {name.removeprefix(OWN): value for name, value in values.items() if name.startswith(OWN)}
-    numbers = {name: number(value) for name, value in own.items() if is_number(name)}
-    dimensions = {
-        name: numbers.get(name, value) for name, value in own.items() if name in DIMENSIONS
-    }
-    return dimensions, {
-        name: value for name, value in numbers.items() if name not in DIMENSIONS and unit(name)
-    }
+def read_extras(values: dict[str, Any]) -> tuple[Row, Row]:
+    """The dimensions and metrics among them; a format may have made texts of numbers."""
+    dimensions = {}
+    metrics = {}
+    for key, value in values.items():
+        if not key.startswith(PREFIX):
+            continue
+        name = key.removeprefix(PREFIX)
+        parsed = number(value) if is_number(name) else value
+        if name in DIMENSIONS:
+            dimensions[name] = parsed
+        elif unit(name):
+            metrics[name] = parsed
+    return dimensions, metrics

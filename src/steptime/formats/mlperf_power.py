@@ -1,4 +1,4 @@
-"""The power meter's log of an MLPerf run (spl.txt): one line a second."""
+"""The power meter's log of an MLPerf run (spl.txt): one line per second."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from statistics import fmean
 
-from steptime.formats import Found, Original, Skipped
-from steptime.formats._mlperf import described, placed
+from steptime.formats import Original, Rows, Skipped
+from steptime.formats._mlperf import described_system, locate_result
 from steptime.formats._parse import number
 
 TITLE = "MLPerf power meter logs"
+# Time,06-18-2024 10:21:33.512,Watts,1201.5,…
 LINE = re.compile(r"^Time,(\d\d-\d\d-\d{4} \d\d:\d\d:\d\d\.\d+),Watts,([-\d.]+),", re.MULTILINE)
 
 
@@ -19,34 +20,49 @@ def recognises(name: str, head: bytes) -> bool:
     return head.startswith(b"Time,") and b",Watts," in head[:200]
 
 
-def read(file: Original) -> Found:
-    found = [(_time(time), number(watts)) for time, watts in LINE.findall(file.text)]
-    points = [
-        (time, watts)
-        for time, watts in found
-        if time is not None and watts is not None and watts >= 0
-    ]
-    if len(points) < 2:
+def read(file: Original) -> Rows:
+    readings = _readings(file.text)
+    if len(readings) < 2:
         yield Skipped("log", "fewer than two readings of the meter")
         return
-    where = placed(file)
-    seconds = [later[0] - earlier[0] for earlier, later in pairwise(points)]
-    energy = sum(
-        (a[1] + b[1]) / 2 * max(0.0, s) for (a, b), s in zip(pairwise(points), seconds, strict=True)
-    )
+    path = locate_result(file)
+    dimensions = path.dimensions | described_system(file, path)
+    dimensions["phase"] = "inference"
+    dimensions["scenario"] = path.scenario
+    first_time = readings[0][0]
+    last_time = readings[-1][0]
     yield file.run(
         "log",
-        where.dimensions
-        | {name: value for name, value in described(file, where).items() if value}
-        | {"phase": "inference", "scenario": where.scenario},
-        {"power": fmean(watts for _, watts in points), "energy": energy},
-        started=datetime.fromtimestamp(points[0][0], UTC).isoformat(timespec="seconds"),
-        more={"readings": len(points), "seconds": round(points[-1][0] - points[0][0], 3)},
+        dimensions,
+        {"power": fmean(watts for _, watts in readings), "energy": _energy(readings)},
+        started=datetime.fromtimestamp(first_time, UTC).isoformat(timespec="seconds"),
+        more={"readings": len(readings), "seconds": round(last_time - first_time, 3)},
     )
 
 
-def _time(text: str) -> float | None:
+def _readings(text: str) -> list[tuple[float, float]]:
+    """Seconds and watts. Lines that cannot be read are skipped."""
+    readings = []
+    for time_text, watts_text in LINE.findall(text):
+        time = _parse_time(time_text)
+        watts = number(watts_text)
+        if time is not None and watts is not None and watts >= 0:
+            readings.append((time, watts))
+    return readings
+
+
+def _energy(readings: list[tuple[float, float]]) -> float:
+    """In joules, by the trapezoidal rule."""
+    areas = []
+    for (begin, watts_before), (end, watts_after) in pairwise(readings):
+        mean_watts = (watts_before + watts_after) / 2
+        areas.append(mean_watts * max(0.0, end - begin))
+    return sum(areas)
+
+
+def _parse_time(text: str) -> float | None:
     try:
-        return datetime.strptime(text, "%m-%d-%Y %H:%M:%S.%f").replace(tzinfo=UTC).timestamp()
+        moment = datetime.strptime(text, "%m-%d-%Y %H:%M:%S.%f")
     except ValueError:
         return None
+    return moment.replace(tzinfo=UTC).timestamp()

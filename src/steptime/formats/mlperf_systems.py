@@ -1,18 +1,22 @@
-"""MLPerf's descriptions of systems, and the power meter's side files: kept, and read by the readers of results."""
+"""MLPerf's descriptions of systems, and the power meter's side files.
+
+They are kept for the readers of results and have no rows."""
 
 from __future__ import annotations
 
-from steptime.formats import Found, Original, Skipped
+from steptime.formats import Original, Rows, Skipped
 
 TITLE = "MLPerf system descriptions"
 
 
 def recognises(name: str, head: bytes) -> bool:
-    described = b'"accelerator_model_name"' in head and b'"host_processor_model_name"' in head
-    return head.lstrip()[:1] == b"{" and (described or b'"ptd_client_server' in head)
+    if head.lstrip()[:1] != b"{":
+        return False
+    is_system = b'"accelerator_model_name"' in head and b'"host_processor_model_name"' in head
+    return is_system or b'"ptd_client_server' in head
 
 
-def read(file: Original) -> Found:
+def read(file: Original) -> Rows:
     yield Skipped(
         "file", "describes a system or a meter: used by the results beside it, no result itself"
     )

@@ -1,14 +1,15 @@
-"""MLPerf Tiny's table of results: microcontrollers, inferences per second and energy of one."""
+"""MLPerf Tiny's table of results: microcontrollers, inferences per second and their energy."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from steptime.formats import Found, Original, Row, Skipped
-from steptime.formats._mlperf import accuracy, said
-from steptime.formats._parse import framework, number, objects, scaled, spelled
+from steptime.formats import Original, Row, Rows, Skipped
+from steptime.formats._mlperf import accuracy, known_text
+from steptime.formats._parse import clean_text, framework, json_objects, number, scale
 
 TITLE = "MLPerf Tiny result tables"
+# Kept in `more` as they are.
 KEPT = (
     "uid",
     "git_url",
@@ -24,31 +25,42 @@ def recognises(name: str, head: bytes) -> bool:
     return head.lstrip()[:1] == b"[" and b'"median_throughput' in head
 
 
-def read(file: Original) -> Found:
-    for place, row in objects(file.text):
-        yield _row(file, place, row)
+def read(file: Original) -> Rows:
+    for location, row in json_objects(file.text):
+        yield _read_row(file, location, row)
 
 
-def _row(file: Original, place: str, row: dict[str, Any]) -> Row:
+def _read_row(file: Original, location: str, row: dict[str, Any]) -> Row:
     speed = number(row.get("median_throughput"))
     if speed is None:
-        return Skipped(place, f"no throughput: {row.get('median_throughput')!r}")
-    kept = {name: spelled(row.get(name)) for name in KEPT}
+        return Skipped(location, f"no throughput: {row.get('median_throughput')!r}")
+    round_name = clean_text(row.get("version"))
+    division = clean_text(row.get("Division"))
+    software = known_text(row.get("Inference Framework"))
+    device = known_text(row.get("SoC Name")) or known_text(row.get("Processor(s) Name"))
+    more = {name: clean_text(row.get(name)) for name in KEPT}
+    more["benchmark"] = clean_text(row.get("Benchmark"))
     return file.run(
-        place,
+        location,
         {
-            "model": spelled(row.get("Model") or row.get("Benchmark")), "phase": "inference", "devices": 1, "nodes": 1,
-            "submitter": spelled(row.get("Submitter")), "server": spelled(row.get("__System")), "unit": "samples",
-            "suite": f"MLPerf Tiny {spelled(row.get('version'))} {spelled(row.get('Division'))}".strip(),
-            "device": said(row.get("SoC Name")) or said(row.get("Processor(s) Name")), "scenario": "SingleStream",
-            "framework": framework(said(row.get("Inference Framework"))),
-            "software": said(row.get("Inference Framework")),
+            "model": clean_text(row.get("Model") or row.get("Benchmark")),
+            "phase": "inference",
+            "devices": 1,
+            "nodes": 1,
+            "submitter": clean_text(row.get("Submitter")),
+            "server": clean_text(row.get("__System")),
+            "unit": "samples",
+            "suite": f"MLPerf Tiny {round_name} {division}".strip(),
+            "device": device,
+            "scenario": "SingleStream",
+            "framework": framework(software),
+            "software": software,
         },
         {
             "throughput": speed,
             "throughput_per_device": speed,
             "accuracy": accuracy(row.get("accuracy_Top-1")),
-            "energy": scaled(row.get("median_energy_cost"), 1e-6),
+            "energy": scale(row.get("median_energy_cost"), 1e-6),
         },
-        more={**kept, "benchmark": spelled(row.get("Benchmark"))},
-    )  # fmt: skip
+        more=more,
+    )

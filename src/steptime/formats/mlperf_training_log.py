@@ -7,26 +7,24 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from steptime.formats import Found, Original, Skipped
-from steptime.formats._mlperf import described, placed
-from steptime.formats._parse import number, parsed, scaled, software, whole
+from steptime.formats import Original, Rows, Skipped
+from steptime.formats._mlperf import described_system, locate_result
+from steptime.formats._parse import as_dict, integer, number, parse_json, software
 from steptime.formats._writer import Page
 
 TITLE = "MLPerf Training logs"
+# :::MLL 1541635765.4 run_start: {…}
 MLL = re.compile(r":::MLL (\d+(?:\.\d+)?) (\w+): (\{.*)")
+# :::MLPv0.5.0 resnet 1541635765.4 (train.py:12) run_start: …
 MLP = re.compile(r":::MLP(v[\d.]+) (\w+) (\d+(?:\.\d+)?) \(([^)]*)\) (\w+)(?:: ?(.*))?")
 # What these log as accuracy is a loss, or a distance: less is better.
 LOSSES = {"llama2_70b_lora", "llama31_405b", "llama31_8b", "gpt3", "stable_diffusion", "flux1"}
-SAMPLES = ("samples", "images", "sentences", "sequences", "")  # what its throughput counts
-ASSUMED = (
-    "unit",
-    "started",
-    "nodes",
-    "devices",
-    "time_to_accuracy",
-)  # whole milliseconds, nodes and devices of each
+# The units that its throughput may have.
+SAMPLES = ("samples", "images", "sentences", "sequences", "")
+# What a reader of the format assumes, or rounds: milliseconds, nodes, devices per node.
+ASSUMED = ("unit", "started", "nodes", "devices", "time_to_accuracy")
 KEPT = (
     "seed",
     "train_samples",
@@ -34,232 +32,255 @@ KEPT = (
     "gradient_accumulation_steps",
     "opt_base_learning_rate",
 )
-Event = tuple[float, str, Any, dict[str, Any]]  # seconds, key, value, metadata
+# Times beyond the year 5138 are damaged.
+LATEST_SECONDS = 1e11
+# Zero stands for events that a submitter added by hand.
+UNKNOWN_MILLISECONDS = 1
+
+
+class Event(NamedTuple):
+    seconds: float
+    key: str
+    value: Any
+    metadata: dict[str, Any]
 
 
 def recognises(name: str, head: bytes) -> bool:
-    logged = b":::MLLOG " in head or b":::MLL " in head or b":::MLPv0." in head
-    return logged and b'"loadgen_' not in head
+    is_log = b":::MLLOG " in head or b":::MLL " in head or b":::MLPv0." in head
+    return is_log and b'"loadgen_' not in head
 
 
-def read(file: Original) -> Found:
-    events, damaged = [], 0
-    for line in file.text.splitlines():
-        if ":::ML" in line:
-            event = _event(line)
-            damaged += event is None
-            events += [event] if event else []
-    if damaged:
-        yield Skipped("log", f"{damaged} lines that cannot be read")
+def read(file: Original) -> Rows:
+    parsed = [_parse_event(line) for line in file.text.splitlines() if ":::ML" in line]
+    events = [event for event in parsed if event is not None]
+    if len(events) < len(parsed):
+        yield Skipped("log", f"{len(parsed) - len(events)} lines that cannot be read")
     if not events:
         yield Skipped("log", "no event")
         return
-    where, first = placed(file), {key: value for _, key, value, _ in reversed(events)}
-    model = str(first.get("submission_benchmark") or where.benchmark)
-    batch = whole(first.get("global_batch_size"))
-    dimensions = where.dimensions | {
+    path = locate_result(file)
+    first_values = {event.key: event.value for event in reversed(events)}
+    model = str(first_values.get("submission_benchmark") or path.benchmark)
+    dimensions = path.dimensions
+    dimensions |= {
         "model": model,
         "phase": "training",
-        "effective_batch": batch,
+        "effective_batch": integer(first_values.get("global_batch_size")),
         "unit": "samples",
     }
-    failure, metrics = _outcome(events, model)
+    dimensions |= described_system(file, path)
+    dimensions["optimizer"] = first_values.get("opt_name")
+    more = {name: first_values.get(name) for name in KEPT}
+    more["events"] = len(events)
+    more["evaluations"] = _evaluations(events)
     yield file.run(
         "run",
-        dimensions
-        | _known(described(file, where))
-        | {"optimizer": first.get("opt_name"), "status": None},
-        metrics,
-        failure=failure,
-        started=_started(events),
-        more={name: first.get(name) for name in KEPT}
-        | {"events": len(events), "evaluations": _evaluations(events)},
+        dimensions,
+        _metrics(events, model),
+        failure=_failure(events),
+        started=_start_time(events),
+        more=more,
     )
 
 
-def _started(events: list[Event]) -> str:
+def _start_time(events: list[Event]) -> str:
     """Some submitters add events by hand, at the time zero."""
-    first = next((event[0] for event in events if event[0] > 0), 0.0)
-    return datetime.fromtimestamp(first, UTC).isoformat(timespec="seconds") if first else ""
+    for event in events:
+        if event.seconds > 0:
+            moment = datetime.fromtimestamp(event.seconds, UTC)
+            return moment.isoformat(timespec="seconds")
+    return ""
 
 
-def _known(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value}
-
-
-def _event(line: str) -> Event | None:
+def _parse_event(line: str) -> Event | None:
     if ":::MLLOG " in line:
-        values = parsed(line.split(":::MLLOG ", 1)[1].strip())
-        return (
-            _logged(number(values.get("time_ms")), 1e-3, values)
-            if isinstance(values, dict)
-            else None
-        )
-    if found := MLL.search(line):
-        values = parsed(found[3])
-        return (
-            _logged(number(found[1]), 1.0, {"key": found[2], **values})
-            if isinstance(values, dict)
-            else None
-        )
-    if found := MLP.search(line):
-        value = parsed(found[6]) if found[6] else None
-        return _logged(
-            number(found[3]),
-            1.0,
-            {"key": found[5], "value": value if value is not None else found[6]},
-        )
+        values = parse_json(line.partition(":::MLLOG ")[2].strip())
+        if not isinstance(values, dict):
+            return None
+        milliseconds = number(values.get("time_ms"))
+        return _event(None if milliseconds is None else milliseconds * 1e-3, values)
+    if match := MLL.search(line):
+        values = parse_json(match[3])
+        if not isinstance(values, dict):
+            return None
+        return _event(number(match[1]), {"key": match[2], **values})
+    if match := MLP.search(line):
+        value = parse_json(match[6]) if match[6] else None
+        if value is None:
+            value = match[6]
+        return _event(number(match[3]), {"key": match[5], "value": value})
     return None
 
 
-def _logged(time: float | None, unit: float, values: dict[str, Any]) -> Event | None:
-    if time is None or not 0 <= time * unit < 1e11 or not isinstance(values.get("key"), str):
+def _event(seconds: float | None, values: dict[str, Any]) -> Event | None:
+    if seconds is None or not 0 <= seconds < LATEST_SECONDS:
         return None
-    metadata, value = values.get("metadata"), values.get("value")
+    if not isinstance(values.get("key"), str):
+        return None
+    value = values.get("value")
+    # A value may be nested in an object.
     if isinstance(value, dict) and "value" in value:
         value = value["value"]
-    return time * unit, values["key"], value, metadata if isinstance(metadata, dict) else {}
+    return Event(seconds, values["key"], value, as_dict(values.get("metadata")))
 
 
-def _outcome(events: list[Event], model: str) -> tuple[str, dict[str, float | None]]:
-    """What was measured is kept also of a run that failed."""
-    starts, stops = _of(events, ("run_start",)), _of(events, ("run_stop", "run_final"))
-    evaluations = [value for _, value in _evaluations(events)]
-    speeds = [
-        number(e[2].get("throughput"))
-        for e in events
-        if e[1] == "tracked_stats" and isinstance(e[2], dict)
-    ]
-    known = [speed for speed in speeds if speed is not None]
-    metrics: dict[str, float | None] = {"throughput": median(known) if known else None}
+def _metrics(events: list[Event], model: str) -> dict[str, float | None]:
+    """What was measured is kept also for a run that failed."""
+    metrics: dict[str, float | None] = {}
+    speeds = _speeds(events)
+    if speeds:
+        metrics["throughput"] = median(speeds)
+    evaluations = _evaluations(events)
     if evaluations:
-        metrics["loss" if model in LOSSES else "accuracy"] = evaluations[-1]
-    if not starts and not stops and known:
-        return "", metrics  # a log of the speed alone
+        metrics["loss" if model in LOSSES else "accuracy"] = evaluations[-1][1]
+    starts = _events_of(events, "run_start")
+    stops = _stops(events)
+    if starts and stops and not _failure(events):
+        metrics["time_to_accuracy"] = stops[0].seconds - starts[0].seconds
+    return metrics
+
+
+def _speeds(events: list[Event]) -> list[float]:
+    speeds = []
+    for event in _events_of(events, "tracked_stats"):
+        speed = number(as_dict(event.value).get("throughput"))
+        if speed is not None:
+            speeds.append(speed)
+    return speeds
+
+
+def _failure(events: list[Event]) -> str:
+    """Why the run has no time to accuracy; empty if it has one."""
+    starts = _events_of(events, "run_start")
+    stops = _stops(events)
+    if not starts and not stops and _speeds(events):
+        # A log of the speed alone.
+        return ""
     if not starts:
-        return "no run_start: the run ended before it began", metrics
+        return "no run_start: the run ended before it began"
     if not stops:
-        return "no run_stop: the run did not end", metrics
-    status = next(
-        (e[3].get("status") or _status(e[2]) for e in stops if e[3].get("status") or _status(e[2])),
-        "",
-    )
-    if status not in ("success", ""):
-        return f"the run ended with the status {status}", metrics
-    return "", metrics | {"time_to_accuracy": scaled(stops[0][0] - starts[0][0], 1.0)}
+        return "no run_stop: the run did not end"
+    for event in stops:
+        # Version 0.5 has the status in the value.
+        status = event.metadata.get("status") or as_dict(event.value).get("status", "")
+        if status:
+            return "" if status == "success" else f"the run ended with the status {status}"
+    return ""
 
 
-def _status(value: Any) -> str:
-    """v0.5 has it in the value of run_stop."""
-    return str(value.get("status", "")) if isinstance(value, dict) else ""
+def _events_of(events: list[Event], key: str) -> list[Event]:
+    return [event for event in events if event.key == key]
 
 
-def _of(events: list[Event], keys: tuple[str, ...]) -> list[Event]:
-    return sorted(
-        (event for event in events if event[1] in keys), key=lambda event: keys.index(event[1])
-    )
+def _stops(events: list[Event]) -> list[Event]:
+    return _events_of(events, "run_stop") + _events_of(events, "run_final")
 
 
 def _evaluations(events: list[Event]) -> list[tuple[float, float]]:
     """Seconds since the run began, and what was reached."""
-    begin = next((event[0] for event in events if event[1] == "run_start"), events[0][0])
-    return list(_reached(events, begin))
-
-
-def _reached(events: list[Event], begin: float) -> Iterator[tuple[float, float]]:
-    for time, key, value, _ in events:
-        reached = (
-            number(value.get("value") if isinstance(value, dict) else value)
-            if key == "eval_accuracy"
-            else None
-        )
+    starts = _events_of(events, "run_start")
+    begin = starts[0].seconds if starts else events[0].seconds
+    evaluations = []
+    for event in _events_of(events, "eval_accuracy"):
+        value = event.value
+        reached = number(value.get("value") if isinstance(value, dict) else value)
         if reached is not None:
-            yield round(time - begin, 3), reached
+            evaluations.append((round(event.seconds - begin, 3), reached))
+    return evaluations
 
 
 def write(rows: Sequence[dict[str, Any]]) -> Iterator[Page | Skipped]:
-    """A log for each row where MLPerf's rules want it, with the system's description beside. Throughput is of all
-    devices together, in samples per second; a row without a time to accuracy becomes a log of its speed alone."""
-    for number_of_row, row in enumerate(rows):
-        events = list(_events(row))
+    """A log for each row where MLPerf's rules want it, and the system's description beside it.
+
+    Throughput is that of all devices, in samples per second. A row without a time to accuracy
+    becomes a log of its speed alone."""
+    for position, row in enumerate(rows):
+        events = list(_result_events(row))
         if row.get("phase") != "training" or not events:
             yield Skipped(
                 row["id"],
                 "no training with a time to accuracy, or with a speed in samples per second",
             )
             continue
-        org, system = (_folder(row.get(name)) for name in ("submitter", "server"))
-        folder = f"{org}/results/{system}-{number_of_row}/{_folder(row.get('model'))}"
-        lines = [_line(key, value, **rest) for key, value, rest in (*_about(row), *events)]
+        submitter = _folder_name(row.get("submitter"))
+        system = f"{_folder_name(row.get('server'))}-{position}"
+        folder = f"{submitter}/results/{system}/{_folder_name(row.get('model'))}"
+        lines = [*_setting_lines(row), *events]
         yield Page(f"{folder}/result_0.txt", "".join(lines).encode(), (row["id"],))
-        description = json.dumps(_system(row), indent=1, ensure_ascii=False)
-        yield Page(f"{org}/systems/{system}-{number_of_row}.json", description.encode())
+        description = json.dumps(_description(row), indent=1, ensure_ascii=False)
+        yield Page(f"{submitter}/systems/{system}.json", description.encode())
 
 
-def _folder(name: Any) -> str:
+def _folder_name(name: Any) -> str:
     return re.sub(r"[^\w.-]+", "_", str(name or "unknown")) or "unknown"
 
 
-def _line(key: str, value: Any, **rest: Any) -> str:
+def _line(
+    key: str,
+    value: Any,
+    milliseconds: int,
+    event_type: str = "POINT_IN_TIME",
+    metadata: dict[str, Any] | None = None,
+) -> str:
     event = {
         "namespace": "",
-        "time_ms": 0,
-        "event_type": "POINT_IN_TIME",
+        "time_ms": milliseconds,
+        "event_type": event_type,
         "key": key,
         "value": value,
-        "metadata": {},
+        "metadata": metadata or {},
     }
-    return f":::MLLOG {json.dumps({**event, **rest}, ensure_ascii=False)}\n"
+    return f":::MLLOG {json.dumps(event, ensure_ascii=False)}\n"
 
 
-Told = tuple[str, Any, dict[str, Any]]  # key, value, and what is unusual about the event
-
-
-def _about(row: dict[str, Any]) -> Iterator[Told]:
-    at = {"time_ms": _milliseconds(row)}
-    told = {"submission_benchmark": row.get("model"), "submission_org": row.get("submitter")}
-    told |= {
-        "global_batch_size": whole(row.get("effective_batch")),
+def _setting_lines(row: dict[str, Any]) -> Iterator[str]:
+    settings = {
+        "submission_benchmark": row.get("model"),
+        "submission_org": row.get("submitter"),
+        "global_batch_size": integer(row.get("effective_batch")),
         "opt_name": row.get("optimizer"),
     }
-    yield from ((key, value, at) for key, value in told.items() if value)
+    for key, value in settings.items():
+        if value:
+            yield _line(key, value, _start_milliseconds(row))
 
 
-def _events(row: dict[str, Any]) -> Iterator[Told]:
-    begin, seconds = _milliseconds(row), row.get("time_to_accuracy")
-    speed = row.get("throughput") if (row.get("unit") or "") in SAMPLES else None
-    if speed:
-        yield "tracked_stats", {"throughput": speed}, {"time_ms": begin}
+def _result_events(row: dict[str, Any]) -> Iterator[str]:
+    begin = _start_milliseconds(row)
+    seconds = row.get("time_to_accuracy")
+    speed = row.get("throughput")
+    if speed and (row.get("unit") or "") in SAMPLES:
+        yield _line("tracked_stats", {"throughput": speed}, begin)
     if not seconds:
         return
     end = begin + round(1000 * seconds)
-    yield "run_start", None, {"time_ms": begin, "event_type": "INTERVAL_START"}
-    reached = (row.get("more") or {}).get("evaluations") or []
-    for after, value in reached:
-        yield "eval_accuracy", value, {"time_ms": begin + round(1000 * after)}
+    yield _line("run_start", None, begin, "INTERVAL_START")
+    evaluations = (row.get("more") or {}).get("evaluations") or []
+    for after, value in evaluations:
+        yield _line("eval_accuracy", value, begin + round(1000 * after))
     last = row.get("loss" if row.get("model") in LOSSES else "accuracy")
-    if not reached and last is not None:
-        yield "eval_accuracy", last, {"time_ms": end}
-    yield (
-        "run_stop",
-        None,
-        {"time_ms": end, "event_type": "INTERVAL_END", "metadata": {"status": "success"}},
-    )
+    if not evaluations and last is not None:
+        yield _line("eval_accuracy", last, end)
+    yield _line("run_stop", None, end, "INTERVAL_END", {"status": "success"})
 
 
-def _milliseconds(row: dict[str, Any]) -> int:
+def _start_milliseconds(row: dict[str, Any]) -> int:
     try:
         moment = datetime.fromisoformat(row.get("started") or "")
     except ValueError:
-        return 1  # zero stands for events that somebody added by hand
+        return UNKNOWN_MILLISECONDS
     return round(1000 * moment.replace(tzinfo=moment.tzinfo or UTC).timestamp())
 
 
-def _system(row: dict[str, Any]) -> dict[str, Any]:
-    nodes = whole(row.get("nodes")) or 1
+def _description(row: dict[str, Any]) -> dict[str, Any]:
+    nodes = integer(row.get("nodes")) or 1
+    devices = integer(row.get("devices")) or 1
     return {
-        "submitter": row.get("submitter") or "", "system_name": row.get("server") or "", "number_of_nodes": nodes,
-        "accelerators_per_node": (whole(row.get("devices")) or 1) // nodes or 1,
-        "accelerator_model_name": row.get("device") or "", "accelerator_interconnect": row.get("interconnect") or "",
+        "submitter": row.get("submitter") or "",
+        "system_name": row.get("server") or "",
+        "number_of_nodes": nodes,
+        "accelerators_per_node": devices // nodes or 1,
+        "accelerator_model_name": row.get("device") or "",
+        "accelerator_interconnect": row.get("interconnect") or "",
         "framework": software(row),
-    }  # fmt: skip
+    }

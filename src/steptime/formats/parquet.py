@@ -1,4 +1,4 @@
-"""Results as Parquet: a typed column for each name of the catalogue; the file's own metadata say the units."""
+"""Results as Parquet: a typed column per name of the catalogue; the metadata hold the units."""
 
 from __future__ import annotations
 
@@ -10,62 +10,77 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from steptime.core.errors import NotInstalled
-from steptime.formats import Found, Original, Skipped
-from steptime.formats._writer import Page, columns, own_run, unit
+from steptime.formats import Original, Rows, Skipped
+from steptime.formats._writer import Page, columns, row_from_table, unit
 
 TITLE = "Tables of results with units (Parquet)"
+# In the file's metadata, so that other Parquet files are not mistaken for ours.
 SCHEMA = "steptime-rows/1"
+METADATA = "SELECT decode(key), decode(value) FROM parquet_kv_metadata(?)"
 
 
 def recognises(name: str, head: bytes) -> bool:
     return head.startswith(b"PAR1")
 
 
-def read(file: Original) -> Found:
+def read(file: Original) -> Rows:
     try:
-        rows = _rows(file.content)
+        rows = _read_rows(file.content)
     except _duckdb().Error as problem:
-        yield Skipped("file", f"not readable: {str(problem).partition(chr(10))[0][:200]}")
+        first_line = str(problem).partition("\n")[0]
+        yield Skipped("file", f"not readable: {first_line[:200]}")
         return
     if rows is None:
         yield Skipped("file", f"Parquet, but not {SCHEMA}: its columns have no meaning here")
         return
-    for place, row in enumerate(rows, 1):
-        yield own_run(file, f"row {place}", row)
+    for number, row in enumerate(rows, 1):
+        yield row_from_table(file, f"row {number}", row)
 
 
-def _rows(data: bytes) -> list[dict[str, Any]] | None:
-    with TemporaryDirectory() as folder:
+def _read_rows(data: bytes) -> list[dict[str, Any]] | None:
+    """None: the file is of another schema."""
+    with TemporaryDirectory() as folder, _duckdb().connect() as database:
         path = Path(folder) / "rows.parquet"
         path.write_bytes(data)
-        with _duckdb().connect() as database:
-            kept = database.execute(
-                "SELECT decode(key), decode(value) FROM parquet_kv_metadata(?)", [str(path)]
-            ).fetchall()
-            if dict(kept).get("schema") != SCHEMA:
-                return None
-            found = database.execute("SELECT * FROM read_parquet(?)", [str(path)])
-            names = [column[0] for column in found.description]
-            return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        metadata = dict(database.execute(METADATA, [str(path)]).fetchall())
+        if metadata.get("schema") != SCHEMA:
+            return None
+        answer = database.execute("SELECT * FROM read_parquet(?)", [str(path)])
+        names = [column[0] for column in answer.description]
+        return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
 
 
 def write(rows: Sequence[dict[str, Any]]) -> Iterator[Page]:
-    """Rates of all devices and of each are columns of their own, in the unit that the column `unit` names."""
+    """Rates of all devices and of each are columns of their own, in the unit of column `unit`."""
     if not rows:
         return
     names = columns(rows)
+    with TemporaryDirectory() as folder, _duckdb().connect() as database:
+        source = Path(folder) / "rows.json"
+        target = Path(folder) / "rows.parquet"
+        with source.open("w") as file:
+            for row in rows:
+                file.write(json.dumps({name: row.get(name) for name in names}) + "\n")
+        database.execute(_copy_query(names, target), [str(source)])
+        ids = tuple(row["id"] for row in rows)
+        yield Page("results.parquet", target.read_bytes(), ids)
+
+
+def _copy_query(names: Sequence[str], target: Path) -> str:
     units = json.dumps({name: unit(name) for name in names if unit(name)})
-    with TemporaryDirectory() as folder:
-        lines, made = Path(folder) / "rows.json", Path(folder) / "rows.parquet"
-        lines.write_text(
-            "".join(json.dumps({name: row.get(name) for name in names}) + "\n" for row in rows)
+    types = []
+    for name in names:
+        kind = "DOUBLE" if unit(name) else "VARCHAR"
+        types.append(f"'{name}': '{kind}'")
+    return f"""
+        COPY (SELECT * FROM read_json(
+            ?, format = 'newline_delimited', columns = {{{", ".join(types)}}}
+        ))
+        TO '{target}' (
+            FORMAT parquet, COMPRESSION zstd,
+            KV_METADATA {{schema: '{SCHEMA}', units: '{units}'}}
         )
-        types = ", ".join(f"'{name}': '{'DOUBLE' if unit(name) else 'VARCHAR'}'" for name in names)
-        source = f"read_json(?, format = 'newline_delimited', columns = {{{types}}})"
-        options = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{schema: '{SCHEMA}', units: '{units}'}}"
-        with _duckdb().connect() as database:
-            database.execute(f"COPY (SELECT * FROM {source}) TO '{made}' ({options})", [str(lines)])
-        yield Page("results.parquet", made.read_bytes(), tuple(row["id"] for row in rows))
+    """
 
 
 @cache

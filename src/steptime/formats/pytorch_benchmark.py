@@ -7,111 +7,147 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
 
-from steptime.formats import Found, Original, Row, Skipped
-from steptime.formats._parse import number, objects, spelled
-from steptime.formats._writer import Page, extra, extras
+from steptime.formats import Original, Row, Rows, Skipped
+from steptime.formats._parse import as_dict, clean_text, json_objects, number
+from steptime.formats._writer import Page, extra_values, read_extras
 from steptime.index.catalogue import METRICS
 
 TITLE = "PyTorch benchmark records, version 3"
+# The names of metrics in the database: ours, and how many of ours one of theirs is.
 KNOWN = {
-    "latency": ("step_time", 1.0), "latency(s)": ("step_time", 1.0), "latency(ms)": ("step_time", 1e-3),
-    "avg_inference_latency(ms)": ("step_time", 1e-3), "throughput": ("throughput", 1.0),
-    "token_per_sec": ("throughput", 1.0), "tokens_per_second": ("throughput", 1.0), "memory": ("memory", 1.0),
-    "peak_inference_mem_usage(mb)": ("memory", 1e6), "accuracy": ("accuracy", 1.0),
-}  # fmt: skip
-
-
-WRITTEN = {"step_time": "latency(s)"}  # others by their own names
+    "latency": ("step_time", 1.0),
+    "latency(s)": ("step_time", 1.0),
+    "latency(ms)": ("step_time", 1e-3),
+    "avg_inference_latency(ms)": ("step_time", 1e-3),
+    "throughput": ("throughput", 1.0),
+    "token_per_sec": ("throughput", 1.0),
+    "tokens_per_second": ("throughput", 1.0),
+    "memory": ("memory", 1.0),
+    "peak_inference_mem_usage(mb)": ("memory", 1e6),
+    "accuracy": ("accuracy", 1.0),
+}
+# Metrics that are not written by their own names.
+WRITTEN = {"step_time": "latency(s)"}
+# Values that a record has fields for.
 HELD = ("model", "phase", "mode", "suite", "precision", "device")
 
 
 def recognises(name: str, head: bytes) -> bool:
-    records = b'"benchmark_values"' in head and b'"benchmark"' in head
-    return records or (
-        b'"repo"' in head and head.lstrip().startswith(b"[{}") and b'"workflow_id"' in head
-    )
+    if b'"benchmark_values"' in head and b'"benchmark"' in head:
+        return True
+    # An array whose first record is empty.
+    is_empty = head.lstrip().startswith(b"[{}")
+    return is_empty and b'"repo"' in head and b'"workflow_id"' in head
 
 
-def read(file: Original) -> Found:
-    for place, record in objects(file.text):
-        yield _record(file, place, record)
+def read(file: Original) -> Rows:
+    for location, record in json_objects(file.text):
+        yield _read_record(file, location, record)
 
 
-def _record(file: Original, place: str, record: dict[str, Any]) -> Row:
-    benchmark, model, metric = (_part(record, name) for name in ("benchmark", "model", "metric"))
-    found = metric.get("benchmark_values")
-    values = [
-        value
-        for word in (found if isinstance(found, list) else [])
-        if (value := number(word)) is not None
-    ]
+def _read_record(file: Original, location: str, record: dict[str, Any]) -> Row:
+    benchmark = as_dict(record.get("benchmark"))
+    model = as_dict(record.get("model"))
+    metric = as_dict(record.get("metric"))
+    values = _numbers(metric.get("benchmark_values"))
     if not values:
-        return Skipped(place, "no values of a metric")
-    word = spelled(metric.get("name")).lower()
-    name, factor = KNOWN.get(word, (word if word in METRICS else "", 1.0))
-    runners = record.get("runners")
-    runner = (
-        runners[0] if isinstance(runners, list) and runners and isinstance(runners[0], dict) else {}
-    )
-    told = _part(benchmark, "extra_info")
-    own_dimensions, own_metrics = extra(told)
-    ends = {
-        f"{name}_{end}": number(_part(metric, "extra_info").get(end)) for end in ("low", "high")
-    }
+        return Skipped(location, "no values of a metric")
+    extra_info = as_dict(benchmark.get("extra_info"))
+    extra_dimensions, extra_metrics = read_extras(extra_info)
+    runner = _first_runner(record)
     return file.run(
-        place,
+        location,
         {
-            "model": spelled(model.get("name")), "phase": spelled(benchmark.get("mode")), "framework": "pytorch",
-            "mode": spelled(model.get("backend")), "suite": spelled(benchmark.get("name")), "devices": 1,
-            "precision": spelled(benchmark.get("dtype")), "device": spelled(runner.get("name") or told.get("device")),
-            **own_dimensions,
+            "model": clean_text(model.get("name")),
+            "phase": clean_text(benchmark.get("mode")),
+            "framework": "pytorch",
+            "mode": clean_text(model.get("backend")),
+            "suite": clean_text(benchmark.get("name")),
+            "devices": 1,
+            "precision": clean_text(benchmark.get("dtype")),
+            "device": clean_text(runner.get("name") or extra_info.get("device")),
+            **extra_dimensions,
         },
-        {name: factor * median(values), **ends, **own_metrics} if name else {},
-        started=spelled(told.get("started")),
-        more={"metric": metric.get("name"), "values": values, "benchmark": told, "runner": runner.get("type")},
-    )  # fmt: skip
+        _metrics(metric, values, extra_metrics),
+        started=clean_text(extra_info.get("started")),
+        more={
+            "metric": metric.get("name"),
+            "values": values,
+            "benchmark": extra_info,
+            "runner": runner.get("type"),
+        },
+    )
 
 
-def _part(values: dict[str, Any], name: str) -> dict[str, Any]:
-    part = values.get(name)
-    return part if isinstance(part, dict) else {}
+def _numbers(values: Any) -> list[float]:
+    if not isinstance(values, list):
+        return []
+    numbers = [number(value) for value in values]
+    return [value for value in numbers if value is not None]
+
+
+def _first_runner(record: dict[str, Any]) -> dict[str, Any]:
+    runners = record.get("runners")
+    return as_dict(runners[0]) if isinstance(runners, list) and runners else {}
+
+
+def _metrics(
+    metric: dict[str, Any], values: list[float], extra_metrics: dict[str, Any]
+) -> dict[str, float | None]:
+    """Empty if the metric is unknown here."""
+    their_name = clean_text(metric.get("name")).lower()
+    own_name = their_name if their_name in METRICS else ""
+    name, factor = KNOWN.get(their_name, (own_name, 1.0))
+    if not name:
+        return {}
+    metrics: dict[str, float | None] = {name: factor * median(values)}
+    ends = as_dict(metric.get("extra_info"))
+    for end in ("low", "high"):
+        metrics[f"{name}_{end}"] = number(ends.get(end))
+    return metrics | extra_metrics
 
 
 def write(rows: Sequence[dict[str, Any]]) -> Iterator[Page | Skipped]:
-    """A list of records, one for each metric of each row. Latency in seconds; `throughput` is of all devices together,
-    in the unit that `extra_info` names. Its values are texts, because the database's column is a map of texts."""
+    """A list of records, one for each metric of each row.
+
+    Latency is in seconds; `throughput` is that of all devices, in the unit that `extra_info`
+    names. Extra values are texts, because the database's column is a map of texts."""
     records: list[dict[str, Any]] = []
-    kept: list[str] = []
+    ids: list[str] = []
     for row in rows:
-        told = [name for name in METRICS if row.get(name) is not None]
-        if not told:
+        names = [name for name in METRICS if row.get(name) is not None]
+        if not names:
             yield Skipped(row["id"], "a record is of one metric; this row has none")
-        records += [_written(row, name) for name in told]
-        kept += [row["id"]] * len(told)
+        for name in names:
+            records.append(_record(row, name))
+            ids.append(row["id"])
     if records:
-        yield Page(
-            "pytorch-v3.json",
-            json.dumps(records, indent=1, ensure_ascii=False).encode(),
-            tuple(kept),
-        )
+        content = json.dumps(records, indent=1, ensure_ascii=False).encode()
+        yield Page("pytorch-v3.json", content, tuple(ids))
 
 
-def _written(row: dict[str, Any], name: str) -> dict[str, Any]:
-    ends = {
-        end: str(value)
-        for end in ("low", "high")
-        if (value := row.get(f"{name}_{end}")) is not None
-    }
-    rest = extras(
-        row, (*HELD, *(f"{metric}{end}" for metric in METRICS for end in ("", "_low", "_high")))
-    )
-    started = {"started": row["started"]} if row.get("started") else {}
+def _record(row: dict[str, Any], name: str) -> dict[str, Any]:
+    ends = {}
+    for end in ("low", "high"):
+        value = row.get(f"{name}_{end}")
+        if value is not None:
+            ends[end] = str(value)
+    columns = [f"{metric}{end}" for metric in METRICS for end in ("", "_low", "_high")]
+    extra_info = {"started": row["started"]} if row.get("started") else {}
+    for key, value in extra_values(row, (*HELD, *columns)).items():
+        extra_info[key] = str(value)
     return {
         "benchmark": {
-            "name": row.get("suite") or "steptime", "mode": row.get("phase") or "", "dtype": row.get("precision") or "",
-            "extra_info": {**started, **{key: str(value) for key, value in rest.items()}},
+            "name": row.get("suite") or "steptime",
+            "mode": row.get("phase") or "",
+            "dtype": row.get("precision") or "",
+            "extra_info": extra_info,
         },
         "model": {"name": row.get("model") or "", "backend": row.get("mode") or ""},
-        "metric": {"name": WRITTEN.get(name, name), "benchmark_values": [row[name]], "extra_info": ends},
+        "metric": {
+            "name": WRITTEN.get(name, name),
+            "benchmark_values": [row[name]],
+            "extra_info": ends,
+        },
         "runners": [{"name": row.get("device") or ""}],
-    }  # fmt: skip
+    }

@@ -5,12 +5,22 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from steptime.formats import Found, Original, Row, Skipped
-from steptime.formats._parse import number, parsed, precision, scaled, spelled, whole
+from steptime.formats import Original, Row, Rows, Skipped
+from steptime.formats._parse import (
+    as_dict,
+    clean_text,
+    first_match,
+    integer,
+    number,
+    parse_json,
+    precision,
+    ratio,
+    scale,
+)
 
 TITLE = "TorchBench JSON"
-# model=yolov3, test=eval, device=cuda, bs=None, extra_args=--precision bf16 …, metric=latencies
 PHASES = {"eval": "inference", "train": "training"}
+# Our metric, and how many of ours one of theirs is.
 METRICS = {
     "latencies": ("step_time", 1e-3),
     "gpu_peak_mem": ("memory", 2.0**30),
@@ -24,91 +34,108 @@ def recognises(name: str, head: bytes) -> bool:
     return runs or scores or (b'"metrics"' in head and b'"pytorch_git_version"' in head)
 
 
-def read(file: Original) -> Found:
-    values = parsed(file.text)
-    if isinstance(values, dict):
-        yield from _metrics(file, values)
-    for i, entry in enumerate(values if isinstance(values, list) else [], 1):
-        if isinstance(entry, dict) and isinstance(entry.get("score"), dict):
-            yield from _scores(file, f"entry {i}", entry)
-        elif isinstance(entry, dict):
-            yield _run(file, f"entry {i}", entry)
-    if values is None:
+def read(file: Original) -> Rows:
+    document = parse_json(file.text)
+    if document is None:
         yield Skipped("file", "no JSON")
+    elif isinstance(document, dict):
+        yield from _read_metrics(file, document)
+    elif isinstance(document, list):
+        for number_of_entry, entry in enumerate(document, 1):
+            location = f"entry {number_of_entry}"
+            if not isinstance(entry, dict):
+                continue
+            if isinstance(entry.get("score"), dict):
+                yield from _read_scores(file, location, entry)
+            else:
+                yield _read_run(file, location, entry)
 
 
 def _dimensions(model: Any, test: Any, device: Any) -> dict[str, Any]:
+    phase = clean_text(test)
     return {
-        "model": spelled(model), "phase": PHASES.get(spelled(test), spelled(test)), "framework": "pytorch",
-        "device": spelled(device), "devices": 1, "suite": "TorchBench",
-    }  # fmt: skip
+        "model": clean_text(model),
+        "phase": PHASES.get(phase, phase),
+        "framework": "pytorch",
+        "device": clean_text(device),
+        "devices": 1,
+        "suite": "TorchBench",
+    }
 
 
-def _run(file: Original, place: str, entry: dict[str, Any]) -> Row:
-    batch, results = whole(entry.get("batch_size")), entry.get("results")
-    seconds = scaled(results.get("latency_ms"), 1e-3) if isinstance(results, dict) else None
+def _read_run(file: Original, location: str, entry: dict[str, Any]) -> Row:
+    batch = integer(entry.get("batch_size"))
+    seconds = scale(as_dict(entry.get("results")).get("latency_ms"), 1e-3)
+    dimensions = _dimensions(entry.get("name"), entry.get("test"), entry.get("device"))
+    dimensions["effective_batch"] = batch
+    dimensions["replica_batch"] = batch
+    dimensions["precision"] = precision(entry.get("precision"))
+    dimensions["unit"] = "samples"
+    failure = ""
+    if seconds is None:
+        failure = f"status {clean_text(entry.get('status')) or 'not told'}"
     return file.run(
-        place,
-        {
-            **_dimensions(entry.get("name"), entry.get("test"), entry.get("device")), "effective_batch": batch,
-            "replica_batch": batch, "precision": precision(entry.get("precision")), "unit": "samples",
-        },
-        {"step_time": seconds, "throughput": batch / seconds if batch and seconds else None},
-        failure="" if seconds is not None else f"status {spelled(entry.get('status')) or 'not told'}",
+        location,
+        dimensions,
+        {"step_time": seconds, "throughput": ratio(batch, seconds)},
+        failure=failure,
         more={"extra_args": entry.get("extra_args")},
-    )  # fmt: skip
+    )
 
 
-def _metrics(file: Original, values: dict[str, Any]) -> Found:
-    """The metrics of one configuration are one run."""
-    about = values.get("environ")
-    environ = about if isinstance(about, dict) else {}
-    metrics = values.get("metrics")
+def _read_metrics(file: Original, document: dict[str, Any]) -> Rows:
+    """All metrics of one configuration are one run.
+
+    model=yolov3, test=eval, device=cuda, bs=None, extra_args=--precision bf16 …,
+    metric=latencies"""
+    environment = as_dict(document.get("environ"))
     runs: dict[str, dict[str, Any]] = {}
-    for key, value in metrics.items() if isinstance(metrics, dict) else ():
+    for key, value in as_dict(document.get("metrics")).items():
         configuration, _, metric = str(key).rpartition(", metric=")
         runs.setdefault(configuration, {})[metric] = value
-    for configuration, found in runs.items():
-        told = dict(re.findall(r"(\w+)=(.*?)(?=, \w+=|$)", configuration))
-        if "model" not in told:
+    for configuration, metrics in runs.items():
+        settings = dict(re.findall(r"(\w+)=(.*?)(?=, \w+=|$)", configuration))
+        if "model" in settings:
+            settings["device"] = environment.get("device") or settings.get("device")
+            settings["version"] = environment.get("pytorch_version")
+            yield _read_configuration(file, configuration, settings, metrics)
+        else:
             yield Skipped(configuration or "metrics", "names no model")
-            continue
-        yield _configuration(file, configuration, told, found | {"": environ})
 
 
-def _configuration(file: Original, place: str, told: dict[str, str], found: dict[str, Any]) -> Row:
-    environ = found.pop("")
-    numbers = {
-        METRICS[name][0]: scaled(found[name], METRICS[name][1]) for name in found if name in METRICS
-    }
-    words = sorted({value for value in found.values() if isinstance(value, str)})
-    options, batch = told.get("extra_args", ""), whole(told.get("bs"))
-    chosen = re.search(r"--precision (\w+)", options)
-    backend = re.search(r"--torchdynamo (\w+)", options)
-    quantised = re.search(r"--quantization (\w+)", options)
-    return file.run(
-        place,
-        {
-            **_dimensions(told["model"], told.get("test"), environ.get("device") or told.get("device")),
-            "framework_version": environ.get("pytorch_version"), "effective_batch": batch, "replica_batch": batch,
-            "precision": quantised[1] if quantised else chosen[1] if chosen else "",
-            "mode": "compiled" if backend else "eager",
-        },
-        numbers,
-        failure="" if numbers.get("step_time") is not None else ", ".join(words) or "no latency",
-        more={"extra_args": options},
-    )  # fmt: skip
+def _read_configuration(
+    file: Original, location: str, settings: dict[str, Any], metrics: dict[str, Any]
+) -> Row:
+    numbers: dict[str, float | None] = {}
+    for metric, value in metrics.items():
+        if metric in METRICS:
+            name, factor = METRICS[metric]
+            numbers[name] = scale(value, factor)
+    failure = ""
+    if numbers.get("step_time") is None:
+        texts = sorted({value for value in metrics.values() if isinstance(value, str)})
+        failure = ", ".join(texts) or "no latency"
+    options = settings.get("extra_args", "")
+    batch = integer(settings.get("bs"))
+    quantisation = first_match(r"--quantization (\w+)", options)
+    dimensions = _dimensions(settings["model"], settings.get("test"), settings["device"])
+    dimensions["framework_version"] = settings["version"]
+    dimensions["effective_batch"] = batch
+    dimensions["replica_batch"] = batch
+    dimensions["precision"] = quantisation or first_match(r"--precision (\w+)", options)
+    dimensions["mode"] = "compiled" if re.search(r"--torchdynamo (\w+)", options) else "eager"
+    return file.run(location, dimensions, numbers, failure=failure, more={"extra_args": options})
 
 
-def _scores(file: Original, place: str, entry: dict[str, Any]) -> Found:
+def _read_scores(file: Original, location: str, entry: dict[str, Any]) -> Rows:
     score = entry["score"]
-    domains = score.get("domain") if isinstance(score.get("domain"), dict) else {}
-    for name, value in {"total": score.get("total"), **domains}.items():
+    scores = {"total": score.get("total"), **as_dict(score.get("domain"))}
+    for name, value in scores.items():
         if number(value) is None:
-            yield Skipped(f"{place}, {name}", f"no score: {value!r}")
+            yield Skipped(f"{location}, {name}", f"no score: {value!r}")
             continue
         yield file.run(
-            f"{place}, {name}",
+            f"{location}, {name}",
             {
                 "model": name,
                 "framework": "pytorch",

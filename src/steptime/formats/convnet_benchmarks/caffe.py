@@ -1,19 +1,21 @@
-"""`caffe time`'s logs, Caffe's and Greentea's: milliseconds of layers and of whole passes."""
+"""`caffe time`'s logs, Caffe's and Greentea's: milliseconds of layers and of passes."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from steptime.formats import Found, Original
-from steptime.formats._parse import scaled, whole
+from steptime.formats import Original, Rows
+from steptime.formats._parse import integer, ratio, scale
 
 BEGINS = "*** Benchmark begins ***"
+ENDS = "*** Benchmark ends ***"
 AVERAGE = re.compile(r"Average (Forward pass|Backward pass|Forward-Backward): ([\d.]+) ms")
 LAYER = re.compile(r"\]\s+(\S+)\s+(forward|backward): ([\d.]+) ms")
+# The first dimension of the input, in three generations of logs.
 BATCH = re.compile(r"(?:input_dim: (\d+)|Top shape: (\d+) |dim: (\d+))")
+# The network's name in the printed prototxt.
 NAME = re.compile(r'^name: "([^"]+)"', re.MULTILINE)
-DEVICE = re.compile(r"Use (?:GPU with device ID|GPU device) (\S+)|Using GPUs? (\S+)")
 PHASES = {"Forward pass": "forward", "Backward pass": "backward", "Forward-Backward": "training"}
 
 
@@ -21,33 +23,38 @@ def recognises(head: bytes) -> bool:
     return b"caffe.cpp:" in head and b"net.cpp:" in head
 
 
-def read(file: Original) -> Found:
+def read(file: Original) -> Rows:
     """A log may hold several networks one after the other; each ends with its averages."""
-    start = 0
-    for n, part in enumerate(re.split(r"\*\*\* Benchmark ends \*\*\*", file.text), 1):
-        head, _, timed = part.partition(BEGINS)
-        told = _told(file, head)
-        for kind, milliseconds in AVERAGE.findall(timed):
-            seconds = scaled(milliseconds, 1e-3)
-            batch = told["effective_batch"]
-            speed = batch / seconds if kind == "Forward-Backward" and batch and seconds else None
-            metrics = {"step_time": seconds, "throughput": speed}
-            yield file.run(f"network {n}, {kind}", told | {"phase": PHASES[kind]}, metrics)
-        for layer, phase, milliseconds in LAYER.findall(timed):
-            dimensions = told | {"operator": layer, "phase": phase}
+    for position, text in enumerate(file.text.split(ENDS), 1):
+        head, _, timed = text.partition(BEGINS)
+        dimensions = _dimensions(file, head)
+        batch = dimensions["effective_batch"]
+        for name, milliseconds in AVERAGE.findall(timed):
+            seconds = scale(milliseconds, 1e-3)
+            metrics = {"step_time": seconds}
+            if name == "Forward-Backward":
+                metrics["throughput"] = ratio(batch, seconds)
+            phase = {"phase": PHASES[name]}
+            yield file.run(f"network {position}, {name}", dimensions | phase, metrics)
+        for layer, phase_name, milliseconds in LAYER.findall(timed):
             yield file.run(
-                f"network {n}, {layer} {phase}",
-                dimensions,
-                {"step_time": scaled(milliseconds, 1e-3)},
+                f"network {position}, {layer} {phase_name}",
+                dimensions | {"operator": layer, "phase": phase_name},
+                {"step_time": scale(milliseconds, 1e-3)},
             )
-        start += len(part)
 
 
-def _told(file: Original, head: str) -> dict[str, Any]:
-    found, name = BATCH.search(head), NAME.search(head)
-    batch = whole(next(filter(None, found.groups()), None)) if found else None
+def _dimensions(file: Original, head: str) -> dict[str, Any]:
+    name = NAME.search(head)
+    match = BATCH.search(head)
+    batch = integer(next(filter(None, match.groups()), None)) if match else None
     return {
         "model": name[1] if name else file.folders.stem.removeprefix("output_"),
-        "framework": "greentea" if "greentea" in file.folders.parts else "caffe", "devices": 1, "precision": "fp32",
-        "replica_batch": batch, "effective_batch": batch, "suite": "convnet-benchmarks", "unit": "images",
-    }  # fmt: skip
+        "framework": "greentea" if "greentea" in file.folders.parts else "caffe",
+        "devices": 1,
+        "precision": "fp32",
+        "replica_batch": batch,
+        "effective_batch": batch,
+        "suite": "convnet-benchmarks",
+        "unit": "images",
+    }
