@@ -10,6 +10,7 @@ from typing import Any
 from steptime.graph import Graph
 
 IMAGE = 4  # axes, including the batch
+# Ops whose matrices multiply from the right.
 TRANSPOSED = ("dense", "gru", "lstm", "rnn")
 
 

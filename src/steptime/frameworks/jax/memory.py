@@ -13,6 +13,7 @@ from steptime.frameworks.jax.steps import State
 def account_memory(state: State, batch: Any, compiled: Any) -> MemoryAccount:
     """XLA plans one buffer for activations and workspace when it compiles."""
     analysis = compiled.memory_analysis()
+    # Outputs that take the memory of donated state are no new memory.
     output_bytes = int(analysis.output_size_in_bytes) - int(analysis.alias_size_in_bytes)
     held = {
         "weights": _bytes(state.weights),
