@@ -34,6 +34,20 @@ class LoweringContext:
         return values if self.rounding is None else self.rounding(values)
 
 
+def unary(output: Array, input_gradient: Callable[[Array], Array]) -> Result:
+    """The result of an op with one input and no weights."""
+
+    def backward(gradient: Array) -> Gradients:
+        return [input_gradient(gradient)], {}
+
+    return output, backward
+
+
+def sigmoid(x: Array) -> Array:
+    """By tanh, which does not overflow for large negative x."""
+    return 0.5 * (1 + np.tanh(x / 2))
+
+
 def multiply_rows(values: Array, matrix: Array) -> Array:
     """values @ matrix as one product, whatever axes the rows are stacked in.
 

@@ -12,6 +12,7 @@ from steptime.frameworks.numpy.context import (
     Weights,
     matrix_gradient,
     multiply_rows,
+    sigmoid,
 )
 from steptime.graph import Layer
 
@@ -21,7 +22,8 @@ def lstm(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> 
     weight_input = weights["weight_input"]
     weight_hidden = weights["weight_hidden"]
     sequence = x.transpose(1, 0, 2)
-    hidden = np.zeros((steps + 1, batch, weight_hidden.shape[1]), x.dtype)
+    units = weight_hidden.shape[1]
+    hidden = np.zeros((steps + 1, batch, units), x.dtype)
     cell = np.zeros_like(hidden)
     gates = context.round(multiply_rows(sequence, weight_input.T) + weights["bias"])
     for t in range(steps):
@@ -46,8 +48,8 @@ def lstm(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> 
 
 def _activate(gates: Array) -> Array:
     entry, forget, candidate, exit_ = np.split(gates, 4, axis=1)
-    sigmoids = [0.5 * (1 + np.tanh(gate / 2)) for gate in (entry, forget, exit_)]
-    return np.concatenate([sigmoids[0], sigmoids[1], np.tanh(candidate), sigmoids[2]], axis=1)
+    activated = [sigmoid(entry), sigmoid(forget), np.tanh(candidate), sigmoid(exit_)]
+    return np.concatenate(activated, axis=1)
 
 
 def _gate_gradients(

@@ -56,11 +56,13 @@ def _update_statistics(
 ) -> None:
     share = layer.op.settings()["momentum"]
     for role, value in batch.items():
-        context.statistics[f"{layer.name}.{role}"] = (1 - share) * weights[role] + share * value
+        average = (1 - share) * weights[role] + share * value
+        context.statistics[f"{layer.name}.{role}"] = average
 
 
 def layer_norm(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Result:
-    deviation = np.sqrt(x.var(axis=-1, keepdims=True) + layer.op.settings()["epsilon"])
+    epsilon = layer.op.settings()["epsilon"]
+    deviation = np.sqrt(x.var(axis=-1, keepdims=True) + epsilon)
     normal = (x - x.mean(axis=-1, keepdims=True)) / deviation
 
     def backward(gradient: Array) -> Gradients:
@@ -91,5 +93,7 @@ def lrn(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> R
 
 def _sum_neighbours(x: Array, size: int) -> Array:
     """Sum over the `size` channels around each one; those outside the image are 0."""
-    padded = np.pad(x, ((0, 0), (size // 2, size // 2), (0, 0), (0, 0)))
-    return sum(padded[:, start : start + x.shape[1]] for start in range(size))
+    half = size // 2
+    channels = x.shape[1]
+    padded = np.pad(x, ((0, 0), (half, half), (0, 0), (0, 0)))
+    return sum(padded[:, start : start + channels] for start in range(size))

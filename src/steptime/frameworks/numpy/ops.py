@@ -25,7 +25,9 @@ from steptime.frameworks.numpy.context import (
     Weights,
     matrix_gradient,
     multiply_rows,
+    unary,
 )
+from steptime.frameworks.numpy.context import sigmoid as stable_sigmoid
 from steptime.frameworks.numpy.lstm import lstm
 from steptime.frameworks.numpy.normalisation import batch_norm, layer_norm, lrn
 from steptime.frameworks.numpy.recurrent import gru, rnn
@@ -57,54 +59,61 @@ def dropout(layer: Layer, weights: Weights, context: LoweringContext, x: Array) 
     if rate and context.training and context.rng is not None:
         survives = context.rng.random(x.shape) >= rate
         factor = survives.astype(x.dtype) / (1 - rate)
-    return x * factor, lambda gradient: ([gradient * factor], {})
+    return unary(x * factor, lambda gradient: gradient * factor)
 
 
 def relu(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Result:
-    return np.maximum(x, 0), lambda gradient: ([gradient * (x > 0)], {})
+    return unary(np.maximum(x, 0), lambda gradient: gradient * (x > 0))
 
 
 def tanh(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Result:
     y = np.tanh(x)
-    return y, lambda gradient: ([gradient * (1 - y * y)], {})
+    return unary(y, lambda gradient: gradient * (1 - y * y))
 
 
 def sigmoid(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Result:
-    # By tanh, which does not overflow for large negative x.
-    y = 0.5 * (1 + np.tanh(x / 2))
-    return y, lambda gradient: ([gradient * y * (1 - y)], {})
+    y = stable_sigmoid(x)
+    return unary(y, lambda gradient: gradient * y * (1 - y))
 
 
 def gelu(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Result:
     if layer.op.settings()["tanh"]:
         root = math.sqrt(2 / math.pi)
-        bent = np.tanh(root * (x + 0.044715 * x**3))
-        share = 0.5 * (1 + bent)
-        density = 0.5 * (1 - bent**2) * root * (1 + 3 * 0.044715 * x**2)
+        activated = np.tanh(root * (x + 0.044715 * x**3))
+        inner_derivative = 1 + 3 * 0.044715 * x**2
+        share = 0.5 * (1 + activated)
+        density = 0.5 * (1 - activated**2) * root * inner_derivative
     else:
-        share = 0.5 * (1 + ERF(x / math.sqrt(2)).astype(x.dtype))
+        error = ERF(x / math.sqrt(2)).astype(x.dtype)
+        share = 0.5 * (1 + error)
         density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
-    return x * share, lambda gradient: ([gradient * (share + x * density)], {})
+    return unary(x * share, lambda gradient: gradient * (share + x * density))
 
 
 def scale(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Result:
     factor = layer.op.settings()["factor"]
-    return x * factor, lambda gradient: ([gradient * factor], {})
+    return unary(x * factor, lambda gradient: gradient * factor)
 
 
 def concat(layer: Layer, weights: Weights, context: LoweringContext, *inputs: Array) -> Result:
     # The batch comes first.
     axis = layer.op.settings()["axis"] % len(layer.shape) + 1
-    ends = np.cumsum([x.shape[axis] for x in inputs])[:-1]
-    return np.concatenate(inputs, axis), lambda gradient: (np.split(gradient, ends, axis), {})
+    sizes = [x.shape[axis] for x in inputs]
+    ends = np.cumsum(sizes)[:-1]
+
+    def backward(gradient: Array) -> Gradients:
+        return np.split(gradient, ends, axis), {}
+
+    return np.concatenate(inputs, axis), backward
 
 
 def slice_(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Result:
     settings = layer.op.settings()
     start = settings["start"]
     stop = settings["stop"]
-    pads = [(0, 0)] * (x.ndim - 1) + [(start, x.shape[-1] - stop)]
-    return x[..., start:stop], lambda gradient: ([np.pad(gradient, pads)], {})
+    pads = [(0, 0)] * x.ndim
+    pads[-1] = (start, x.shape[-1] - stop)
+    return unary(x[..., start:stop], lambda gradient: np.pad(gradient, pads))
 
 
 def pad_channels(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Result:
@@ -112,7 +121,7 @@ def pad_channels(layer: Layer, weights: Weights, context: LoweringContext, x: Ar
     before = settings["before"]
     end = before + x.shape[1]
     y = np.pad(x, ((0, 0), (before, settings["after"]), (0, 0), (0, 0)))
-    return y, lambda gradient: ([gradient[:, before:end]], {})
+    return unary(y, lambda gradient: gradient[:, before:end])
 
 
 def add(layer: Layer, weights: Weights, context: LoweringContext, a: Array, b: Array) -> Result:
@@ -120,15 +129,16 @@ def add(layer: Layer, weights: Weights, context: LoweringContext, a: Array, b: A
 
 
 def flatten(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Result:
-    return x.reshape(len(x), -1), lambda gradient: ([gradient.reshape(x.shape)], {})
+    return unary(x.reshape(len(x), -1), lambda gradient: gradient.reshape(x.shape))
 
 
 def global_average_pool(
     layer: Layer, weights: Weights, context: LoweringContext, x: Array
 ) -> Result:
     height, width = x.shape[2:]
-    shares = np.ones((1, 1, height, width), x.dtype) / (height * width)
-    return x.mean(axis=(2, 3)), lambda gradient: ([gradient[:, :, None, None] * shares], {})
+    ones = np.ones((1, 1, height, width), x.dtype)
+    shares = ones / (height * width)
+    return unary(x.mean(axis=(2, 3)), lambda gradient: gradient[:, :, None, None] * shares)
 
 
 OPS: dict[str, Callable[..., Result]] = {

@@ -12,6 +12,7 @@ from steptime.frameworks.numpy.context import (
     Weights,
     matrix_gradient,
     multiply_rows,
+    sigmoid,
 )
 from steptime.graph import Layer
 
@@ -23,7 +24,8 @@ def rnn(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> R
     hidden = np.zeros((len(entries) + 1, *entries.shape[1:]), x.dtype)
     for t, entry in enumerate(entries):
         inner = entry + hidden[t] @ weight_hidden.T
-        hidden[t + 1] = context.round(np.maximum(inner, 0) if relu else np.tanh(inner))
+        activated = np.maximum(inner, 0) if relu else np.tanh(inner)
+        hidden[t + 1] = context.round(activated)
 
     def backward(gradient: Array) -> Gradients:
         derivative = hidden[1:] > 0 if relu else 1 - hidden[1:] ** 2
@@ -50,12 +52,14 @@ def gru(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> R
         from_state = hidden[t] @ weight_hidden.T
         gates[t] = context.round(_gru_gates(entry, from_state, weights["bias_hidden"]))
         _, update, candidate, _ = gates[t]
-        hidden[t + 1] = context.round((1 - update) * candidate + update * hidden[t])
+        mixed = (1 - update) * candidate + update * hidden[t]
+        hidden[t + 1] = context.round(mixed)
 
     def backward(gradient: Array) -> Gradients:
         of_output = gradient.transpose(1, 0, 2)
         of_gates, of_memory = _gru_gradients(of_output, gates, hidden, weight_hidden, context)
-        of_states = np.concatenate([of_gates[..., :-units], of_memory], axis=-1)
+        of_reset_and_update = of_gates[..., :-units]
+        of_states = np.concatenate([of_reset_and_update, of_memory], axis=-1)
         of_weights = _entry_gradients(x, of_gates)
         of_weights["weight_hidden"] = matrix_gradient(of_states, hidden[:-1])
         of_weights["bias_hidden"] = of_memory.sum(axis=(0, 1))
@@ -68,8 +72,8 @@ def _gru_gates(entry: Array, from_state: Array, bias_hidden: Array) -> Array:
     """Reset, update, candidate, and the state's contribution to the candidate."""
     entry_reset, entry_update, entry_new = np.split(entry, 3, axis=1)
     state_reset, state_update, state_new = np.split(from_state, 3, axis=1)
-    reset = _sigmoid(entry_reset + state_reset)
-    update = _sigmoid(entry_update + state_update)
+    reset = sigmoid(entry_reset + state_reset)
+    update = sigmoid(entry_update + state_update)
     memory = state_new + bias_hidden
     candidate = np.tanh(entry_new + reset * memory)
     return np.stack([reset, update, candidate, memory])
@@ -79,10 +83,11 @@ def _gru_gradients(
     of_output: Array, gates: Array, hidden: Array, weight_hidden: Array, context: LoweringContext
 ) -> tuple[Array, Array]:
     """Gradients before the activations for every step, and those of the state's contribution."""
-    of_gates = np.zeros((*of_output.shape[:2], 3 * of_output.shape[2]), of_output.dtype)
+    steps, batch, units = of_output.shape
+    of_gates = np.zeros((steps, batch, 3 * units), of_output.dtype)
     of_memory = np.zeros_like(of_output)
     from_next = np.zeros_like(of_output[0])
-    for t in reversed(range(len(of_output))):
+    for t in reversed(range(steps)):
         reset, update, candidate, memory = gates[t]
         of_hidden = of_output[t] + from_next
         of_candidate = of_hidden * (1 - update) * (1 - candidate**2)
@@ -107,7 +112,3 @@ def _input_gradient(weights: Weights, of_entries: Array) -> list[Array]:
 def _entry_gradients(x: Array, of_entries: Array) -> Weights:
     of_weight = matrix_gradient(of_entries, x.transpose(1, 0, 2))
     return {"weight_input": of_weight, "bias": of_entries.sum(axis=(0, 1))}
-
-
-def _sigmoid(x: Array) -> Array:
-    return 0.5 * (1 + np.tanh(x / 2))

@@ -80,10 +80,10 @@ def conv(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> 
     def backward(gradient: Array) -> Gradients:
         # (image, group, filter, window)
         gradients = gradient.reshape(batch, groups, weight.shape[1], -1)
-        of_weight = sum(
-            of_image @ patch.swapaxes(1, 2)
-            for of_image, patch in zip(gradients, patches, strict=True)
-        )
+        # Image by image: all at once would need memory for every image's gradient.
+        of_weight: Array = 0
+        for of_image, patch in zip(gradients, patches, strict=True):
+            of_weight = of_weight + of_image @ patch.swapaxes(1, 2)
         of_input = _sum_patches(windows, weight.swapaxes(1, 2) @ gradients, x)
         of_weights = {
             "weight": of_weight.reshape(weights["weight"].shape),
