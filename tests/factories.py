@@ -173,3 +173,19 @@ def write_journal(store: FolderStore, attempt: Attempt) -> str:
         else:
             journal.write_findings(attempt.findings)
     return job.id
+
+
+def kept_ns(measurement: Measurement) -> tuple[int, ...]:
+    """The durations of the samples after warm-up."""
+    return measurement.samples_ns[measurement.cut :]
+
+
+def kept_blocks(measurement: Measurement) -> list[Block]:
+    """The blocks that lie wholly after warm-up."""
+    blocks = []
+    first = 0
+    for block in measurement.blocks:
+        if first >= measurement.cut:
+            blocks.append(block)
+        first += block.samples
+    return blocks

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from steptime import plugins
-from steptime.core.errors import UnknownWord
+from steptime.core.errors import UnknownName
 
 NETWORK = """from steptime.graph import network
 @network("guest-net", title="A guest", source="here")
@@ -40,7 +40,7 @@ def test_a_file_on_the_shelf_is_a_plug_in() -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UnknownWord, match="Did you mean 'pytorch'"):
+    with pytest.raises(UnknownName, match="Did you mean 'pytorch'"):
         plugins.load("frameworks", "pytorhc")
 
 

@@ -21,7 +21,7 @@ from steptime.core.cause import Cause
 from steptime.core.errors import FULL_DISK, NoSpace, NotInstalled, SteptimeError, Unsupported
 from steptime.core.job import Job
 from steptime.core.program import Framework
-from steptime.core.ranks import Ranks, here
+from steptime.core.ranks import Ranks, read_ranks
 from steptime.core.record import OUTPUT_LINES, Failure
 from steptime.ranks import launcher
 from steptime.ranks.rendezvous import Rendezvous
@@ -37,7 +37,7 @@ def main() -> int:
     # Ctrl-C ends the worker without a traceback; its parent closes the journal.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     job = Job.from_dict(json.loads(job_path.read_text()))
-    ranks = here(os.environ) if job.case.ranks > 1 else Ranks()
+    ranks = read_ranks(os.environ) if job.case.ranks > 1 else Ranks()
     try:
         if job.case.ranks > 1 and ranks.size == 1:
             launch_ranks(job, journal_path)

@@ -51,7 +51,7 @@ def test_read_plan_without_a_name_uses_the_settings() -> None:
         "", {"workload": "lenet5", "batch_size": [1, 2], "protocol.target": 0.5}, "gold"
     )
     assert [case.batch_size for case in plan.cases] == [1, 2]
-    assert plan.protocol.changed() == {"target": 0.5}
+    assert plan.protocol.changes() == {"target": 0.5}
 
 
 def test_parse_settings_makes_numbers_lists_and_texts() -> None:

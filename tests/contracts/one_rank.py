@@ -12,7 +12,7 @@ import numpy as np
 
 from steptime import plugins
 from steptime.core.case import Case
-from steptime.core.ranks import here
+from steptime.core.ranks import read_ranks
 from steptime.data.synthetic import synthetic_batch
 from steptime.graph import Net, Work, momentum
 from steptime.graph.weights import initial_weights
@@ -27,7 +27,7 @@ def graph():
 
 
 def main(framework: str, mode: str, exchange: str, ranks: int, out: str) -> None:
-    ranks_here, network = here(os.environ), graph()
+    ranks_here, network = read_ranks(os.environ), graph()
     case = Case(
         workload="small", framework=framework, mode=mode, batch_size=BATCH // ranks, threads=1,
         devices=ranks, exchange=exchange,

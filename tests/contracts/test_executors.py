@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from factories import kept_blocks
 from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
@@ -47,4 +48,4 @@ def test_a_resident_measures_a_block_in_each_turn_and_no_other(
     resident = executor.resident(job, FolderStore(tmp_path / "results"))
     assert resident.alive and resident.turn() and resident.turn()
     measurement = resident.stop().measurement
-    assert measurement is not None and len(measurement.kept_blocks) == 2
+    assert measurement is not None and len(kept_blocks(measurement)) == 2

@@ -8,7 +8,7 @@ import pytest
 
 from steptime import plugins, workloads
 from steptime.core.case import Case
-from steptime.core.errors import UnknownWord
+from steptime.core.errors import UnknownName
 
 
 @pytest.fixture(params=plugins.names("workloads"))
@@ -41,5 +41,5 @@ def test_workload_name_belongs_to_one_kind() -> None:
 
 
 def test_unknown_workload_suggests_the_nearest() -> None:
-    with pytest.raises(UnknownWord, match="Did you mean 'resnet50'"):
+    with pytest.raises(UnknownName, match="Did you mean 'resnet50'"):
         workloads.load("resnet5O")

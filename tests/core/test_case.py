@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from steptime.core.case import Case
-from steptime.core.errors import SteptimeError, UnknownWord
+from steptime.core.errors import SteptimeError, UnknownName
 
 
 def test_equal_settings_have_equal_keys_and_any_other_setting_has_another() -> None:
@@ -24,9 +24,9 @@ def test_a_setting_at_its_default_does_not_change_the_key() -> None:
 
 
 def test_a_misspelt_word_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UnknownWord, match="Did you mean 'inference'"):
+    with pytest.raises(UnknownName, match="Did you mean 'inference'"):
         Case(workload="lenet5", phase="inferense")
-    with pytest.raises(UnknownWord, match="Did you mean 'batch_size'"):
+    with pytest.raises(UnknownName, match="Did you mean 'batch_size'"):
         Case.from_dict({"workload": "lenet5", "batchsize": 1})
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from steptime.core.errors import SteptimeError, UnknownWord
+from steptime.core.errors import SteptimeError, UnknownName
 from steptime.core.protocol import PRESETS, Protocol, preset
 
 
@@ -12,17 +12,17 @@ from steptime.core.protocol import PRESETS, Protocol, preset
 def test_a_profile_survives_being_written_and_changes_nothing_of_its_own(name: str) -> None:
     protocol = preset(name)
     assert Protocol.from_dict(protocol.to_dict()) == protocol
-    assert protocol.changed() == {}
+    assert protocol.changes() == {}
 
 
 def test_a_changed_number_travels_and_what_the_session_learns_does_not() -> None:
-    assert replace(preset("gold"), target=0.005, steps=100, warmup_start=3).changed() == {
+    assert replace(preset("gold"), target=0.005, steps=100, warmup_start=3).changes() == {
         "target": 0.005
     }
 
 
 def test_an_unknown_profile_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UnknownWord, match="Did you mean 'standard'"):
+    with pytest.raises(UnknownName, match="Did you mean 'standard'"):
         preset("standart")
 
 

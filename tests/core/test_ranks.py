@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from steptime.core.errors import SteptimeError
-from steptime.core.ranks import Ranks, here
+from steptime.core.ranks import Ranks, read_ranks
 
 TORCHRUN = {
     "RANK": "1",
@@ -21,11 +21,11 @@ SRUN = {"SLURM_PROCID": "2", "SLURM_NTASKS": "4", "SLURM_LOCALID": "0", "SLURM_S
 
 
 def test_nobody_started_several() -> None:
-    assert here({}) == Ranks() == Ranks(rank=0, size=1)
+    assert read_ranks({}) == Ranks() == Ranks(rank=0, size=1)
 
 
 def test_torchrun_tells_where_to_meet() -> None:
-    assert here(TORCHRUN) == Ranks(rank=1, size=4, local=1, address="node7", port=4000)
+    assert read_ranks(TORCHRUN) == Ranks(rank=1, size=4, local=1, address="node7", port=4000)
 
 
 @pytest.mark.parametrize(
@@ -34,26 +34,26 @@ def test_torchrun_tells_where_to_meet() -> None:
     ids=["mpirun", "srun"],
 )
 def test_other_starters_have_other_words(variables: dict[str, str], expected: Ranks) -> None:
-    assert here(variables) == expected
+    assert read_ranks(variables) == expected
 
 
 def test_ranks_of_srun_meet_where_it_was_called() -> None:
-    assert here({**SRUN, "SLURM_LAUNCH_NODE_IPADDR": "10.0.0.7"}).address == "10.0.0.7"
+    assert read_ranks({**SRUN, "SLURM_LAUNCH_NODE_IPADDR": "10.0.0.7"}).address == "10.0.0.7"
     assert (
-        here({**SRUN, "SLURM_LAUNCH_NODE_IPADDR": "10.0.0.7", "MASTER_ADDR": "node7"}).address
+        read_ranks({**SRUN, "SLURM_LAUNCH_NODE_IPADDR": "10.0.0.7", "MASTER_ADDR": "node7"}).address
         == "node7"
     )
 
 
 def test_the_script_of_a_job_with_several_tasks_is_none_of_them() -> None:
     batch = {name: value for name, value in SRUN.items() if name != "SLURM_STEP_ID"}
-    assert here(batch).size == 1
+    assert read_ranks(batch).size == 1
 
 
 def test_a_single_task_of_srun_does_not_hide_the_ranks_inside_it() -> None:
-    assert here({**SRUN, "SLURM_NTASKS": "1", **TORCHRUN}) == here(TORCHRUN)
+    assert read_ranks({**SRUN, "SLURM_NTASKS": "1", **TORCHRUN}) == read_ranks(TORCHRUN)
 
 
 def test_what_is_no_number_is_told_by_its_variable() -> None:
     with pytest.raises(SteptimeError, match="RANK='first'"):
-        here({**TORCHRUN, "RANK": "first"})
+        read_ranks({**TORCHRUN, "RANK": "first"})

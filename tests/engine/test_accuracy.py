@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steptime.core.accuracy import lacking
+from steptime.core.accuracy import explain_missing_accuracy
 from steptime.core.errors import SteptimeError
 from steptime.engine.accuracy import compare_outputs, sample_count
 
@@ -80,7 +80,7 @@ def test_compare_outputs_allows_all_positions_broken() -> None:
     result = broken((slice(None), 0))
     assert result["broken_positions"] == 2 and result["kl_divergence"] is None
     assert (
-        lacking(
+        explain_missing_accuracy(
             "fp16", {"accuracy": {**result, "reference": "fp32", "data": "synthetic", "task": None}}
         )
         == ""

@@ -180,7 +180,7 @@ def test_what_has_no_counterpart_is_named_and_written_into_the_plan() -> None:
     )
     assert all(f"# {note}\n" in found.toml for note in found.notes)
     plan = expand(found.toml, Request(plugin_names=KNOWN))
-    assert (plan.title, plan.protocol.changed()) == ("Mine", {"least_steps": 100})
+    assert (plan.title, plan.protocol.changes()) == ("Mine", {"least_steps": 100})
 
 
 def test_extensions_that_can_not_apply_or_set_nothing_known_are_named() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steptime.core.errors import UnknownWord, WrongGraph
+from steptime.core.errors import UnknownName, WrongGraph
 from steptime.graph import Net, Tensor, network
 
 
@@ -43,7 +43,7 @@ def test_network_of_a_translation_counts_sentences_and_tokens() -> None:
 
 
 def test_network_rejects_an_unknown_unit() -> None:
-    with pytest.raises(UnknownWord, match=r"mine: No unit 'image'. Did you mean 'images'"):
+    with pytest.raises(UnknownName, match=r"mine: No unit 'image'. Did you mean 'images'"):
         network("mine", title="", source="", unit="image")(lambda net: net.input(4))
 
 

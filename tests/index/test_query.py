@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from steptime.core.errors import SteptimeError, UnknownWord
+from steptime.core.errors import SteptimeError, UnknownName
 from steptime.index.catalogue import DIMENSIONS, METRICS
 from steptime.index.query import CHOICES, Query, bounds, describe_condition, from_url
 
@@ -99,7 +99,7 @@ def test_two_dots_are_a_range(text: str, found: Any) -> None:
     ],
 )
 def test_an_unknown_word_is_named(text: str) -> None:
-    with pytest.raises(UnknownWord):
+    with pytest.raises(UnknownName):
         from_url(text)
 
 

@@ -245,7 +245,7 @@ def test_the_protocol_can_be_changed_and_the_change_is_named() -> None:
     plan = planned(
         'preset = "gold"\n[constants]\nworkload = "resnet50"\n[protocol]\ntarget = 0.005\npair_looks = [6]\n'
     )
-    assert plan.protocol.changed() == {"target": 0.005, "pair_looks": (6,)}
+    assert plan.protocol.changes() == {"target": 0.005, "pair_looks": (6,)}
     with pytest.raises(
         SteptimeError, match=r"line 4: No number of the protocol 'targt'. Did you mean 'target'\?"
     ):

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from steptime.core.ranks import here
+from steptime.core.ranks import read_ranks
 
 INSTALL = "pip install misbehaving"
 STEPS_BEFORE = 5
@@ -134,7 +134,7 @@ class Selfish(Framework):
 
 
 def on_second_rank(act: Callable[[], None]) -> Callable[[], None]:
-    return lambda: act() if here(os.environ).rank == 1 else None
+    return lambda: act() if read_ranks(os.environ).rank == 1 else None
 
 
 lame_second = Framework(on_second_rank(lambda: time.sleep(0.005)))

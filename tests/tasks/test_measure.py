@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from steptime import networks, workloads
-from steptime.core.accuracy import lacking
+from steptime.core.accuracy import explain_missing_accuracy
 from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.measurement import Measurement
@@ -116,7 +116,7 @@ def test_measure_stores_accuracy_loss_of_low_precision(
     phase: str, tmp_path: Path, short: Protocol
 ) -> None:
     attempt = measured(tmp_path / "a.jsonl", short, precision="bf16", phase=phase)
-    assert attempt.failure is None and lacking("bf16", attempt.findings) == ""
+    assert attempt.failure is None and explain_missing_accuracy("bf16", attempt.findings) == ""
     accuracy = attempt.findings["accuracy"]
     assert 0 < accuracy["largest_logit_error"] < 0.051 and accuracy["samples"] == 65
     assert (accuracy["data"], accuracy["task"], accuracy["task_absent"]) == (
@@ -133,7 +133,7 @@ def test_measure_reports_accuracy_loss_after_turns(
     monkeypatch.setattr("sys.stdin", StringIO("turn\nturn\nend\n"))
     attempt = measured(tmp_path / "a.jsonl", short, answers, precision="bf16", phase="inference")
     assert answers.getvalue().split() == ["ready", "done", "done"]
-    assert lacking("bf16", attempt.findings) == ""
+    assert explain_missing_accuracy("bf16", attempt.findings) == ""
 
 
 def test_measure_stores_no_accuracy_loss_of_full_precision(tmp_path: Path, short: Protocol) -> None:

@@ -161,7 +161,7 @@ def _identity(attempt: Attempt) -> Identity:
         network=attempt.network,
         software=attempt.software,
         protocol=attempt.protocol.to_dict(),
-        protocol_changes=attempt.protocol.changed(),
+        protocol_changes=attempt.protocol.changes(),
         environment=attempt.environment,
         facts=attempt.measurement.facts if attempt.measurement else {},
     )

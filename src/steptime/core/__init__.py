@@ -1,1 +1,1 @@
-"""The nouns: case, plan, protocol, measurement, record, errors. Standard library only, no I/O."""
+"""The nouns: case, protocol, job, measurement, record, errors. Standard library only, no I/O."""

@@ -1,4 +1,4 @@
-"""What a low precision owes for its speed: the numbers that its result must carry, or it is no result."""
+"""The accuracy loss of a low precision: numbers that its result must have to count as a result."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from steptime.core.errors import SteptimeError
 
+# All other precisions are compared with fp32.
 FULL = ("fp32", "fp64")
-"""Precisions that owe nothing: the others are compared to fp32."""
-
+# Null if no compared position is finite.
 ERRORS = (
     "largest_logit_error",
     "mean_logit_error",
@@ -17,41 +17,40 @@ ERRORS = (
     "mean_relative_error",
     "kl_divergence",
 )
-"""Null where not one compared position came out finite."""
 COUNTS = ("samples", "positions", "broken_positions", "top1_agreement", "reference_rms")
-WORDS = ("reference", "data")
+TEXTS = ("reference", "data")
 
 
 class NoAccuracy(SteptimeError):
-    """A low-precision result without what its precision cost."""
+    """A low-precision result without its accuracy loss."""
 
 
 def is_low(precision: str) -> bool:
     return precision not in FULL
 
 
-def lacking(precision: str, findings: dict[str, Any]) -> str:
-    """Why this cannot be kept as a result of that precision; empty: nothing is missing."""
+def explain_missing_accuracy(precision: str, findings: dict[str, Any]) -> str:
+    """Why this cannot be stored as a result of that precision; empty if nothing is missing."""
     if not is_low(precision):
         return ""
-    found = findings.get("accuracy")
-    if not isinstance(found, dict):
+    accuracy = findings.get("accuracy")
+    if not isinstance(accuracy, dict):
         return f"A result in {precision} needs its accuracy part, and there is none."
-    broken = found.get("positions") == found.get("broken_positions")
-    wrong = [name for name in WORDS if not isinstance(found.get(name), str)]
-    wrong += [name for name in COUNTS if not _is_number(found.get(name))]
-    wrong += [
-        name
-        for name in ERRORS
-        if not _is_number(found.get(name, "")) and not (broken and name in found)
-    ]
-    wrong += [] if "task" in found else ["task"]
-    return (
-        f"A result in {precision} needs its accuracy part, which lacks {', '.join(wrong)}."
-        if wrong
-        else ""
-    )
+    missing = [name for name in TEXTS if not isinstance(accuracy.get(name), str)]
+    missing += [name for name in COUNTS if not _is_number(accuracy.get(name))]
+    all_broken = accuracy.get("positions") == accuracy.get("broken_positions")
+    for name in ERRORS:
+        may_be_null = all_broken and name in accuracy
+        if not may_be_null and not _is_number(accuracy.get(name)):
+            missing.append(name)
+    if "task" not in accuracy:
+        missing.append("task")
+    if not missing:
+        return ""
+    return f"A result in {precision} needs its accuracy part, which lacks {', '.join(missing)}."
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value)

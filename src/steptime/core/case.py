@@ -1,4 +1,6 @@
-"""One point of the space: what is computed, by whom, where and how. Equal settings give equal keys."""
+"""One point of the space: what is computed, by which framework, where and how.
+
+Equal settings have equal keys."""
 
 from __future__ import annotations
 
@@ -8,6 +10,8 @@ from typing import Any
 
 from steptime.core.errors import SteptimeError, unknown
 
+# Settings with a closed list of values. Workloads and frameworks are plugins, and are checked by
+# those who know their names.
 CHOICES: dict[str, tuple[str, ...]] = {
     "phase": ("training", "inference", "forward"),
     "mode": ("eager", "compiled", "cudagraph", "graph", "session", "xla"),
@@ -22,10 +26,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "compile_cache": ("warm", "cold"),
     "exchange": ("none", "allreduce", "horovod", "independent", "parameter_server"),
 }
-"""Words with a closed list. Workloads and frameworks are open shelves and are checked where they are known."""
-
-ALL_REDUCE = ("allreduce", "horovod")  # by the framework's own means, or by Horovod
-LABELLED = ("workload", "phase", "framework", "mode", "device", "precision", "batch_size")
+ALL_REDUCE = ("allreduce", "horovod")  # by the framework itself, or by Horovod
 LEAST = {
     "batch_size": 1,
     "devices": 1,
@@ -35,10 +36,14 @@ LEAST = {
     "seed": 0,
     "trial": 0,
 }
+# Always in the label, in this order, before the batch size.
+LABELLED = ("workload", "phase", "framework", "mode", "device", "precision")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
+    """A later field needs a default that keeps old cases what they were: keys count on it."""
+
     workload: str  # a network's name, or FILE.py:NAME for your own
     framework: str = "pytorch"
     phase: str = "training"
@@ -47,32 +52,38 @@ class Case:
     precision: str = "fp32"
     batch_size: int = 32  # of each rank
     layout: str = "nchw"
-    data: str = "device"  # where a step's batch lies: drawn on the device, drawn in host memory, real in files
-    page_cache: str = "warm"  # real data: read once before, or dropped before and behind every step
-    prefetch: int = 0  # real data: batches that a thread keeps ready; 0: the step reads its own
-    optimizer: str = "own"  # the optimiser that the network's authors used
+    # Where a step's batch comes from: random on the device, random in host memory, real files.
+    data: str = "device"
+    # Real data: read once before, or dropped before and after every step.
+    page_cache: str = "warm"
+    # Real data: batches that a thread prepares in advance; with 0 the step reads its own.
+    prefetch: int = 0
+    optimizer: str = "own"  # the one that the network's authors used
     timing: str = "stream"
     threads: int = 0  # 0: every CPU that the process may use
     allocator: str = "pinned"
-    wait_policy: str = "default"  # whether OpenMP's threads spin between two parallel regions: the library's own choice
-    compile_cache: str = "warm"  # cold: what compilers kept from earlier runs is not used
-    weights: str = ""  # a safetensors file; empty: the initial ones of the seed
-    node_type: str = (
-        ""  # the [slurm.NAME] of the machine file that it is submitted to; elsewhere only a word
-    )
+    # Whether OpenMP's threads spin between two parallel regions; default: the library decides.
+    wait_policy: str = "default"
+    compile_cache: str = "warm"  # cold: compilers find nothing from earlier runs
+    weights: str = ""  # a safetensors file; empty: initial weights from the seed
+    # The [slurm.NAME] of the machine file to which it is submitted; without Slurm only a label.
+    node_type: str = ""
     devices: int = 1  # that are allocated for it; with an exchange, one rank for each
-    exchange: str = "none"  # how ranks share a step: none = one process, `device` alone; independent = side by side
+    # How ranks share a step. none: one process on `device`; independent: ranks side by side.
+    exchange: str = "none"
     nodes: int = 1  # over which the ranks are spread evenly
-    interconnect: str = ""  # a word for what joins the ranks; the exchange itself is measured
-    staging: str = ""  # a tier of the machine file, to which the data set is copied first; empty: read where it lies
-    launch: str = ""  # a [launches.NAME] of the machine file that starts the worker; empty: the framework's own
+    interconnect: str = ""  # a label for what joins the ranks; the exchange itself is measured
+    # A tier of the machine file to which the dataset is copied first; empty: read it in place.
+    staging: str = ""
+    # A [launches.NAME] of the machine file that starts the worker; empty: the framework's own.
+    launch: str = ""
     seed: int = 0
-    trial: int = 0  # repeats of the same settings differ in this alone
+    trial: int = 0  # repeats of the same settings differ only in this
 
     def __post_init__(self) -> None:
-        for name, words in CHOICES.items():
-            if getattr(self, name) not in words:
-                raise unknown(name, getattr(self, name), words)
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise unknown(name, getattr(self, name), choices)
         for name, least in LEAST.items():
             value = getattr(self, name)
             if type(value) is not int or value < least:
@@ -90,27 +101,35 @@ class Case:
 
     @property
     def key(self) -> str:
-        """Only what differs from the defaults counts, so a later field leaves old keys alone."""
+        """Only settings that differ from the defaults count, so a later field keeps old keys."""
+        # Imported late: help does not need them.
         import hashlib
         import json
 
-        return hashlib.sha256(json.dumps(self._changed(), sort_keys=True).encode()).hexdigest()[:12]
+        text = json.dumps(self._non_defaults(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
-    def _changed(self) -> dict[str, Any]:
-        return {
-            f.name: getattr(self, f.name)
-            for f in fields(self)
-            if getattr(self, f.name) != f.default
-        }
+    def _non_defaults(self) -> dict[str, Any]:
+        settings = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                settings[field.name] = value
+        return settings
 
     @property
     def label(self) -> str:
-        """For people: the words that usually tell cases apart, and every other one that is not as usual."""
-        shared = [f"{self.devices} × {self.exchange}"] if self.exchange != "none" else []
-        told = {*LABELLED, *(("devices", "exchange") if shared else ())}
-        rest = [f"{name}={value}" for name, value in self._changed().items() if name not in told]
-        words = [str(getattr(self, name)) for name in LABELLED[:-1]]
-        return " ".join([*words, f"batch {self.batch_size}", *shared, *rest])
+        """For people: the settings that usually tell cases apart, and all that are unusual."""
+        texts = [str(getattr(self, name)) for name in LABELLED]
+        texts.append(f"batch {self.batch_size}")
+        shown = {*LABELLED, "batch_size"}
+        if self.exchange != "none":
+            texts.append(f"{self.devices} × {self.exchange}")
+            shown |= {"devices", "exchange"}
+        for name, value in self._non_defaults().items():
+            if name not in shown:
+                texts.append(f"{name}={value}")
+        return " ".join(texts)
 
     @property
     def ranks(self) -> int:
@@ -123,11 +142,11 @@ class Case:
 
     @property
     def shares_gradients(self) -> bool:
-        """Ranks of the other phases, and independent ones, have nothing to tell each other."""
+        """Only in training, and not between independent ranks."""
         return self.exchange in ALL_REDUCE and self.phase == "training" and self.ranks > 1
 
     def threads_of(self, cpus: int) -> int:
-        """Of each rank, where those of one node share so many CPUs."""
+        """Threads of each rank, if the ranks of a node share this many CPUs."""
         return self.threads or max(1, cpus // self.ranks_per_node)
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,13 +154,12 @@ class Case:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Case:
-        names = {f.name for f in fields(cls)}
         for name in values:
-            if name not in names:
-                raise unknown("case setting", name, names)
+            if name not in SETTINGS:
+                raise unknown("case setting", name, SETTINGS)
         if "workload" not in values:
             raise SteptimeError('A case needs a workload, for example workload = "resnet50".')
         return cls(**values)
 
 
-SETTINGS = tuple(f.name for f in fields(Case))
+SETTINGS = tuple(field.name for field in fields(Case))

@@ -1,4 +1,4 @@
-"""What users can cause. A message says what is wrong, what was found, and what to do."""
+"""Errors that users can cause. A message says what is wrong, what was found, and what to do."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import errno
 from collections.abc import Iterable
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What the kernel answers if a disk, a quota or the limit of a file's size is reached."""
+"""The kernel's codes if a disk, a quota or the limit of a file's size is reached."""
 
 
 class SteptimeError(Exception):
     """Shown to the user as one sentence, without a traceback."""
 
 
-class UnknownWord(SteptimeError):
-    """A name that nothing here answers to."""
+class UnknownName(SteptimeError):
+    """A name that does not exist here."""
 
 
 class WrongGraph(SteptimeError):
@@ -23,20 +23,23 @@ class WrongGraph(SteptimeError):
 
 
 class Unsupported(SteptimeError):
-    """What this framework cannot do: a stated reason, never a crash."""
+    """What a framework cannot do, with the reason. This is never a crash."""
 
 
 class NotInstalled(SteptimeError):
-    """A part that is not here yet, with how to get it: once that is done, another try may succeed."""
+    """Something is missing here, with how to get it. After that, another try may succeed."""
 
 
 class NoSpace(SteptimeError):
-    """A disk or a staging tier is full: after somebody has made room, another try may succeed."""
+    """A disk or a staging tier is full. After somebody has made room, another try may succeed."""
 
 
-def unknown(what: str, word: object, known: Iterable[str], where: str = "") -> UnknownWord:
-    """The error for a misspelt word: names it, and the nearest known one."""
-    words = sorted(known)
-    close = difflib.get_close_matches(str(word), words, n=1, cutoff=0.5)
-    hint = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(words) or 'none'}."
-    return UnknownWord(f"{where}No {what} {str(word)!r}. {hint}")
+def unknown(what: str, name: object, names: Iterable[str], where: str = "") -> UnknownName:
+    """The error for a misspelt name: shows it, and the nearest existing one."""
+    existing = sorted(names)
+    close = difflib.get_close_matches(str(name), existing, n=1, cutoff=0.5)
+    if close:
+        hint = f"Did you mean {close[0]!r}?"
+    else:
+        hint = f"There are: {', '.join(existing) or 'none'}."
+    return UnknownName(f"{where}No {what} {str(name)!r}. {hint}")

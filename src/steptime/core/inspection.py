@@ -42,8 +42,10 @@ class Inspectable(Protocol):
     def memory_account(self) -> MemoryAccount: ...
 
     def exchange(self, *, tiny: bool = False) -> int:
-        """Of several ranks: the step's exchange alone, or `tiny` one number's, until this rank has the result. The
-        bytes of one rank's part. Which library moves them is in `facts()` as `exchange_backend`."""
+        """Several ranks: exchange as a step does, until this rank has the result.
+
+        `tiny` exchanges one number. Returns the bytes of one rank's part. Which library moves
+        them is in `facts()` as `exchange_backend`."""
 
 
 BETWEEN = "(between operators)"
@@ -54,23 +56,27 @@ IDLE = "(device waits)"
 def self_operators(
     events: Sequence[dict[str, Any]], name: Callable[[dict[str, Any]], str]
 ) -> tuple[Operator, ...]:
-    """Trace events, whose time includes what lies inside them on the same thread, as operators by themselves.
+    """Operators without what they call, from trace events that include it.
+
     An event without a name counts for the one around it."""
     calls: dict[str, int] = {}
     times: dict[str, float] = {}
+    # For each thread, the end and the name of the events that are open.
     stacks: dict[Any, list[tuple[float, str]]] = {}
-    for event in sorted(events, key=lambda one: (one["ts"], -one["dur"])):
-        stack, word = stacks.setdefault((event.get("pid"), event.get("tid")), []), name(event)
+    # At the same start, the longer event is the outer one.
+    for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
+        operator = name(event)
+        stack = stacks.setdefault((event.get("pid"), event.get("tid")), [])
         while stack and stack[-1][0] <= event["ts"]:
             stack.pop()
-        if not word:
+        if not operator:
             continue
         if stack:
             times[stack[-1][1]] -= event["dur"]
-        stack.append((event["ts"] + event["dur"], word))
-        calls[word] = calls.get(word, 0) + 1
-        times[word] = times.get(word, 0.0) + event["dur"]
+        stack.append((event["ts"] + event["dur"], operator))
+        calls[operator] = calls.get(operator, 0) + 1
+        times[operator] = times.get(operator, 0.0) + event["dur"]
+    slowest_first = sorted(times, key=lambda operator: -times[operator])
     return tuple(
-        Operator(word, calls[word], times[word] / 1e6)
-        for word in sorted(times, key=lambda w: -times[w])
+        Operator(operator, calls[operator], times[operator] / 1e6) for operator in slowest_first
     )

@@ -1,4 +1,4 @@
-"""What a worker is asked to do: CASE.json, the interface between the process that asks and the one that measures."""
+"""What a worker is asked to do: the file between the process that asks and the one that measures."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ class Job:
     process: int
     case: Case
     protocol: Protocol
-    environment: dict[str, Any] = field(
-        default_factory=dict
-    )  # what the parent set for this process alone
-    pair: str = ""  # live comparisons: both partners carry the same word
-    task: str = "measure"  # a name on the shelf `tasks`
+    # Facts of the environment that the parent set for this process alone.
+    environment: dict[str, Any] = field(default_factory=dict)
+    pair: str = ""  # comparisons: both partners of a pair have the same id here
+    task: str = "measure"  # a plugin of `tasks`
     options: dict[str, Any] = field(default_factory=dict)  # what the task needs beyond the case
-    turns: bool = False  # stay after warm-up and measure a block whenever told to on standard input
+    # Talk with the parent: measure a block for each line on standard input, or report progress.
+    turns: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "case": self.case.to_dict(), "protocol": self.protocol.to_dict()}
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Job:
-        case, protocol = Case.from_dict(values["case"]), Protocol.from_dict(values["protocol"])
+        case = Case.from_dict(values["case"])
+        protocol = Protocol.from_dict(values["protocol"])
         return cls(**{**values, "case": case, "protocol": protocol})

@@ -1,4 +1,4 @@
-"""What the clock said in one process: raw stamps and side channels. Every statistic is derived from these."""
+"""The times of one process: raw timestamps and side channels. Every statistic follows from these."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """Consecutive samples; side channels are differences between its two ends. None: this system does not tell."""
+    """Consecutive samples. Side channels are differences between its two ends.
+
+    None: this system does not provide it."""
 
     samples: int
-    host_ns: int  # by the host's clock, the final wait for the device included
+    host_ns: int  # by the host's clock, with the final wait for the device
     dispatch_ns: int  # the same without the final wait
     cpu_ns: int
     faults: int
@@ -22,23 +24,20 @@ class Block:
     switches: int
     involuntary_switches: int
     queue_ns: int | None = None  # time spent ready to run but not running
-    pressure: float | None = (
-        None  # CPU pressure, 0…1: share of time that some task waited for a CPU
-    )
+    # CPU pressure, 0…1: the share of time in which some task waited for a CPU.
+    pressure: float | None = None
     swap_ins: int | None = None
     gc_ns: int = 0
     compilations: int = 0
-    idle_ns: int = (
-        0  # before the block: a partner's turn or a self-check, while the clock stood still
-    )
-    gpu: dict[str, float] | None = (
-        None  # sm_clock_mhz, power_w, temperature_c, energy_mj, reasons (bits)
-    )
+    # Before the block: a partner's turn or a self-check, which is in no sample.
+    idle_ns: int = 0
+    # sm_clock_mhz, power_w, temperature_c, energy_mj, reasons (bits)
+    gpu: dict[str, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankSamples:
-    """What one of several ranks saw of the same samples, by its own clock."""
+    """The same samples as one of several ranks saw them, by its own clock."""
 
     rank: int
     node: str
@@ -51,7 +50,8 @@ class RankSamples:
     steady: bool
     threads: int | None = None
     device: str = ""  # that it computed on
-    # What is added to its clock to have rank 0's, at the first stamp and at the last; 0 on the same host.
+    # Added to its clock, this gives rank 0's clock, at the first and at the last stamp. It is 0 on
+    # the same host.
     offset_ns: tuple[int, int] = (0, 0)
     offset_error_ns: int = 0
 
@@ -59,88 +59,64 @@ class RankSamples:
         _pack(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Stamps as differences, which is what compresses."""
-        device = None if self.device_ns is None else list(self.device_ns)
-        deltas = [b - a for a, b in pairwise(self.stamps)]
-        return {**vars(self), "stamps": self.stamps[0], "deltas": deltas, "device_ns": device}
+        """With differences of stamps, which compress well."""
+        values = dict(vars(self))
+        values["stamps"] = self.stamps[0]
+        values["deltas"] = [end - start for start, end in pairwise(self.stamps)]
+        values["device_ns"] = None if self.device_ns is None else list(self.device_ns)
+        return values
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> RankSamples:
-        known = {name: value for name, value in values.items() if name in cls.__dataclass_fields__}
-        stamps = tuple(accumulate(values["deltas"], initial=values["stamps"]))
-        lists = {name: tuple(values[name]) for name in ("idle_ns", "offset_ns")}
-        return cls(**{**known, **lists, "stamps": stamps})
+        """Fields that a later version added are skipped."""
+        fields = {name: value for name, value in values.items() if name in cls.__dataclass_fields__}
+        fields["stamps"] = tuple(accumulate(values["deltas"], initial=values["stamps"]))
+        fields["idle_ns"] = tuple(values["idle_ns"])
+        fields["offset_ns"] = tuple(values["offset_ns"])
+        return cls(**fields)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """One fresh process, or several ranks: then a step is the slowest one's. Samples tile the clock: their sum is the
-    time from the first stamp to the last."""
+    """One fresh process, or several ranks: then a step takes as long as on the slowest rank.
+
+    Samples are contiguous: their sum is the time from the first stamp to the last."""
 
     group: int  # steps in one sample
     stamps: Sequence[int]  # host clock, ns; one more than there are samples
     device_ns: Sequence[int] | None  # the same samples by the device's own clock
     blocks: tuple[Block, ...]
     cut: int  # samples before this one are warm-up
-    steady: bool  # False: no steady state was found, the second half is kept
+    steady: bool  # False: no steady state was found, and the second half is kept
     clock: dict[str, Any]  # cost_ns, resolution_ns, source, drift
     starts: dict[str, float]  # seconds: import, build, first_step, compile
-    checks: dict[str, float] = field(
-        default_factory=dict
-    )  # latency_ratio, closure, event_cost_ns …
+    checks: dict[str, float] = field(default_factory=dict)  # latency_ratio, closure, …
     memory: dict[str, int] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     steal_share: float | None = None
-    ranks: tuple[RankSamples, ...] = ()  # of several; blocks, checks and memory are those of rank 0
+    # If there are several. Blocks, checks and memory are then those of rank 0.
+    ranks: tuple[RankSamples, ...] = ()
 
     def __post_init__(self) -> None:
         _pack(self)
 
     @property
     def samples_ns(self) -> tuple[int, ...]:
-        """Durations of all samples, warm-up included; the device's clock where it has one."""
+        """Durations of all samples, warm-up included; by the device's clock if it has one."""
         if self.device_ns is not None:
             return tuple(self.device_ns)
-        return tuple(b - a for a, b in pairwise(self.stamps))
-
-    @property
-    def kept_ns(self) -> tuple[int, ...]:
-        return self.samples_ns[self.cut :]
-
-    @property
-    def kept_blocks(self) -> tuple[Block, ...]:
-        """Blocks that lie wholly behind the cut; all of them when the cut is inside the last one."""
-        kept, first = [], 0
-        for block in self.blocks:
-            if first >= self.cut:
-                kept.append(block)
-            first += block.samples
-        return tuple(kept) or self.blocks[-1:]
+        return tuple(end - start for start, end in pairwise(self.stamps))
 
     def to_dict(self) -> dict[str, Any]:
-        device = None if self.device_ns is None else list(self.device_ns)
-        ranks = [rank.to_dict() for rank in self.ranks]
-        return {
-            **asdict(replace(self, ranks=())),
-            "stamps": list(self.stamps),
-            "device_ns": device,
-            "ranks": ranks,
-        }
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Measurement:
-        ranks = tuple(map(RankSamples.from_dict, values.get("ranks", ())))
-        return cls(
-            **{
-                **values,
-                "blocks": tuple(Block(**block) for block in values["blocks"]),
-                "ranks": ranks,
-            }
-        )
+        values = asdict(replace(self, ranks=()))
+        values["stamps"] = list(self.stamps)
+        values["device_ns"] = None if self.device_ns is None else list(self.device_ns)
+        values["ranks"] = [rank.to_dict() for rank in self.ranks]
+        return values
 
 
 def _pack(samples: RankSamples | Measurement) -> None:
-    """A million samples are 8 MB this way, and 40 MB as a tuple of Python's own numbers."""
+    """A million samples take 8 MB this way, and 40 MB as a tuple of Python's integers."""
     object.__setattr__(samples, "stamps", array("q", samples.stamps))
     if samples.device_ns is not None:
         object.__setattr__(samples, "device_ns", array("q", samples.device_ns))

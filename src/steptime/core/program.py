@@ -1,4 +1,4 @@
-"""What a framework hands over: a step to time, and how to wait for it. The engine knows nothing else of it."""
+"""The contract of a framework: a program with a step to time, and how to wait for it."""
 
 from __future__ import annotations
 
@@ -8,44 +8,53 @@ from steptime.core.case import Case
 
 
 class DeviceTimer(Protocol):
-    """Time stamps on the device's own queue (CUDA events). A device that computes while the host goes on has one."""
+    """Timestamps in the device's own queue (CUDA events).
+
+    A device has one if it computes while the host goes on."""
 
     def record(self) -> Any: ...
 
     def elapsed_ns(self, first: Any, second: Any) -> int:
-        """Only valid after the device has been waited for."""
+        """Only valid after a wait for the device."""
 
 
 class Program(Protocol):
-    """One case, lowered and ready. What it may tell of its inside is in `core.inspection`."""
+    """One case, lowered and ready. `core.inspection` has what it may report besides."""
 
     timer: DeviceTimer | None  # None: the device is done when step() returns
 
     def step(self) -> Any:
-        """One batch. May return before the device is done; what it returns is kept alive until then.
+        """One batch. May return before the device is done; its result is kept alive until then.
 
-        training: forward, loss, backward and update, with dropout. inference: the outputs, in inference behaviour.
-        forward: training's outputs and loss (dropout, the batch's own statistics), without the way back."""
+        training: forward, loss, backward and update, with dropout.
+        inference: the outputs, in inference behaviour.
+        forward: training's outputs and loss (dropout, batch statistics), without the backward
+        pass."""
 
     def wait(self) -> None:
-        """Returns when everything asked for so far is computed."""
+        """Return when all steps so far are computed."""
 
     def compilations(self) -> int:
-        """How often something was traced or compiled so far; moves inside a measurement = recompiled."""
+        """How often something was traced or compiled so far.
+
+        If it grows during a measurement, something was recompiled."""
 
     def memory(self) -> dict[str, int]:
-        """Peak bytes by the framework's own account; empty where it keeps none."""
+        """Peak bytes as the framework counts them; empty if it does not."""
 
     def facts(self) -> dict[str, Any]:
-        """What was really used: threads, flags, algorithms. Goes into the record."""
+        """What was really used, for the record: threads, flags, algorithms."""
 
     def feed(self, batch: dict[str, Any]) -> None:
-        """The batch of the steps that follow, of the same shapes; nothing is traced or compiled anew."""
+        """The batch of the following steps. It has the same shapes, so nothing is recompiled."""
 
     def kernels(self) -> dict[str, int]:
-        """Which routines a step really runs, and how often: asked once, after the measurement. Empty: cannot tell."""
+        """Which routines a step really runs, and how often; empty if unknown.
 
-    # The part that proves the lowering, never inside a timed loop. Arrays are NumPy's, names are canonical.
+        Called once, after the measurement."""
+
+    # The following methods prove the lowering and are never called in a timed loop. Arrays are
+    # NumPy's, and names are canonical.
 
     def weights(self) -> dict[str, Any]: ...
 
@@ -55,26 +64,27 @@ class Program(Protocol):
         """The network's outputs for this batch, in inference behaviour."""
 
     def gradients(self, batch: dict[str, Any]) -> tuple[float, dict[str, Any]]:
-        """Loss and the gradient of every trainable weight, in training behaviour (normalisation uses the batch's own
-        statistics), except that dropout is off: frameworks draw differently and could not agree. Changes no weight."""
+        """The loss, and the gradient of every trainable weight. Changes no weight.
+
+        In training behaviour with batch statistics, but without dropout: frameworks draw
+        different random numbers and could not agree."""
 
 
 class Framework(Protocol):
-    """A folder on the shelf `frameworks`: these functions at the top of its package."""
+    """A plugin of `frameworks`: a package with these names at its top."""
 
-    INSTALL: str  # the line that installs it
+    INSTALL: str  # the command that installs it
     REQUIRES: tuple[str, ...]  # packages that it imports besides NumPy and safetensors
     OPTIONAL: tuple[str, ...]  # packages that only some cases need
-    MODES: tuple[
-        str, ...
-    ]  # that it has; without `eager` the first is the one to use when nobody asks for another
+    MODES: tuple[str, ...]  # without `eager`, the first is the default mode
 
     def versions(self) -> dict[str, str]: ...
 
     def unsupported(self, case: Case) -> str | None:
-        """Why this case cannot run here, or None. Asked before anything is built."""
+        """Why this case cannot run here, or None. Called before anything is built."""
 
+    # `work` is a `workloads.Work`, which core must not import.
     def lower(self, work: Any, case: Case) -> Program:
-        """Raises `Unsupported` with the same reason where `unsupported` gives one."""
+        """Raise `Unsupported` with the reason that `unsupported` gives, if it gives one."""
 
     def is_out_of_memory(self, error: BaseException) -> bool: ...

@@ -1,4 +1,6 @@
-"""How a case is measured: every number of the engine in one place. A changed one travels with the result."""
+"""How a case is measured: every number of the engine in one place.
+
+Numbers that differ from the preset are stored with the result."""
 
 from __future__ import annotations
 
@@ -8,40 +10,41 @@ from typing import Any
 
 from steptime.core.errors import SteptimeError, unknown
 
-ROBUST = 1.4826  # makes the median absolute deviation of a normal law its standard deviation
+# Makes the median absolute deviation of a normal distribution its standard deviation.
+ROBUST = 1.4826
 
 
 class OutOfRange(SteptimeError):
-    """A number of the protocol that cannot be meant."""
+    """A number of the protocol that makes no sense."""
 
-    def __init__(self, name: str, wanted: str, found: object) -> None:
-        super().__init__(f"protocol.{name} must {wanted}, found {found}.")
+    def __init__(self, name: str, requirement: str, value: object) -> None:
+        super().__init__(f"protocol.{name} must {requirement}, found {value}.")
         self.name = name
 
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """Defaults are METHOD.md's; a preset is this with a few numbers changed."""
+    """Defaults are METHOD.md's. A preset changes a few of these numbers."""
 
     preset: str = "standard"
+
     # across processes
     processes_least: int = 6
     processes_most: int = 36
     target: float = 0.02  # half-width of the typical value's interval, relative
     budget_seconds: float = 120.0  # of one case, all its processes together
-    limit_seconds: float = 900.0  # of one process: then it has hung
-    batch_halvings: int = 0  # how often half the batch is tried instead, where memory ran out
-    monitor_seconds: float = (
-        0.0  # between two looks of a process that watches the worker from outside; 0: nobody does
-    )
-    # looks: 6 · 1.35^k, each with this alpha, used for stopping and for printing
+    limit_seconds: float = 900.0  # of one process: after this it hangs
+    batch_halvings: int = 0  # how often half the batch is tried if memory runs out
+    # Between two readings of a process that watches the worker from outside; 0: no such process.
+    monitor_seconds: float = 0.0
+    # Looks are at 6 · 1.35^k processes. Each has this alpha, for stopping and for printing.
     look_alpha: float = 0.035
+
     # inside a process
     block_seconds: float = 0.05
-    block_steps: int = (
-        10  # least in a block of a device with its own queue, which is drained at every block's end
-    )
-    block_most_seconds: float = 1.0  # slow steps: block_steps do not make a block longer than this
+    # At least this many in a block of a device with its own queue, which every block end drains.
+    block_steps: int = 10
+    block_most_seconds: float = 1.0  # slow steps: block_steps make no block longer than this
     least_steps: int = 30
     least_seconds: float = 0.5
     steps: int = 0  # 0: least_steps and least_seconds decide; else the pilot's choice
@@ -49,19 +52,21 @@ class Protocol:
     group_clock_costs: int = 200
     group_device_seconds: float = 200e-6
     event_share: float = 0.001
+
     # warm-up
     warmup_steps: int = 40
     warmup_seconds: float = 1.0  # twice that on a GPU
     warmup_most_seconds: float = 30.0  # twice that on a GPU
-    warmup_start: int = 0  # the largest cut seen so far in this session
+    warmup_start: int = 0  # the largest cut so far in this session
     batch: int = 5
     clip: float = 6.0
     spike: float = 3.0
     boundary: float = 0.45
+
     # comparison
     pair_looks: tuple[int, ...] = (8, 12, 18, 27)
     pair_alpha: float = 0.02
-    pair_blocks: int = 4  # at first; more where the spread is inside the pairs
+    pair_blocks: int = 4  # at first; more if the spread is inside the pairs
     pair_blocks_most: int = 24
     pair_block_seconds: float = 0.15
     same_within: float = 0.02
@@ -71,45 +76,61 @@ class Protocol:
             if isinstance(value, int | float):
                 _check_range(name, value)
         looks = self.pair_looks
-        if (
-            not looks
-            or not all(type(n) is int and n > 0 for n in looks)
-            or sorted(set(looks)) != list(looks)
-        ):
+        are_counts = bool(looks) and all(type(look) is int and look > 0 for look in looks)
+        if not are_counts or sorted(set(looks)) != list(looks):
             raise OutOfRange("pair_looks", "be growing whole numbers", looks)
         if self.processes_least > self.processes_most:
-            found = f"{self.processes_least} and {self.processes_most}"
-            raise OutOfRange("processes_least", "not be above processes_most", found)
+            numbers = f"{self.processes_least} and {self.processes_most}"
+            raise OutOfRange("processes_least", "not be above processes_most", numbers)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Protocol:
-        known = {k: v for k, v in values.items() if k in cls.__dataclass_fields__}
-        if "pair_looks" in known:
-            known["pair_looks"] = tuple(known["pair_looks"])
-        return cls(**known)
+        """Fields that a later version added are skipped."""
+        fields = {name: value for name, value in values.items() if name in cls.__dataclass_fields__}
+        if "pair_looks" in fields:
+            fields["pair_looks"] = tuple(fields["pair_looks"])
+        return cls(**fields)
 
-    def changed(self) -> dict[str, Any]:
-        """What differs from the preset's own numbers."""
-        own = asdict(preset(self.preset))
-        skip = ("steps", "warmup_start")  # set by the session itself as it learns
-        return {k: v for k, v in asdict(self).items() if v != own[k] and k not in skip}
+    def changes(self) -> dict[str, Any]:
+        """Numbers that differ from the preset's."""
+        defaults = asdict(preset(self.preset))
+        changes = {}
+        for name, value in asdict(self).items():
+            # The session itself sets these two as it learns.
+            if value != defaults[name] and name not in ("steps", "warmup_start"):
+                changes[name] = value
+        return changes
 
 
 SHARES = ("look_alpha", "event_share", "boundary", "pair_alpha", "same_within")
 MAY_BE_ZERO = (
-    "steps", "batch_halvings", "monitor_seconds", "least_steps", "least_seconds", "warmup_start", "warmup_seconds",
-    "group_host_seconds", "group_clock_costs", "group_device_seconds",
-)  # fmt: skip
+    "steps",
+    "batch_halvings",
+    "monitor_seconds",
+    "least_steps",
+    "least_seconds",
+    "warmup_start",
+    "warmup_seconds",
+    "group_host_seconds",
+    "group_clock_costs",
+    "group_device_seconds",
+)
 
 
 def _check_range(name: str, value: float) -> None:
     most = 1.0 if name in SHARES else inf
-    if not (0 < value < most or (value == 0 and name in MAY_BE_ZERO)):
-        wanted = "between 0 and 1" if name in SHARES else "finite" if value > 0 else "above 0"
-        raise OutOfRange(name, f"be {wanted}", value)
+    if 0 < value < most or (value == 0 and name in MAY_BE_ZERO):
+        return
+    if name in SHARES:
+        requirement = "be between 0 and 1"
+    elif value > 0:
+        requirement = "be finite"
+    else:
+        requirement = "be above 0"
+    raise OutOfRange(name, requirement, value)
 
 
 PRESETS: dict[str, dict[str, Any]] = {

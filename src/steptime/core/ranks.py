@@ -1,5 +1,7 @@
-"""Which of several processes this one is. Whoever starts them (torchrun, mpirun, horovodrun, srun, the worker itself)
-says so by variables."""
+"""Which of several ranks this process is.
+
+The program that starts the ranks (torchrun, mpirun, horovodrun, srun, or a worker) sets variables
+that say so."""
 
 from __future__ import annotations
 
@@ -14,12 +16,14 @@ STARTERS = (
     ("HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK"),
     ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
 )
-"""Of torchrun and our own, Open MPI, horovodrun, srun: rank, number of ranks, rank among those of the same host."""
+"""Variables of torchrun and our own launcher, Open MPI, horovodrun, srun.
+
+They hold the rank, the number of ranks, and the rank among those of the same host."""
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Rank 0 of `size` is at `address`, and everybody meets there at `port` and the few ports behind it."""
+    """Rank 0 of `size` is at `address`. All ranks meet there at `port` and the next few ports."""
 
     rank: int = 0
     size: int = 1
@@ -28,29 +32,30 @@ class Ranks:
     port: int = 29500
 
 
-def here(variables: Mapping[str, str]) -> Ranks:
-    """The first starter that knows of more than one process: a batch job sets srun's variables for a single one too."""
-    # Where srun was called: by us, on rank 0's node.
-    launched = variables.get("SLURM_LAUNCH_NODE_IPADDR", Ranks.address)
-    address, port = (
-        variables.get("MASTER_ADDR", launched),
-        variables.get("MASTER_PORT", str(Ranks.port)),
-    )
+def read_ranks(variables: Mapping[str, str]) -> Ranks:
+    """By the first starter that has started more than one process.
+
+    A batch job sets srun's variables for a single process, too."""
+    # The node on which srun was called: we call it on rank 0's node.
+    launch_node = variables.get("SLURM_LAUNCH_NODE_IPADDR", Ranks.address)
+    address = variables.get("MASTER_ADDR", launch_node)
     for names in STARTERS:
-        values = [variables.get(name, "") for name in names]
-        in_batch = (
-            names[0] == "SLURM_PROCID" and "SLURM_STEP_ID" not in variables
-        )  # the job's script, no rank of it
-        if values[1] in ("", "1") or in_batch:
+        if "SLURM_PROCID" in names and "SLURM_STEP_ID" not in variables:
+            # This is the script of a batch job, not a rank that srun started.
             continue
-        try:
-            rank, size, local = (int(value) for value in values)
-            return Ranks(rank, size, local, address, int(port))
-        except ValueError:
-            found = ", ".join(
-                f"{name}={value!r}" for name, value in zip(names, values, strict=True)
-            )
-            raise SteptimeError(
-                f"Ranks are told by whole numbers, found {found}, MASTER_PORT={port!r}."
-            ) from None
+        values = {name: variables.get(name, "") for name in names}
+        if values[names[1]] in ("", "1"):
+            continue
+        return _parse_ranks(values, address, variables.get("MASTER_PORT", str(Ranks.port)))
     return Ranks(address=address)
+
+
+def _parse_ranks(values: Mapping[str, str], address: str, port: str) -> Ranks:
+    try:
+        rank, size, local = map(int, values.values())
+        return Ranks(rank, size, local, address, int(port))
+    except ValueError:
+        settings = ", ".join(f"{name}={value!r}" for name, value in values.items())
+        raise SteptimeError(
+            f"Ranks must be whole numbers, found {settings}, MASTER_PORT={port!r}."
+        ) from None

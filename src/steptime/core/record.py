@@ -1,4 +1,4 @@
-"""A case with what became of it: measurements, or a failure with its cause. The only thing stored."""
+"""A case with what became of it: measurements, or a failure with its cause."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One process: one journal file. Either it did its task, or it failed."""
+    """One process: one journal file. It did its task, or it failed."""
 
     id: str
     session: str
-    plan: str  # hash of the plan's cases and preset: what a second run continues
-    process: int  # its place in the case's sequence of processes
+    plan: str  # hash of the plan's cases and protocol: a second run with the same continues it
+    process: int  # its number in the case's sequence of processes
     case: Case
     protocol: Protocol
     started: str
@@ -46,13 +46,11 @@ class Attempt:
     software: dict[str, Any]
     network: dict[str, Any]  # fingerprint, parameters, FLOPs: what the work was
     environment: dict[str, Any]  # hash seed, padding, threads, allocator variables
-    pair: str = ""  # live comparisons: both partners of a pair carry the same word
+    pair: str = ""  # comparisons: both partners of a pair have the same id here
     ended: str = ""
     task: str = "measure"
     measurement: Measurement | None = None
-    findings: dict[str, Any] = field(
-        default_factory=dict
-    )  # beside the measurement, or instead of it
+    findings: dict[str, Any] = field(default_factory=dict)  # of the task, besides a measurement
     failure: Failure | None = None
 
 
@@ -84,20 +82,21 @@ class Record:
 
     @property
     def accuracy(self) -> dict[str, Any] | None:
-        """What the case's precision cost, by the first process that tells: nothing in it is left to chance."""
+        """The accuracy loss of the precision, by the first process that has it.
+
+        It is deterministic, so one process is enough."""
         return next(iter(self._accuracies()), None)
 
     @property
     def accuracy_differs(self) -> bool:
-        """Processes that do not tell the same are worth a note: something in them does depend on chance."""
-        told = self._accuracies()
-        return any(other != told[0] for other in told[1:])
+        """Whether processes disagree, which is worth a note: something is random after all."""
+        accuracies = self._accuracies()
+        return any(accuracy != accuracies[0] for accuracy in accuracies)
 
     def _accuracies(self) -> list[dict[str, Any]]:
+        measured = [attempt for attempt in self.attempts if attempt.measurement]
         return [
-            a.findings["accuracy"]
-            for a in self.attempts
-            if a.measurement and "accuracy" in a.findings
+            attempt.findings["accuracy"] for attempt in measured if "accuracy" in attempt.findings
         ]
 
     @property

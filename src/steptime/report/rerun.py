@@ -29,7 +29,7 @@ def case_flags(case: Case) -> str:
 def rerun_command(record: Record) -> str:
     protocol = record.last.protocol
     command = ["steptime run", case_flags(record.case)]
-    for name, value in protocol.changed().items():
+    for name, value in protocol.changes().items():
         setting = f"protocol.{name}={value}"
         command.append(f"--set {shlex.quote(setting)}")
     # Without --again, `steptime run` would find the stored result and measure nothing.

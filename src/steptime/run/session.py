@@ -70,7 +70,7 @@ def plan_hash(cases: Sequence[Case], protocol: Protocol, place: Sequence[Any] = 
     for case in cases:
         network = workloads.load(case.workload).describe(case)
         work.append((case.key, network.get("fingerprint", "") + network.get("weights", "")))
-    facts = [sorted(work), protocol.preset, protocol.changed(), *(place or this_place())]
+    facts = [sorted(work), protocol.preset, protocol.changes(), *(place or this_place())]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 

@@ -123,7 +123,7 @@ class Journal:
 
         A low precision is refused without its accuracy loss."""
         findings = findings or {}
-        if lacking := accuracy.lacking(self._precision, findings):
+        if lacking := accuracy.explain_missing_accuracy(self._precision, findings):
             raise accuracy.NoAccuracy(lacking)
         facts = measurement.to_dict()
         # These go into the sample lines.

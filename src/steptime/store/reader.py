@@ -108,7 +108,7 @@ def _parse_attempt(path: Path, lines: list[Line], problems: list[str]) -> Attemp
     case = Case.from_dict(begin["case"])
     findings = end.get("findings", {}) if end else {}
     measurement, failure = _outcome(path, end, lines, problems)
-    if measurement and (lacking := accuracy.lacking(case.precision, findings)):
+    if measurement and (lacking := accuracy.explain_missing_accuracy(case.precision, findings)):
         measurement = None
         failure = Failure(cause=Cause.CRASHED, reason=lacking)
     return Attempt(

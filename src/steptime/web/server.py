@@ -12,7 +12,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from steptime import __version__, plugins
-from steptime.core.errors import SteptimeError, UnknownWord
+from steptime.core.errors import SteptimeError, UnknownName
 from steptime.index.catalogue import DIMENSIONS, METRICS
 from steptime.index.workspace import Workspace
 from steptime.store.atomic import NotWritten
@@ -100,7 +100,7 @@ def _make_refusal(context: PageContext) -> ErrorHandler:
     async def refuse(request: Request, error: Exception) -> Response:
         """422 for a request that makes no sense, 503 for a store that refuses."""
         status = 503 if isinstance(error, NotWritten | StoreGone) else 422
-        is_unknown = isinstance(error, UnknownWord)
+        is_unknown = isinstance(error, UnknownName)
         return make_problem(context, request, status, str(error), list_names=is_unknown)
 
     return refuse

@@ -16,7 +16,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from steptime.core.case import Case
-from steptime.core.ranks import here
+from steptime.core.ranks import read_ranks
 from steptime.frameworks.jax.program import JaxProgram
 from steptime.frameworks.jax.steps import Moving, State, Steps
 
@@ -31,7 +31,7 @@ def join(case: Case) -> None:
     """Connect the ranks, before anything else asks JAX for a device. A second call does nothing."""
     if jax.distributed.is_initialized():
         return
-    ranks = here(os.environ)
+    ranks = read_ranks(os.environ)
     local_device: int | None = ranks.local
     if case.device == "cpu":
         jax.config.update("jax_cpu_collectives_implementation", "gloo")

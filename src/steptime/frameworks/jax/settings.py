@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
-from steptime.core.ranks import here
+from steptime.core.ranks import read_ranks
 
 DTYPES = {
     "fp32": jnp.float32,
@@ -83,7 +83,7 @@ def _confine(case: Case) -> int:
         return case.threads
     first = 0
     if case.ranks > 1:
-        first = here(os.environ).local * threads % (len(cpus) - threads + 1)
+        first = read_ranks(os.environ).local * threads % (len(cpus) - threads + 1)
     os.sched_setaffinity(0, cpus[first : first + threads])
     return threads
 

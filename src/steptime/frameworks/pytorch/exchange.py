@@ -14,7 +14,7 @@ import torch
 
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError, Unsupported
-from steptime.core.ranks import here
+from steptime.core.ranks import read_ranks
 from steptime.frameworks.pytorch import ddp, horovod
 from steptime.frameworks.pytorch.lowering import Lowered
 
@@ -48,7 +48,7 @@ def wrap_module(module: Lowered, case: Case) -> Any:
     """What to call instead of the module, so that its gradients are the mean over all ranks."""
     if case.ranks == 1:
         return module
-    ranks = here(os.environ)
+    ranks = read_ranks(os.environ)
     # Each rank has its own dropout.
     torch.manual_seed(case.seed + ranks.rank)
     if not case.shares_gradients:

@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from steptime.core.case import Case
-from steptime.core.ranks import here
+from steptime.core.ranks import read_ranks
 
 # The two ports before it are for the rendezvous and for agreement between the ranks.
 FIRST_PORT = 2
@@ -36,7 +36,7 @@ def unsupported(case: Case) -> str | None:
 
 def join(case: Case) -> Any:
     """The strategy of all ranks. They must join before anything is computed."""
-    ranks = here(os.environ)
+    ranks = read_ranks(os.environ)
     first_port = ranks.port + FIRST_PORT
     workers = [f"{ranks.address}:{first_port + rank}" for rank in range(ranks.size)]
     config = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": ranks.rank}}

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
-from steptime.core.ranks import here
+from steptime.core.ranks import read_ranks
 from steptime.frameworks.tensorflow.exchange import FIRST_PORT
 from steptime.frameworks.tensorflow.session import Session, v1
 
@@ -25,7 +25,7 @@ PAUSE_SECONDS = 0.05
 class ParameterServerSession(Session):
     def __init__(self, case: Case) -> None:
         super().__init__(case)
-        self.ranks = here(os.environ)
+        self.ranks = read_ranks(os.environ)
         self.worker = f"/job:worker/task:{self.ranks.rank}"
         # Where `make_variable` puts variables: weights on the server, the batch on the worker.
         self.variable_device = SERVER
