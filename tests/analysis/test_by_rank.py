@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from steptime.core.measurement import RankSamples
 from steptime.core.record import Attempt, Record
 
 STEPS, BLOCKS = 100, 10
-Make = Callable[..., Attempt]
 
 
 def make_shared(*ranks: RankSamples, **changes: Any) -> Attempt:

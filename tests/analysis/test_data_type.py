@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from factories import make_record
 from steptime.analysis.data_type import data_type, sentence, staging_sentence
-from steptime.core.record import Record
-
-Make = Callable[..., Record]
 
 
 def found(

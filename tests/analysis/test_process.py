@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -10,8 +8,6 @@ from factories import kept_blocks, make_attempt
 from steptime.analysis.process import MOST_POINTS, measured_processes
 from steptime.core.cause import Cause
 from steptime.core.record import Failure
-
-Make = Callable[..., Any]
 
 
 def test_process_drops_the_block_that_the_cut_divides() -> None:

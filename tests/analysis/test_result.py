@@ -5,7 +5,6 @@ import math
 import statistics as plain
 import tracemalloc
 from array import array
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +16,6 @@ from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 from steptime.core.protocol import preset
 from steptime.core.record import Failure, Record
-
-Make = Callable[..., Any]
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 import statistics as plain
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from factories import make_attempt, make_times
 from steptime.analysis import statistics
 from steptime.analysis.process import measured_processes
 
-Make = Callable[..., Any]
 TIMES = st.lists(st.integers(1, 10**10), min_size=1, max_size=60).map(lambda ns: np.array(ns) / 1e9)
 
 

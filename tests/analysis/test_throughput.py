@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,6 @@ from steptime.analysis.estimates import Estimate
 from steptime.analysis.throughput import throughput, units_per_step
 
 STEP = Estimate(0.5, 0.4, 0.625, "95 %")
-Make = Callable[..., Any]
 
 
 def test_throughput_has_a_rate_for_each_unit() -> None:

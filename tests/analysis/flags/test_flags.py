@@ -13,7 +13,6 @@ from steptime.analysis.process import measured_processes
 from steptime.core.protocol import preset
 from steptime.core.record import Record
 
-Make = Callable[..., Any]
 SEEDS = range(20)
 CALM = {
     "governor": "performance",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from steptime.analysis.scaling.pause_cost import NO_COST, PauseCost, pause_cost
 
 BARE = np.array([0.010, 0.011, 0.009])
 COLD = PauseCost((0.0, 0.004, 0.064), (np.zeros(1), np.full(3, 0.1), np.full(3, 0.4)))
-Make = Callable[..., Any]
 
 
 def of(milliseconds: float) -> np.ndarray:

@@ -44,7 +44,7 @@ class PauseCost:
         return exposed
 
     def wait_seconds(self, exposed: Uncertain, bare: Uncertain) -> Uncertain:
-        """The inverse of `exposed_seconds`. Values below zero are noise, and no wait with a cost."""
+        """The inverse of `exposed_seconds`. Values below zero are noise without a cost."""
         wait = np.minimum(exposed, 0)
         left = np.maximum(exposed, 0)
         for _, length, cost in self._sections(bare):
