@@ -45,12 +45,12 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
 
 
 def test_a_plug_ins_words_are_read_without_importing_it() -> None:
-    assert "torch" in plugins.constant("frameworks", "pytorch", "INSTALL")
-    assert plugins.constant("frameworks", "pytorch", "NO_SUCH_WORD") == ""
+    assert "torch" in plugins.read_constant("frameworks", "pytorch", "INSTALL")
+    assert plugins.read_constant("frameworks", "pytorch", "NO_SUCH_WORD") is None
 
 
 def test_another_package_adds_a_framework_and_its_words(guest: dict[str, str]) -> None:
-    text = "from steptime import plugins; print(plugins.names('frameworks'), plugins.constant('frameworks', 'guest', 'INSTALL'))"
+    text = "from steptime import plugins; print(plugins.names('frameworks'), plugins.read_constant('frameworks', 'guest', 'INSTALL'))"
     done = subprocess.run(
         [sys.executable, "-c", text], env=guest, capture_output=True, text=True, check=True
     )

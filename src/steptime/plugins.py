@@ -11,7 +11,7 @@ import pkgutil
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from steptime.core.errors import unknown
 
@@ -45,13 +45,15 @@ def source(shelf: str, name: str) -> Path | None:
     return Path(spec.origin) if spec and spec.origin else None
 
 
-def constant(shelf: str, name: str, word: str) -> str:
-    """What the plug-in's source assigns to this word; empty where it does not."""
+def read_constant(shelf: str, name: str, constant: str) -> Any:
+    """The value that the plugin's source assigns to a constant; None if it assigns none."""
     path = source(shelf, name)
-    for node in ast.parse(path.read_text("utf-8")).body if path else ():
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == word:
-            return str(ast.literal_eval(node.value))
-    return ""
+    if path is None:
+        return None
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == constant:
+            return ast.literal_eval(node.value)
+    return None
 
 
 @cache  # reading what all installed packages offer takes tens of milliseconds

@@ -182,7 +182,7 @@ def load_framework(name: str) -> Framework:
     try:
         return cast(Framework, plugins.load("frameworks", name))
     except ImportError as problem:
-        command = plugins.constant("frameworks", name, "INSTALL") or f"pip install {name}"
+        command = plugins.read_constant("frameworks", name, "INSTALL") or f"pip install {name}"
         raise NotInstalled(
             f"{name} is not installed here ({problem}). Install it with: {command}"
         ) from None

@@ -16,8 +16,7 @@ import typer
 from command_line import Command, Process, Snapshot
 from steptime import __version__
 from steptime.cli.exit_codes import ALL_FAILED, SOME_FAILED, exit_if_failed
-from steptime.cli.help import GROUPS
-from steptime.cli.main import AFTER_INTERRUPT, empty_arguments, report_errors
+from steptime.cli.main import AFTER_INTERRUPT, GROUPS, empty_arguments, report_errors
 from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 from steptime.store.folder import FolderStore

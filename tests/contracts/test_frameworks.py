@@ -168,14 +168,14 @@ def test_framework_declares_its_modes(name: str) -> None:
     modes = plugins.load("frameworks", name).MODES
     assert modes and set(modes) <= set(CHOICES["mode"])
     # They can be read without importing the framework.
-    assert plugins.constant("frameworks", name, "MODES") == str(modes)
+    assert plugins.read_constant("frameworks", name, "MODES") == modes
 
 
 @pytest.mark.parametrize("name", plugins.names("frameworks"))
 @pytest.mark.parametrize("constant", ["REQUIRES", "OPTIONAL"])
 def test_framework_declares_its_packages(name: str, constant: str) -> None:
     packages = getattr(plugins.load("frameworks", name), constant)
-    assert plugins.constant("frameworks", name, constant) == str(packages)
+    assert plugins.read_constant("frameworks", name, constant) == packages
 
 
 def test_unsupported_accepts_inference_in_the_first_mode(framework: Candidate) -> None:

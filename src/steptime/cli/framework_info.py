@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,15 +42,15 @@ def read_info(framework: str) -> FrameworkInfo:
     # The first sentence of the docstring is the title.
     first_line = docstring.partition("\n")[0]
     title = first_line.partition(". ")[0].rstrip(".")
-    install = plugins.constant("frameworks", framework, "INSTALL")
-    packages = re.findall(r"\w+", plugins.constant("frameworks", framework, "REQUIRES"))
+    install = plugins.read_constant("frameworks", framework, "INSTALL") or ""
+    packages = plugins.read_constant("frameworks", framework, "REQUIRES") or ()
     return FrameworkInfo(title, install, frozenset(packages))
 
 
 def modes(framework: str) -> list[str]:
     """The first is the default. Empty if the source does not list them."""
     try:
-        return re.findall(r"\w+", plugins.constant("frameworks", framework, "MODES"))
+        return list(plugins.read_constant("frameworks", framework, "MODES") or ())
     except (ImportError, SyntaxError, ValueError):
         # A broken plugin of another package: reported when it is used.
         return []

@@ -11,7 +11,8 @@ import pytest
 from command_line import Command, Snapshot
 
 pytest.importorskip("duckdb", reason="the index is not installed: pip install '.[guide]'")
-TABLE = """,mean_speed,Mean_Time_Per_Step,speed_uncertainty,Speed_Jitter,gpu_type,num_gpu,staged_from
+HEAD = ",mean_speed,Mean_Time_Per_Step,speed_uncertainty,Speed_Jitter,gpu_type,num_gpu,staged_from"
+TABLE = f"""{HEAD}
 0,8732.961728,0.005725434,6.388218371,760.2575007,p100,2,$SCRATCH
 1,5250.901566,0.009522174,0.734560314,65.77123005,k80,2,$SCRATCH
 """

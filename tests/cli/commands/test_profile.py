@@ -62,7 +62,7 @@ def test_profile_is_stored_with_its_trace_and_is_no_measurement(
         assert text in done.stdout
     store = FolderStore(tmp_path / "results")
     (attempt,) = store.attempts("profile")
-    assert Blobs(store.path).is_whole(attempt.findings["profile"]["operators"]["trace"]["sha256"])
+    assert Blobs(store.path).is_intact(attempt.findings["profile"]["operators"]["trace"]["sha256"])
     assert store.attempts() == []
 
 

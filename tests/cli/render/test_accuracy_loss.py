@@ -1,3 +1,5 @@
+"""The accuracy loss of a low precision as text."""
+
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -5,24 +7,38 @@ from typing import Any
 
 from steptime.cli.render import accuracy_loss
 
-FOUND: dict[str, Any] = {
-    "reference": "fp32, pytorch compiled", "data": "test set", "samples": 1000, "positions": 1000,
-    "broken_positions": 0, "largest_logit_error": 0.0123, "mean_logit_error": 0.002, "reference_rms": 1.0,
-    "largest_relative_error": 0.0123, "mean_relative_error": 0.002, "kl_divergence": 1.5e-4, "top1_agreement": 0.9996,
-    "top1_agreement_interval": [0.99, 1.0], "task_absent": "",
+LOSS: dict[str, Any] = {
+    "reference": "fp32, pytorch compiled",
+    "data": "test set",
+    "samples": 1000,
+    "positions": 1000,
+    "broken_positions": 0,
+    "largest_logit_error": 0.0123,
+    "mean_logit_error": 0.002,
+    "reference_rms": 1.0,
+    "largest_relative_error": 0.0123,
+    "mean_relative_error": 0.002,
+    "kl_divergence": 1.5e-4,
+    "top1_agreement": 0.9996,
+    "top1_agreement_interval": [0.99, 1.0],
+    "task_absent": "",
     "task": {
-        "metric": "top-1 accuracy", "samples": 1000, "before": 0.712, "after": 0.7105, "change": -0.0015,
+        "metric": "top-1 accuracy",
+        "samples": 1000,
+        "before": 0.712,
+        "after": 0.7105,
+        "change": -0.0015,
         "change_interval": [-0.004, 0.001],
     },
-}  # fmt: skip
+}
 
 
-def record(found: dict[str, Any] | None, differs: bool = False) -> Any:
-    return SimpleNamespace(accuracy=found, accuracy_differs=differs)
+def record(loss: dict[str, Any] | None, differs: bool = False) -> Any:
+    return SimpleNamespace(accuracy=loss, accuracy_differs=differs)
 
 
 def test_columns_have_error_agreement_and_task() -> None:
-    assert accuracy_loss.columns(record(FOUND)) == {
+    assert accuracy_loss.columns(record(LOSS)) == {
         "logit error": "1.2 % of rms",
         "top-1 agrees": "99.96 %",
         "task": "71.20 % → 71.05 %",
@@ -37,8 +53,9 @@ def test_columns_are_empty_for_full_precision() -> None:
 
 
 def test_lines_have_the_interval_of_the_change() -> None:
-    lines = accuracy_loss.lines(record(FOUND))
-    assert lines["task"].endswith("change -0.15 points (-0.40 … +0.10, 95 % paired, 1,000 samples)")
+    lines = accuracy_loss.lines(record(LOSS))
+    change = "change -0.15 points (-0.40 … +0.10, 95 % paired, 1,000 samples)"
+    assert lines["task"].endswith(change)
     assert lines["largest logit error"] == "0.0123 (1.2 % of rms), mean 0.002 (0.2 %)"
     assert lines["KL divergence"] == "0.00015 nats per position"
     assert (
@@ -48,9 +65,9 @@ def test_lines_have_the_interval_of_the_change() -> None:
 
 
 def test_lines_say_why_a_task_is_unknown() -> None:
-    told = {**FOUND, "task": None, "task_absent": "the weights are initial ones"}
-    assert accuracy_loss.lines(record(told))["task"] == "not known: the weights are initial ones"
-    assert accuracy_loss.columns(record(told))["task"] == ""
+    changed = {**LOSS, "task": None, "task_absent": "the weights are initial ones"}
+    assert accuracy_loss.lines(record(changed))["task"] == "not known: the weights are initial ones"
+    assert accuracy_loss.columns(record(changed))["task"] == ""
 
 
 def test_change_of_perplexity_is_relative() -> None:
@@ -62,8 +79,9 @@ def test_change_of_perplexity_is_relative() -> None:
         "change": 0.017,
         "change_interval": [0.01, 0.02],
     }
-    line = accuracy_loss.lines(record({**FOUND, "task": task}))["task"]
-    assert line == "perplexity 41.2 → 41.9, change +1.70 % (+1.00 … +2.00, 95 % paired, 50 samples)"
+    line = accuracy_loss.lines(record({**LOSS, "task": task}))["task"]
+    change = "change +1.70 % (+1.00 … +2.00, 95 % paired, 50 samples)"
+    assert line == f"perplexity 41.2 → 41.9, {change}"
 
 
 def test_broken_outputs_are_reported() -> None:
@@ -71,14 +89,14 @@ def test_broken_outputs_are_reported() -> None:
         ("largest_logit_error", "mean_logit_error", "kl_divergence", "largest_relative_error")
     )
     assert (
-        accuracy_loss.columns(record({**FOUND, **nothing, "broken_positions": 1000}))["logit error"]
+        accuracy_loss.columns(record({**LOSS, **nothing, "broken_positions": 1000}))["logit error"]
         == "nothing finite"
     )
     assert (
-        "3 broken" in accuracy_loss.columns(record({**FOUND, "broken_positions": 3}))["logit error"]
+        "3 broken" in accuracy_loss.columns(record({**LOSS, "broken_positions": 3}))["logit error"]
     )
     assert (
-        accuracy_loss.lines(record({**FOUND, **nothing, "broken_positions": 1000}))[
+        accuracy_loss.lines(record({**LOSS, **nothing, "broken_positions": 1000}))[
             "largest logit error"
         ]
         == "nothing finite"
@@ -86,4 +104,4 @@ def test_broken_outputs_are_reported() -> None:
 
 
 def test_processes_that_disagree_are_noted() -> None:
-    assert "disagree" in accuracy_loss.lines(record(FOUND, differs=True))["accuracy note"]
+    assert "disagree" in accuracy_loss.lines(record(LOSS, differs=True))["accuracy note"]

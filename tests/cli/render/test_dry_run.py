@@ -1,4 +1,4 @@
-"""A dry run as a user reads it: what varies in rows, what does not once, and where times come from."""
+"""A dry run: what varies in rows, what does not once, and the source of the times."""
 
 from __future__ import annotations
 
