@@ -114,8 +114,10 @@ def imported(path: Path) -> Iterator[str]:
 
 def declared_packages(framework: str) -> set[str]:
     """The packages that a framework's own folder says it imports."""
-    names = [plugins.constant("frameworks", framework, word) for word in ("REQUIRES", "OPTIONAL")]
-    return {package for text in names for package in ast.literal_eval(text)}
+    packages: set[str] = set()
+    for constant in ("REQUIRES", "OPTIONAL"):
+        packages |= set(plugins.read_constant("frameworks", framework, constant) or ())
+    return packages
 
 
 def outside(name: str) -> str | None:
