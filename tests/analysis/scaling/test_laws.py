@@ -275,7 +275,7 @@ def test_communication_separates_latency_by_a_tiny_exchange() -> None:
     first, second = series.points
     law = communication(replace(series, points=(first, replace(second, latency=tiny))))
     assert isinstance(law, Law) and any(
-        "latency is that of one number" in doubt for doubt in law.warnings
+        "latency is that of one number" in warning for warning in law.warnings
     )
     found = {
         name: law.parameters[name][0] for name in ("latency_seconds", "bandwidth_bytes_per_second")
@@ -293,7 +293,7 @@ def test_communication_leaves_both_open_if_bytes_take_no_longer() -> None:
     first, second = series.points
     law = communication(replace(series, points=(first, replace(second, latency=second.exchange))))
     assert isinstance(law, Law) and any(
-        "does not tell latency from bandwidth" in doubt for doubt in law.warnings
+        "does not tell latency from bandwidth" in warning for warning in law.warnings
     )
 
 
