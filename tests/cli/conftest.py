@@ -55,9 +55,7 @@ VOLATILE = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--update-snapshots", action="store_true", help="Write tests/cli/snapshots anew."
-    )
+    parser.addoption("--update-snapshots", action="store_true", help="Rewrite tests/cli/snapshots.")
 
 
 @pytest.fixture

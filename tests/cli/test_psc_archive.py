@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from factories import make_attempt, make_times
 from steptime.cli.psc_archive import write_archive
 from steptime.core.errors import SteptimeError
-from steptime.core.record import Attempt, Failure, Record
+from steptime.core.record import Failure, Record
 from steptime.formats import Original, read
 
 pytest.importorskip("duckdb", reason="the guide is not installed: pip install '.[guide]'")
@@ -19,72 +19,59 @@ pytest.importorskip("vl_convert", reason="the guide is not installed: pip instal
 DAY = "2026-01-01"
 
 
-@pytest.fixture
-def run(attempt_of: Callable[..., Attempt], times_of: Any) -> Callable[..., Record]:
-    def make(batch_size: int, staging: str, **changes: Any) -> Record:
-        told = {
-            "slurm": {"SLURMD_NODENAME": "n7", "SLURM_JOB_ID": "42", "SLURM_JOB_PARTITION": "k80"}
-        }
-        case = {
-            "workload": "deepmnist",
-            "node_type": "k80",
-            "batch_size": batch_size,
-            "staging": staging,
-            **changes,
-        }
-        work = {"unit": "images", "units_per_step": batch_size, "fingerprint": "f"}
-        made = attempt_of(times_of(1), environment=told, network=work, **case)
-        return Record(attempts=(replace(made, id=made.case.key),))
-
-    return make
+def make_run(batch_size: int, staging: str, **changes: Any) -> Record:
+    slurm = {"SLURMD_NODENAME": "n7", "SLURM_JOB_ID": "42", "SLURM_JOB_PARTITION": "k80"}
+    settings = {"workload": "deepmnist", "node_type": "k80", **changes}
+    attempt = make_attempt(
+        make_times(1),
+        batch_size=batch_size,
+        staging=staging,
+        environment={"slurm": slurm},
+        network={"unit": "images", "units_per_step": batch_size, "fingerprint": "f"},
+        **settings,
+    )
+    return Record(attempts=(replace(attempt, id=attempt.case.key),))
 
 
-def names(folder: Path) -> list[str]:
+def file_names(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_archive_has_a_file_per_run_a_table_and_charts(
-    run: Callable[..., Record], tmp_path: Path
-) -> None:
-    write_archive([run(50, "local"), run(50, "scratch")], tmp_path)
+def test_archive_has_a_file_per_run_a_table_and_charts(tmp_path: Path) -> None:
+    write_archive([make_run(50, "local"), make_run(50, "scratch")], tmp_path)
     charts = [f"{DAY}:k80:local.svg", f"{DAY}:k80:scratch.svg"]
-    found = names(tmp_path)
-    assert [name for name in found if not name.endswith(".csv")] == [
-        f"{DAY}-k80:1:local", f"{DAY}-k80:1:scratch", *charts,
-    ]  # fmt: skip
-    assert found[-1].endswith(":TF_PERFORMANCE_RESULTS.csv")
+    files = file_names(tmp_path)
+    assert [name for name in files if not name.endswith(".csv")] == [
+        f"{DAY}-k80:1:local",
+        f"{DAY}-k80:1:scratch",
+        *charts,
+    ]
+    assert files[-1].endswith(":TF_PERFORMANCE_RESULTS.csv")
 
 
-def test_file_names_have_the_batch_if_it_differs(
-    run: Callable[..., Record], tmp_path: Path
-) -> None:
-    write_archive([run(50, "local"), run(128, "local"), run(128, "local", seed=1)], tmp_path)
-    assert names(tmp_path)[:3] == [
+def test_file_names_have_the_batch_if_it_differs(tmp_path: Path) -> None:
+    write_archive(
+        [make_run(50, "local"), make_run(128, "local"), make_run(128, "local", seed=1)], tmp_path
+    )
+    assert file_names(tmp_path)[:3] == [
         f"{DAY}-k80:1:128:local",
         f"{DAY}-k80:1:128:local.2",
         f"{DAY}-k80:1:50:local",
     ]
 
 
-def test_a_file_of_a_run_imports_like_one_of_psc(
-    run: Callable[..., Record], tmp_path: Path
-) -> None:
-    write_archive([run(50, "local")], tmp_path)
+def test_a_file_of_a_run_imports_like_one_of_psc(tmp_path: Path) -> None:
+    write_archive([make_run(50, "local")], tmp_path)
     path = tmp_path / f"{DAY}-k80:1:local"
-    (found,) = read(Original(path.name, path.read_bytes(), path.name)).runs
-    told = found.dimensions
-    assert found.source == "psc" and (told["server"], told["data"], told["effective_batch"]) == (
-        "n7",
-        "local",
-        50,
-    )
-    assert found.metrics["mean_speed"] == pytest.approx(50 / found.metrics["mean_time"])
+    (imported,) = read(Original(path.name, path.read_bytes(), path.name)).runs
+    names = ("server", "data", "effective_batch")
+    assert [imported.dimensions[name] for name in names] == ["n7", "local", 50]
+    assert imported.source == "psc"
+    assert imported.metrics["mean_speed"] == pytest.approx(50 / imported.metrics["mean_time"])
 
 
-def test_a_failure_has_a_file_and_no_row_in_the_table(
-    run: Callable[..., Record], tmp_path: Path
-) -> None:
-    good, bad = run(50, "local"), run(50, "scratch")
+def test_a_failure_has_a_file_and_no_row_in_the_table(tmp_path: Path) -> None:
+    good, bad = make_run(50, "local"), make_run(50, "scratch")
     failed = replace(
         bad.attempts[0], measurement=None, failure=Failure(cause="timed_out", reason="Too long.")
     )
@@ -94,12 +81,12 @@ def test_a_failure_has_a_file_and_no_row_in_the_table(
     assert table.read_text().count("\n") == 2
 
 
-def test_older_files_are_moved_aside(run: Callable[..., Record], tmp_path: Path) -> None:
+def test_older_files_are_moved_aside(tmp_path: Path) -> None:
     name = f"{DAY}-k80:1:local"
     (tmp_path / "notes.txt").write_text("mine")
     for text in ("oldest", "older"):
         (tmp_path / name).write_text(text)
-        write_archive([run(50, "local")], tmp_path)
+        write_archive([make_run(50, "local")], tmp_path)
     archived = tmp_path / "archived"
     assert ((archived / name).read_text(), (archived / "2" / name).read_text()) == (
         "oldest",
@@ -110,23 +97,19 @@ def test_older_files_are_moved_aside(run: Callable[..., Record], tmp_path: Path)
     ).read_text()
 
 
-def test_writing_the_same_again_moves_nothing(run: Callable[..., Record], tmp_path: Path) -> None:
+def test_writing_the_same_again_moves_nothing(tmp_path: Path) -> None:
     for _ in range(2):
-        write_archive([run(50, "local")], tmp_path)
+        write_archive([make_run(50, "local")], tmp_path)
     assert not (tmp_path / "archived").exists()
 
 
-def test_a_campaign_of_other_networks_is_refused(
-    run: Callable[..., Record], tmp_path: Path
-) -> None:
+def test_a_campaign_of_other_networks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SteptimeError, match="fits PSC's archive"):
-        write_archive([run(50, "local", workload="mnist-mlp")], tmp_path / "new")
+        write_archive([make_run(50, "local", workload="mnist-mlp")], tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
-def test_a_folder_that_cannot_be_made_is_an_error(
-    run: Callable[..., Record], tmp_path: Path
-) -> None:
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SteptimeError, match="cannot be used"):
-        write_archive([run(50, "local")], tmp_path / "file")
+        write_archive([make_run(50, "local")], tmp_path / "file")

@@ -1,4 +1,4 @@
-"""Progress: drawn on a terminal, only when told to; a line now and then in a log."""
+"""Progress: one line on a terminal, at most one line per minute in a log."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from steptime.core.errors import SteptimeError
 if TYPE_CHECKING:
     from socket import socket
 
+    from steptime.index.workspace import Workspace
     from steptime.store.readable import ReadableStore
 
 # Other errors, such as an unknown name, are about the host.
@@ -60,14 +61,7 @@ def guide_command(
     # Before the store is read: if the port is taken, say so at once.
     listener = _listen(host, port)
     workspace = open_workspace()
-    # IPv6 addresses need brackets in a URL.
-    name = f"[{host}]" if ":" in host else host
-    address = f"http://{name}:{listener.getsockname()[1]}"
-    once = ", the first time with ?token=TOKEN" if token else ""
-    results = f"{workspace.index.count():,} results of {workspace.store.path}"
-    echo(f"{results}: {address}{once} (Ctrl-C ends it)")
-    # A pipe would hold the line back until the end.
-    sys.stdout.flush()
+    _announce(workspace, host, listener.getsockname()[1], token)
     # Leave through `finally`, so that the index is closed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(exit_codes.TERMINATED))
     try:
@@ -75,6 +69,17 @@ def guide_command(
         uvicorn.Server(uvicorn.Config(pages, log_level="warning")).run(sockets=[listener])
     finally:
         workspace.close()
+
+
+def _announce(workspace: Workspace, host: str, port: int, token: str) -> None:
+    # IPv6 addresses need brackets in a URL.
+    name = f"[{host}]" if ":" in host else host
+    address = f"http://{name}:{port}"
+    once = ", the first time with ?token=TOKEN" if token else ""
+    results = f"{workspace.index.count():,} results of {workspace.store.path}"
+    echo(f"{results}: {address}{once} (Ctrl-C ends it)")
+    # A pipe would hold the line back until the end.
+    sys.stdout.flush()
 
 
 def _campaigns(store: ReadableStore) -> Callable[[], list[dict[str, Any]]]:
