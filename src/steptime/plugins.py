@@ -1,6 +1,6 @@
-"""Finds plug-ins by file name: a shelf is a package, a plug-in is one module or folder in it.
+"""Find plugins by file name: a plugin is one module or folder in a package such as `frameworks`.
 
-Other installed packages may add to a shelf through the entry-point group `steptime.SHELF`."""
+Other installed packages may add plugins through the entry-point group `steptime.PACKAGE`."""
 
 from __future__ import annotations
 
@@ -19,35 +19,37 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-def names(shelf: str) -> list[str]:
-    """Everything on the shelf, read from the folder and the entry points: nothing is imported."""
-    spec = importlib.util.find_spec(f"steptime.{shelf}")
-    assert spec is not None and spec.submodule_search_locations is not None, shelf
+def names(package: str) -> list[str]:
+    """All plugins, from the folder and the entry points. Imports none of them."""
+    spec = importlib.util.find_spec(f"steptime.{package}")
+    assert spec is not None and spec.submodule_search_locations is not None, package
     modules = pkgutil.iter_modules(spec.submodule_search_locations)
-    own = {module.name for module in modules if not module.name.startswith("_")}
-    return sorted(own | set(_foreign(shelf)))
+    shipped = {module.name for module in modules if not module.name.startswith("_")}
+    return sorted(shipped | set(_entry_points(package)))
 
 
-def load(shelf: str, name: str) -> ModuleType:
-    if name not in (known := names(shelf)):
-        raise unknown(shelf.rstrip("s"), name, known)
-    foreign = _foreign(shelf).get(name)
-    if foreign is not None:
-        module: ModuleType = foreign.load()
-        return module
-    return importlib.import_module(f"steptime.{shelf}.{name}")
+def load(package: str, name: str) -> ModuleType:
+    existing = names(package)
+    if name not in existing:
+        raise unknown(package.rstrip("s"), name, existing)
+    entry_point = _entry_points(package).get(name)
+    if entry_point is None:
+        return importlib.import_module(f"steptime.{package}.{name}")
+    module: ModuleType = entry_point.load()
+    return module
 
 
-def source(shelf: str, name: str) -> Path | None:
-    """Where the plug-in is written: to import it may take seconds, or fail."""
-    foreign = _foreign(shelf).get(name)
-    spec = importlib.util.find_spec(foreign.module if foreign else f"steptime.{shelf}.{name}")
+def source(package: str, name: str) -> Path | None:
+    """The plugin's file. Found without importing it, which may take seconds, or fail."""
+    entry_point = _entry_points(package).get(name)
+    module = entry_point.module if entry_point else f"steptime.{package}.{name}"
+    spec = importlib.util.find_spec(module)
     return Path(spec.origin) if spec and spec.origin else None
 
 
-def read_constant(shelf: str, name: str, constant: str) -> Any:
+def read_constant(package: str, name: str, constant: str) -> Any:
     """The value that the plugin's source assigns to a constant; None if it assigns none."""
-    path = source(shelf, name)
+    path = source(package, name)
     if path is None:
         return None
     for node in ast.parse(path.read_text("utf-8")).body:
@@ -56,8 +58,9 @@ def read_constant(shelf: str, name: str, constant: str) -> Any:
     return None
 
 
-@cache  # reading what all installed packages offer takes tens of milliseconds
-def _foreign(shelf: str) -> dict[str, EntryPoint]:
+@cache
+def _entry_points(package: str) -> dict[str, EntryPoint]:
+    """Cached: to read what all installed packages offer takes tens of milliseconds."""
     from importlib.metadata import entry_points
 
-    return {point.name: point for point in entry_points(group=f"steptime.{shelf}")}
+    return {point.name: point for point in entry_points(group=f"steptime.{package}")}

@@ -94,11 +94,11 @@ class Impatient:
     def __init__(self, process: int) -> None:
         self.process = process
 
-    def started(self, job: Job, done: int, expected: int) -> None:
+    def on_start(self, job: Job, done: int, expected: int) -> None:
         if job.process // 2 == self.process // 2:
             raise KeyboardInterrupt
 
-    def finished(self, attempt: Attempt) -> None: ...
+    def on_finish(self, attempt: Attempt) -> None: ...
 
 
 def test_an_interrupted_comparison_goes_on_with_the_pairs_it_has(

@@ -29,8 +29,8 @@ from steptime.core.protocol import Protocol
 from steptime.store.folder import FolderStore
 
 class Watch:
-    def started(self, job, done, expected): print("started", job.id, flush=True)
-    def finished(self, attempt): print("finished", attempt.id, attempt.failure is None, flush=True)
+    def on_start(self, job, done, expected): print("started", job.id, flush=True)
+    def on_finish(self, attempt): print("finished", attempt.id, attempt.failure is None, flush=True)
 
 short = Protocol(preset="quick", processes_least=PROCESSES, processes_most=PROCESSES, block_seconds=0.01,
     least_steps=5, least_seconds=0.05, warmup_steps=10, warmup_seconds=0.02, warmup_most_seconds=0.1)

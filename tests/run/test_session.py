@@ -34,10 +34,10 @@ class Diary:
         self.lines: list[tuple[int, int]] = []
         self.attempts: list[Attempt] = []
 
-    def started(self, job: Job, done: int, expected: int) -> None:
+    def on_start(self, job: Job, done: int, expected: int) -> None:
         self.lines.append((done, expected))
 
-    def finished(self, attempt: Attempt) -> None:
+    def on_finish(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
 
 
@@ -194,7 +194,7 @@ def test_what_another_machine_or_other_software_measured_is_not_continued(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     [here] = session.run([make_case()], short, store)
-    monkeypatch.setattr(session, "this_place", lambda: ["another machine"])
+    monkeypatch.setattr(session, "describe_machine", lambda: ["another machine"])
     [there] = session.run([make_case()], short, store)
     assert here.session != there.session
 

@@ -1,4 +1,4 @@
-"""What a worker is asked to do: the file between the process that asks and the one that measures."""
+"""What a worker is asked to do: the file from the process that asks to the one that measures."""
 
 from __future__ import annotations
 

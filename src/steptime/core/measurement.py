@@ -1,4 +1,4 @@
-"""The times of one process: raw timestamps and side channels. Every statistic follows from these."""
+"""The times of one process: raw timestamps and side channels. All statistics follow from these."""
 
 from __future__ import annotations
 

@@ -1,1 +1,3 @@
-"""Runs cases: which processes next, in random order, until the stopping rule is met; on this machine or by Slurm."""
+"""Run cases until the stopping rule is met, on this machine or by Slurm.
+
+It decides which process comes next; workers measure."""

@@ -1,4 +1,4 @@
-"""Certify lowerings: the reference runs first, in its own process, then each candidate against it."""
+"""Certify lowerings: the reference runs first, in its own process, then each candidate."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def effort(case: Case) -> dict[str, int]:
     return next(numbers for limit, numbers in EFFORTS if seconds < limit)
 
 
-def rounding(case: Case) -> str:
+def rounding_name(case: Case) -> str:
     """The reference's name for what is rounded, and how often."""
     if case.precision == "fp32" and case.device != "cpu":
         # GPU libraries use Winograd's algorithm for fp32 convolutions.
@@ -196,7 +196,7 @@ class Examination:
         return {
             "references": str((self.store.path / "references").absolute()),
             "reference": REFERENCE,
-            "precision": rounding(case),
+            "precision": rounding_name(case),
             **effort(case),
         }
 
@@ -215,9 +215,9 @@ class Examination:
             task=TASK,
             options=options,
         )
-        self.watch.started(job, self.done, self.expected)
+        self.watch.on_start(job, self.done, self.expected)
         attempt = self.executor.run(job, self.store)
-        self.watch.finished(attempt)
+        self.watch.on_finish(attempt)
         return attempt
 
 

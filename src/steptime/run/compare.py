@@ -158,7 +158,7 @@ class PairedComparison:
             attempts = self._measure_one_by_one(jobs)
         attempts.sort(key=lambda attempt: attempt.process)
         for attempt in attempts:
-            self.watch.finished(attempt)
+            self.watch.on_finish(attempt)
         self.pairs_tried += 1
         for attempt in attempts:
             # A partner that was cancelled is not the one that failed.
@@ -236,7 +236,7 @@ class PairedComparison:
     def _announce(self, job: Job) -> None:
         looks = [look for look in self.protocol.pair_looks if look > len(self.pairs)]
         pairs_missing = looks[0] - len(self.pairs)
-        self.watch.started(job, job.process, 2 * (self.pairs_tried + pairs_missing))
+        self.watch.on_start(job, job.process, 2 * (self.pairs_tried + pairs_missing))
 
 
 def _end(resident: Resident, *, complete: bool) -> Attempt:

@@ -64,23 +64,23 @@ def run(
     return session.records()
 
 
-def plan_hash(cases: Sequence[Case], protocol: Protocol, place: Sequence[Any] = ()) -> str:
+def plan_hash(cases: Sequence[Case], protocol: Protocol, location: Sequence[Any] = ()) -> str:
     """Equal for the same work, measured the same way in the same place, in whatever order."""
     work = []
     for case in cases:
         network = workloads.load(case.workload).describe(case)
         work.append((case.key, network.get("fingerprint", "") + network.get("weights", "")))
-    facts = [sorted(work), protocol.preset, protocol.changes(), *(place or this_place())]
+    facts = [sorted(work), protocol.preset, protocol.changes(), *(location or describe_machine())]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
-def this_place() -> list[str]:
+def describe_machine() -> list[str]:
     """This machine and what is installed on it. Another place makes another session."""
-    place = [platform.node(), platform.machine(), *installed_software()]
+    facts = [platform.node(), platform.machine(), *installed_software()]
     machine_file = local.machine_file().text
     if machine_file:
-        place.append(machine_file)
-    return place
+        facts.append(machine_file)
+    return facts
 
 
 def installed_software() -> list[str]:
@@ -165,14 +165,14 @@ class Session:
             case=case,
             protocol=self.next_protocol(case),
         )
-        self.watch.started(job, self.done, self.expected)
+        self.watch.on_start(job, self.done, self.expected_processes)
         attempt = self.executor.run(job, self.store)
         attempts.append(attempt)
         if attempt.failure:
             self.failures[case.key].append(attempt.failure.cause)
         self.unfinished[case.key] = self.wants_more(case)
         self.add_smaller_batches()
-        self.watch.finished(attempt)
+        self.watch.on_finish(attempt)
 
     def next_protocol(self, case: Case) -> Protocol:
         measured = measured_attempts(self.attempts[case.key])
@@ -204,7 +204,7 @@ class Session:
         return sum(len(attempts) for attempts in self.attempts.values())
 
     @property
-    def expected(self) -> int:
+    def expected_processes(self) -> int:
         """The least number of processes: results decide whether it takes more."""
         total = 0
         for key, attempts in self.attempts.items():

@@ -11,14 +11,14 @@ from steptime.core.record import Attempt
 
 
 class Watch(Protocol):
-    def started(self, job: Job, done: int, expected: int) -> None:
+    def on_start(self, job: Job, done: int, expected: int) -> None:
         """`expected` is the least: results decide how many more processes it takes."""
 
-    def finished(self, attempt: Attempt) -> None:
+    def on_finish(self, attempt: Attempt) -> None:
         """By now the attempt is safe on the disk."""
 
 
 class NullWatch:
-    def started(self, job: Job, done: int, expected: int) -> None: ...
+    def on_start(self, job: Job, done: int, expected: int) -> None: ...
 
-    def finished(self, attempt: Attempt) -> None: ...
+    def on_finish(self, attempt: Attempt) -> None: ...

@@ -29,7 +29,7 @@ def test_watch_shows_process_and_time_left_on_a_terminal(
 ) -> None:
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     with SessionWatch() as watch:
-        watch.started(job, 0, 3)
+        watch.on_start(job, 0, 3)
     drawn = terminal.getvalue().split("\r\x1b[K")
     assert (
         drawn[1].startswith("process 1 of 3 or more, ") and " s left: lenet5 training" in drawn[1]
@@ -44,9 +44,9 @@ def test_time_left_follows_from_finished_processes(
     now = iter([0.0, 0.0, 0.0, 10.0, 10.0])
     monkeypatch.setattr("time.monotonic", lambda: next(now))
     watch = SessionWatch()
-    watch.started(job, 0, 3)
-    watch.finished(None)  # type: ignore[arg-type]
-    watch.started(job, 1, 3)
+    watch.on_start(job, 0, 3)
+    watch.on_finish(None)  # type: ignore[arg-type]
+    watch.on_start(job, 1, 3)
     assert "process 2 of 3 or more, 20 s left" in terminal.getvalue()
 
 
@@ -57,12 +57,12 @@ def test_watch_logs_at_most_one_line_per_minute(
     monkeypatch.setattr("time.monotonic", lambda: seconds)
     with SessionWatch() as watch:
         for done, seconds in enumerate([30.0, 61.0, 100.0, 122.0]):  # noqa: B007
-            watch.started(job, done, 9)
+            watch.on_start(job, done, 9)
     logged = capsys.readouterr().err.splitlines()
     assert [line.partition(" of ")[0] for line in logged] == ["process 2", "process 4"]
 
 
 def test_watch_is_silent_in_a_short_session(job: Job, capsys: pytest.CaptureFixture[str]) -> None:
     with SessionWatch() as watch:
-        watch.started(job, 0, 3)
+        watch.on_start(job, 0, 3)
     assert capsys.readouterr() == ("", "")

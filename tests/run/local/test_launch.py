@@ -20,7 +20,7 @@ from steptime.core.protocol import Protocol
 from steptime.run.local import LocalExecutor, machine_file
 from steptime.run.local.environment import PARENT
 from steptime.run.local.launch import InterpreterLaunch
-from steptime.run.session import this_place
+from steptime.run.session import describe_machine
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
 
@@ -78,9 +78,9 @@ def test_a_file_that_was_asked_for_must_be_there(monkeypatch: pytest.MonkeyPatch
 
 
 def test_another_place_is_another_session(write: Callable[[str], Path]) -> None:
-    before = this_place()
+    before = describe_machine()
     write('[frameworks.numpy]\npython = "python3"')
-    assert this_place() != before
+    assert describe_machine() != before
 
 
 def test_another_interpreter_finds_steptime_and_nothing_that_lies_beside_it() -> None:

@@ -98,7 +98,7 @@ def test_how_a_start_ends_is_told_while_slurm_calls_it_completing(
     told: str, state: str, program: Program
 ) -> None:
     program("scontrol", f"echo 'JobId=7 ArrayJobId=7 {told}'")
-    assert Slurm().ending("7_0", 0) == state
+    assert Slurm().final_state("7_0", 0) == state
 
 
 def test_accounts_tell_how_each_start_ended(program: Program) -> None:

@@ -62,7 +62,7 @@ def task(folder: CampaignFolder, state: str, restarts: int = 0) -> Task:
 
 
 def causes(folder: CampaignFolder, slurm: Slurm) -> dict[int, str]:
-    return {lost.key.restart: lost.failure.cause for lost in Ledger(folder, slurm).lost()}
+    return {lost.key.restart: lost.failure.cause for lost in Ledger(folder, slurm).lost_starts()}
 
 
 def test_what_runs_is_not_lost(folder: CampaignFolder) -> None:
@@ -85,7 +85,7 @@ def test_an_earlier_start_was_lost_with_its_node_unless_it_was_told_to_end(
 ) -> None:
     again = Told(task(folder, "RUNNING", restarts=1))
     assert causes(folder, again) == {0: "node_failed"}
-    (folder.running / f"{SLOT}.7_0.0.term").write_text("PENDING")
+    (folder.running_folder / f"{SLOT}.7_0.0.term").write_text("PENDING")
     assert causes(folder, again) == {0: "requeued"}
 
 
@@ -94,9 +94,11 @@ def test_of_a_task_that_slurm_forgot_its_driver_s_note_is_left_for_all_its_proce
 ) -> None:
     behind = replace(JOB, case=replace(JOB.case, batch_size=7))
     folder.set_number(folder.add_array([[JOB, behind]], ""), "8")
-    (folder.running / f"{SLOT}.8_0.0.term").write_text("CANCELLED")
-    (folder.running / f"{SLOT}.7_0.0.term").write_text("RUNNING")  # Slurm did not say how it ends
-    lost = {one.key: one.failure.cause for one in Ledger(folder, Told()).lost()}
+    (folder.running_folder / f"{SLOT}.8_0.0.term").write_text("CANCELLED")
+    (folder.running_folder / f"{SLOT}.7_0.0.term").write_text(
+        "RUNNING"
+    )  # Slurm did not say how it ends
+    lost = {one.key: one.failure.cause for one in Ledger(folder, Told()).lost_starts()}
     assert lost[Key(slot_of(behind), "8_0", 0)] == lost[Key(SLOT, "8_0", 0)] == "cancelled"
     assert lost[Key(SLOT, "7_0", 0)] == "crashed"
 
@@ -110,7 +112,7 @@ def test_accounts_know_better(folder: CampaignFolder) -> None:
 
 def test_of_a_forgotten_task_its_driver_s_note_remains(folder: CampaignFolder) -> None:
     assert causes(folder, Told()) == {0: "crashed"}
-    (folder.running / f"{SLOT}.7_0.0.term").write_text("TIMEOUT")
+    (folder.running_folder / f"{SLOT}.7_0.0.term").write_text("TIMEOUT")
     assert causes(folder, Told()) == {0: "timed_out"}
 
 

@@ -50,7 +50,11 @@ def test_ranks_on_two_nodes_share_a_step(
     ("framework", "cause", "reason"),
     [
         ("full_second", "out_of_memory", "Rank 1 of 2"),
-        ("killed_second", "crashed", "rank 1 has gone|srun ended"),  # whichever comes first
+        (
+            "killed_second",
+            "crashed",
+            "rank 1 closed the connection|srun ended",
+        ),  # whichever comes first
         ("fails", "crashed", "boom"),
     ],
 )

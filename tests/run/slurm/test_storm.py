@@ -172,5 +172,7 @@ def test_what_is_lost_is_told_before_it_is_collected(storm: Storm) -> None:
 
 
 def test_nothing_is_left_half_done(storm: Storm) -> None:
-    ended = [path for path in storm.desk.folder.running.glob("*.jsonl") if reader.has_ended(path)]
+    ended = [
+        path for path in storm.desk.folder.running_folder.glob("*.jsonl") if reader.has_ended(path)
+    ]
     assert ended == []

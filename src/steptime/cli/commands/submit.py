@@ -79,7 +79,7 @@ def _document(submission: Submission) -> dict[str, Any]:
         arrays.append(entry)
     return {
         "campaign": submission.session,
-        "submitted": submission.submitted,
+        "submitted": submission.job_count,
         "done": submission.done,
         "queued_or_running": submission.live,
         "settled_cases": submission.settled,

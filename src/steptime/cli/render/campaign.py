@@ -71,7 +71,7 @@ def _time_left(progress: Progress) -> str:
 def show_submission(submission: Submission, *, dry_run: bool) -> None:
     verb = "would be submitted" if dry_run else "submitted"
     arrays = plural(len(submission.arrays), "array")
-    output.echo(f"{processes(submission.submitted)} {verb} to Slurm in {arrays}.")
+    output.echo(f"{processes(submission.job_count)} {verb} to Slurm in {arrays}.")
     _show_arrays(submission)
     if submission.done:
         output.echo(f"{processes(submission.done)} already measured.")

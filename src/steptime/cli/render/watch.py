@@ -49,12 +49,12 @@ class SessionWatch(Progress):
         self._seconds = 0.0
         self._started = time.monotonic()
 
-    def started(self, job: Job, done: int, expected: int) -> None:
+    def on_start(self, job: Job, done: int, expected: int) -> None:
         self._started = time.monotonic()
         left = rough_duration((expected - done) * self._seconds_per_process(job))
         self.show(f"process {done + 1} of {expected} or more, {left} left: {job.case.label}")
 
-    def finished(self, attempt: Attempt) -> None:
+    def on_finish(self, attempt: Attempt) -> None:
         self._seconds += time.monotonic() - self._started
         self.finished_processes += 1
 
@@ -68,7 +68,7 @@ class SessionWatch(Progress):
 
 
 class CertifyWatch(Progress):
-    def started(self, job: Job, done: int, expected: int) -> None:
+    def on_start(self, job: Job, done: int, expected: int) -> None:
         case = job.case
         precision = job.options["precision"]
         if job.options.get("write"):
@@ -77,4 +77,4 @@ class CertifyWatch(Progress):
             label = f"{case.workload} {case.framework} {case.mode} {precision}"
         self.show(f"{done + 1} of {expected}: {label}")
 
-    def finished(self, attempt: Attempt) -> None: ...
+    def on_finish(self, attempt: Attempt) -> None: ...

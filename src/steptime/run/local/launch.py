@@ -44,24 +44,24 @@ class Launch(Protocol):
 
 @dataclass(frozen=True)
 class InterpreterLaunch:
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     source: str = ""  # the machine file that names it; empty for this interpreter
 
     @property
     def program(self) -> str:
-        return os.path.expanduser(self.words[0])
+        return os.path.expanduser(self.arguments[0])
 
     @property
     def absence(self) -> str:
         if not self.source or shutil.which(self.program):
             return ""
         return (
-            f"The machine file {self.source} names {self.words[0]}, "
+            f"The machine file {self.source} names {self.arguments[0]}, "
             "which does not exist or cannot be run."
         )
 
     def describe(self) -> dict[str, Any]:
-        return {"launch": list(self.words)} if self.source else {}
+        return {"launch": list(self.arguments)} if self.source else {}
 
     def variables(self, variables: dict[str, str]) -> dict[str, str]:
         """Another interpreter has its own packages, and only steptime of ours."""
@@ -77,7 +77,7 @@ class InterpreterLaunch:
         return adapted
 
     def command(self, job: Job, variables: Mapping[str, str], store: Path) -> list[str]:
-        return [self.program, *self.words[1:]]
+        return [self.program, *self.arguments[1:]]
 
     def end(self, job: Job) -> None:
         """Nothing is left: the worker is in the group that was killed."""

@@ -57,7 +57,7 @@ class Submission:
     settled: int = 0  # cases that would only fail again
 
     @property
-    def submitted(self) -> int:
+    def job_count(self) -> int:
         return sum(len(array.jobs) for array in self.arrays)
 
 
@@ -124,11 +124,11 @@ def _campaign_hash(plan: Plan, machine: MachineFile) -> str:
         if lacking:
             raise SteptimeError(lacking)
         shapes[case.node_type] = section.shape()
-    place = ["slurm", *installed_software(), describe_ways(machine.commands)]
+    location = ["slurm", *installed_software(), describe_ways(machine.commands)]
     if machine.launches:
-        place.append(describe_ways(machine.launches))
-    place.append({name: shapes[name] for name in sorted(shapes)})
-    return plan_hash(plan.cases, plan.protocol, place)
+        location.append(describe_ways(machine.launches))
+    location.append({name: shapes[name] for name in sorted(shapes)})
+    return plan_hash(plan.cases, plan.protocol, location)
 
 
 def _newest_campaign(store: FolderStore, identity: str) -> str | None:
@@ -227,20 +227,20 @@ def collect(folder: CampaignFolder, slurm: Slurm) -> list[Lost]:
     """Deliver ended journals to the store, and write down what was lost. Returns the latter."""
     with folder.store.hold(f"collect-{folder.session}", "Results are being collected in"):
         # An earlier collector may have been killed.
-        for path in folder.running.glob(f"*{LOST}"):
+        for path in folder.running_folder.glob(f"*{LOST}"):
             folder.deliver(path)
         ledger = Ledger(folder, slurm)
         for key in ledger.begun:
             if ledger.is_over(key):
                 folder.deliver(folder.journal(key))
-        lost_starts = [lost for lost in ledger.lost() if not folder.has_outcome(lost.key)]
+        lost_starts = [lost for lost in ledger.lost_starts() if not folder.has_outcome(lost.key)]
         for lost in lost_starts:
             _write_down(lost, folder)
     return lost_starts
 
 
 def _write_down(lost: Lost, folder: CampaignFolder) -> None:
-    path = folder.running / f"{lost.key}{LOST}"
+    path = folder.running_folder / f"{lost.key}{LOST}"
     path.unlink(missing_ok=True)
     slurm = dict(lost.job.environment.get("slurm", {}))
     slurm |= {"task": lost.key.task, "restart": lost.key.restart}

@@ -158,7 +158,7 @@ class Slurm:
         match = re.search(r"^MaxArraySize\s*=\s*(\d+)", config, re.M)
         return int(match[1]) if match else ARRAY_MOST
 
-    def ending(self, task: str, restarts: int) -> str:
+    def final_state(self, task: str, restarts: int) -> str:
         """The final state of a start that Slurm has just told to end.
 
         Until it has ended, Slurm says COMPLETING, even if it will put the task back."""

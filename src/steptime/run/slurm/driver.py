@@ -58,7 +58,7 @@ def measure(job: Job, executor: Executor, folder: CampaignFolder) -> None:
     key = Key(slot_of(job), task, int(os.environ.get("SLURM_RESTART_COUNT") or 0))
     if folder.has_result(key.slot) or folder.has_outcome(key):
         return
-    note_signal(folder.running / f"{key}{TERMINATED}", key)
+    note_signal(folder.running_folder / f"{key}{TERMINATED}", key)
     slurm = dict(job.environment.get("slurm", {}))
     slurm |= {name: os.environ[name] for name in RECORDED if name in os.environ}
     # A new id: several starts of the same job leave several journals.
@@ -75,7 +75,7 @@ def note_signal(note: Path, key: Key) -> None:
     def leave(number: int, frame: FrameType | None) -> None:
         note.write_text("")
         with contextlib.suppress(NoAnswer):
-            note.write_text(Slurm(STATE_SECONDS).ending(key.task, key.restart))
+            note.write_text(Slurm(STATE_SECONDS).final_state(key.task, key.restart))
         os._exit(128 + number)
 
     signal.signal(signal.SIGTERM, leave)

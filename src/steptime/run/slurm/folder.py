@@ -52,7 +52,7 @@ class CampaignFolder:
         self.path = store.path / CAMPAIGNS / session
 
     @property
-    def running(self) -> Path:
+    def running_folder(self) -> Path:
         return self.path / "running"
 
     def make(self, facts: dict[str, Any]) -> None:
@@ -110,11 +110,11 @@ class CampaignFolder:
     # attempts: what became of each start
 
     def journal(self, key: Key) -> Path:
-        return self.running / f"{key}{JOURNAL}"
+        return self.running_folder / f"{key}{JOURNAL}"
 
     def open_keys(self) -> Iterator[Key]:
         """Starts whose journal is not delivered to the store yet."""
-        for path in sorted(self.running.glob(f"*{JOURNAL}")):
+        for path in sorted(self.running_folder.glob(f"*{JOURNAL}")):
             if not path.name.endswith(LOST):
                 yield Key.parse(path.name.removesuffix(JOURNAL))
 
@@ -199,7 +199,7 @@ class CampaignFolder:
 
 @dataclass(frozen=True)
 class TaskJournal:
-    """A `JournalStore` (core/executor.py) on a node: the journal begins in the campaign's folder."""
+    """A `JournalStore` (core/executor.py) on a node: journals begin in the campaign's folder."""
 
     folder: CampaignFolder
     key: Key

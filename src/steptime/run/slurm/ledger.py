@@ -102,7 +102,7 @@ class Ledger:
                 live |= {slot_of(job): task for job in jobs}
         return live
 
-    def lost(self) -> Iterator[Lost]:
+    def lost_starts(self) -> Iterator[Lost]:
         for (array, index), jobs in self.jobs.items():
             task = self.tasks[array].get(index)
             number = task.array if task else _array_number(array)
@@ -110,12 +110,12 @@ class Ledger:
                 # It was never submitted.
                 continue
             for job in jobs:
-                for key in self._lost_starts(job, f"{number}_{index}", task):
+                for key in self._lost_keys(job, f"{number}_{index}", task):
                     has_begun = key in self.begun
                     failure = self._failure(key, array, task, has_begun=has_begun)
                     yield Lost(key, job, failure, has_begun)
 
-    def _lost_starts(self, job: Job, task_id: str, task: Task | None) -> list[Key]:
+    def _lost_keys(self, job: Job, task_id: str, task: Task | None) -> list[Key]:
         slot = slot_of(job)
         starts = {
             key for key in self.begun | self.outcomes if key.slot == slot and key.task == task_id
@@ -153,7 +153,7 @@ class Ledger:
             return states[key.restart]
         # Any process of this start may have left the note: those after it never began.
         pattern = f"*.{key.task}.{key.restart}{TERMINATED}"
-        note = next(self.folder.running.glob(pattern), None)
+        note = next(self.folder.running_folder.glob(pattern), None)
         if note is None:
             return "NODE_FAIL" if task is not None else ""
         state = note.read_text()

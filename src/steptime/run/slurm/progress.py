@@ -90,7 +90,7 @@ def read_progress(folder: CampaignFolder, slurm: Slurm) -> Progress:
     ledger = Ledger(folder, slurm)
     results = folder.results()
     lost: dict[str, StoredFailure] = {}
-    for start in ledger.lost():
+    for start in ledger.lost_starts():
         lost[start.key.slot] = StoredFailure(start.failure.cause, start.failure.reason)
     processes = _process_statuses(folder, ledger, results, lost)
     facts = folder.facts()
