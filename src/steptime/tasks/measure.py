@@ -224,9 +224,10 @@ def add_kernels(measurement: Measurement, program: Program) -> Measurement:
     """Add the kernels that a step really runs. Failing to list them costs no measurement."""
     list_kernels = getattr(program, "kernels", dict)
     try:
-        facts: dict[str, Any] = {"kernels": list_kernels()}
+        kernels = list_kernels()
     except Exception as problem:
-        facts = {"kernels_problem": f"{type(problem).__name__}: {problem}"}
-    if facts == {"kernels": {}}:
+        explanation = f"{type(problem).__name__}: {problem}"
+        return replace(measurement, facts={**measurement.facts, "kernels_problem": explanation})
+    if not kernels:
         return measurement
-    return replace(measurement, facts=measurement.facts | facts)
+    return replace(measurement, facts={**measurement.facts, "kernels": kernels})

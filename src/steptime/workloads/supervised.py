@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from itertools import islice
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from steptime import networks, plugins
@@ -100,7 +101,7 @@ def calibration(case: Case) -> tuple[dict[str, Any], ...]:
     return tuple(islice(batches, max(1, count // size)))
 
 
-def data_set(case: Case) -> Any:
+def data_set(case: Case) -> ModuleType:
     """The plugin of the dataset that the case's network learns from."""
     name = networks.load(case.workload).data
     if not name:
