@@ -173,6 +173,7 @@ def write_error_cause(problem: NotWritten) -> Cause:
 
 
 def describe_failure(cause: Cause, problem: Exception) -> Failure:
+    # Only the end is kept: a framework's traceback can fill pages.
     lines = "".join(traceback.format_exception(problem)).splitlines()
     reason = f"{type(problem).__name__}: {problem}".splitlines()[0]
     return Failure(cause=cause, reason=reason, output="\n".join(lines[-OUTPUT_LINES:]))

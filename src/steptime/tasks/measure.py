@@ -224,7 +224,7 @@ def add_kernels(measurement: Measurement, program: Program) -> Measurement:
     """Add the kernels that a step really runs. Failing to list them costs no measurement."""
     list_kernels = getattr(program, "kernels", dict)
     try:
-        kernels = list_kernels()
+        kernels: dict[str, int] = list_kernels()
     except Exception as problem:
         explanation = f"{type(problem).__name__}: {problem}"
         return replace(measurement, facts={**measurement.facts, "kernels_problem": explanation})
