@@ -34,22 +34,22 @@ def guest(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(tmp_path), "STEPTIME_STORE": str(tmp_path / "store")}
 
 
-def test_a_file_on_the_shelf_is_a_plug_in() -> None:
+def test_load_finds_plugins_by_file_name() -> None:
     assert {"numpy", "pytorch"} <= set(plugins.names("frameworks"))
     assert plugins.load("tasks", "measure").perform
 
 
-def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+def test_load_suggests_the_nearest_name() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'pytorch'"):
         plugins.load("frameworks", "pytorhc")
 
 
-def test_a_plug_ins_words_are_read_without_importing_it() -> None:
+def test_read_constant_does_not_import() -> None:
     assert "torch" in plugins.read_constant("frameworks", "pytorch", "INSTALL")
     assert plugins.read_constant("frameworks", "pytorch", "NO_SUCH_WORD") is None
 
 
-def test_another_package_adds_a_framework_and_its_words(guest: dict[str, str]) -> None:
+def test_names_include_plugins_of_other_packages(guest: dict[str, str]) -> None:
     text = "from steptime import plugins; print(plugins.names('frameworks'), plugins.read_constant('frameworks', 'guest', 'INSTALL'))"
     done = subprocess.run(
         [sys.executable, "-c", text], env=guest, capture_output=True, text=True, check=True
@@ -58,7 +58,7 @@ def test_another_package_adds_a_framework_and_its_words(guest: dict[str, str]) -
 
 
 @pytest.mark.live
-def test_a_network_and_a_framework_of_another_package_are_measured(guest: dict[str, str]) -> None:
+def test_run_measures_plugins_of_other_packages(guest: dict[str, str]) -> None:
     settings = ["--workload", "guest-net", "--set", "framework=guest", "--set", "precision=fp64"]
     command = [sys.executable, "-m", "steptime", "run", *settings, "--preset", "single", "--json"]
     done = subprocess.run(

@@ -29,7 +29,7 @@ def job(short: Protocol) -> Job:
     return Job(id=uuid7(), session="s", plan="p", process=3, case=case, protocol=short, pair="duel")
 
 
-def test_a_job_becomes_the_attempt_of_its_id(executor: Any, job: Job, tmp_path: Path) -> None:
+def test_run_returns_the_attempt_of_the_job(executor: Any, job: Job, tmp_path: Path) -> None:
     store = FolderStore(tmp_path / "results")
     attempt = executor.run(job, store)
     assert attempt.measurement is not None and attempt.environment
@@ -42,9 +42,7 @@ def test_a_job_becomes_the_attempt_of_its_id(executor: Any, job: Job, tmp_path: 
     assert store.attempts() == [attempt]
 
 
-def test_a_resident_measures_a_block_in_each_turn_and_no_other(
-    executor: Any, job: Job, tmp_path: Path
-) -> None:
+def test_resident_measures_one_block_per_turn(executor: Any, job: Job, tmp_path: Path) -> None:
     resident = executor.resident(job, FolderStore(tmp_path / "results"))
     assert resident.alive and resident.turn() and resident.turn()
     measurement = resident.stop().measurement

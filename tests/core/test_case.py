@@ -8,7 +8,7 @@ from steptime.core.case import Case
 from steptime.core.errors import SteptimeError, UnknownName
 
 
-def test_equal_settings_have_equal_keys_and_any_other_setting_has_another() -> None:
+def test_case_key_depends_on_the_settings_alone() -> None:
     case = Case(workload="lenet5")
     assert case.key == Case.from_dict(case.to_dict()).key
     others = [
@@ -19,11 +19,11 @@ def test_equal_settings_have_equal_keys_and_any_other_setting_has_another() -> N
     assert len({case.key, *(other.key for other in others)}) == 4
 
 
-def test_a_setting_at_its_default_does_not_change_the_key() -> None:
+def test_case_key_ignores_defaults() -> None:
     assert Case(workload="lenet5", mode="eager").key == Case(workload="lenet5").key
 
 
-def test_a_misspelt_word_is_answered_with_the_nearest() -> None:
+def test_case_suggests_the_nearest_name() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'inference'"):
         Case(workload="lenet5", phase="inferense")
     with pytest.raises(UnknownName, match="Did you mean 'batch_size'"):
@@ -31,7 +31,7 @@ def test_a_misspelt_word_is_answered_with_the_nearest() -> None:
 
 
 @pytest.mark.parametrize("device", ["cuda", "7", "cuda:²", "gpu:0", "cuda:-1", "cpu:0"])
-def test_a_device_is_the_cpu_or_a_numbered_gpu(device: str) -> None:
+def test_case_refuses_unknown_devices(device: str) -> None:
     with pytest.raises(SteptimeError, match="device must be"):
         Case(workload="lenet5", device=device)
 
@@ -39,18 +39,18 @@ def test_a_device_is_the_cpu_or_a_numbered_gpu(device: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("batch_size", 0), ("batch_size", 1.5), ("threads", -1), ("seed", True)]
 )
-def test_counts_are_whole_and_not_below_their_least(name: str, value: object) -> None:
+def test_case_refuses_counts_below_their_least(name: str, value: object) -> None:
     with pytest.raises(SteptimeError, match=f"{name} must be a whole number"):
         Case.from_dict({"workload": "lenet5", name: value})
 
 
-def test_with_an_exchange_each_device_has_a_rank() -> None:
+def test_case_has_a_rank_per_device_with_an_exchange() -> None:
     assert Case(workload="lenet5", devices=4).ranks == 1
     shared = Case(workload="lenet5", devices=4, exchange="allreduce", nodes=2)
     assert (shared.ranks, shared.ranks_per_node) == (4, 2)
 
 
-def test_ranks_are_spread_evenly_over_nodes_or_not_at_all() -> None:
+def test_case_refuses_ranks_spread_unevenly() -> None:
     with pytest.raises(SteptimeError, match="3 devices cannot be spread evenly over 2 nodes"):
         Case(workload="lenet5", devices=3, exchange="independent", nodes=2)
 
@@ -58,22 +58,22 @@ def test_ranks_are_spread_evenly_over_nodes_or_not_at_all() -> None:
 @pytest.mark.parametrize(
     ("settings", "threads"), [({}, 8), ({"devices": 2, "exchange": "allreduce"}, 4)]
 )
-def test_the_ranks_of_a_node_share_its_cpus(settings: dict[str, Any], threads: int) -> None:
+def test_threads_of_shares_the_cpus_of_a_node(settings: dict[str, Any], threads: int) -> None:
     assert Case(workload="lenet5", **settings).threads_of(8) == threads
     assert Case(workload="lenet5", threads=3, **settings).threads_of(8) == 3
 
 
-def test_more_ranks_than_cpus_have_a_thread_each() -> None:
+def test_threads_of_is_at_least_one() -> None:
     assert Case(workload="lenet5", devices=4, exchange="allreduce").threads_of(2) == 1
 
 
-def test_the_label_tells_how_many_share_a_step() -> None:
+def test_case_label_shows_the_ranks() -> None:
     assert Case(workload="lenet5", devices=2, exchange="allreduce").label.endswith(
         "batch 32 2 × allreduce"
     )
 
 
-def test_the_label_names_every_setting_that_is_not_as_usual() -> None:
+def test_case_label_shows_every_unusual_setting() -> None:
     """`threads=2` was once left out, because a 2 stood in `batch 32` already."""
     words = Case(workload="mnist-mlp", threads=2, devices=2, exchange="allreduce").label
     assert words == "mnist-mlp training pytorch eager cpu fp32 batch 32 2 × allreduce threads=2"

@@ -12,7 +12,7 @@ from steptime.plan.machine_file import parse
 BOX = '[launches.box]\ncontainer = "podman"\nimage = "ubuntu"'
 
 
-def test_a_framework_and_a_launch_may_live_in_one() -> None:
+def test_parse_accepts_containers_for_frameworks_and_launches() -> None:
     text = f'[frameworks.pytorch]\ncontainer = "apptainer"\nimage = "torch.sif"\noptions = ["--nv"]\n{BOX}'
     found = parse(text, "machine.toml", ["pytorch"])
     sif, box = Container("apptainer", "torch.sif", options=("--nv",)), Container("podman", "ubuntu")
@@ -29,14 +29,14 @@ def test_a_framework_and_a_launch_may_live_in_one() -> None:
     }
 
 
-def test_a_launch_may_be_an_interpreter_or_a_command() -> None:
+def test_parse_accepts_interpreters_and_commands_as_launches() -> None:
     found = parse(
         '[launches.a]\npython = "p"\n[launches.b]\nlaunch = ["q", "r"]', "machine.toml", []
     )
     assert found.launches == {"a": ("p",), "b": ("q", "r")}
 
 
-def test_what_a_case_asks_for_and_nobody_names_is_told() -> None:
+def test_lacks_names_a_missing_launch_or_tier() -> None:
     found = parse(BOX, "machine.toml", [])
     assert found.lacks(Case(workload="lenet5", launch="box")) == ""
     assert "[launches] of the machine file has no 'bx', found box" in found.lacks(
@@ -47,7 +47,7 @@ def test_what_a_case_asks_for_and_nobody_names_is_told() -> None:
     )
 
 
-def test_a_container_holds_one_node() -> None:
+def test_lacks_refuses_a_container_on_several_nodes() -> None:
     spread = Case(workload="lenet5", launch="box", exchange="allreduce", devices=2, nodes=2)
     assert "ranks of one node" in parse(BOX, "machine.toml", []).lacks(spread)
 
@@ -74,6 +74,6 @@ def test_a_container_holds_one_node() -> None:
         ("launches = 1", r"line 1: write \[launches.NAME\]"),
     ],
 )
-def test_a_wrong_word_is_named_with_its_line(text: str, words: str) -> None:
+def test_parse_container_refuses_mistakes_with_their_line(text: str, words: str) -> None:
     with pytest.raises(SteptimeError, match=words):
         parse(text, "machine.toml", [])

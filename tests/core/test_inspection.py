@@ -13,7 +13,7 @@ def name(event: dict[str, Any]) -> str:
     return str(event["name"])
 
 
-def test_what_lies_inside_a_span_does_not_count_for_it() -> None:
+def test_self_operators_exclude_inner_spans() -> None:
     events = [
         span("outer", 0, 100),
         span("inner", 10, 30),
@@ -26,12 +26,12 @@ def test_what_lies_inside_a_span_does_not_count_for_it() -> None:
     assert found == {"outer": (1, 50), "inner": (2, 45), "core": (1, 5)}
 
 
-def test_threads_do_not_hold_each_others_spans() -> None:
+def test_self_operators_separate_threads() -> None:
     events = [span("a", 0, 100, tid=1), span("b", 10, 50, tid=2)]
     assert set(self_operators(events, name)) == {Operator("a", 1, 1e-4), Operator("b", 1, 5e-5)}
 
 
-def test_a_span_without_a_name_counts_for_the_one_around_it() -> None:
+def test_self_operators_count_unnamed_spans_for_the_outer() -> None:
     events = [span("a", 0, 100), span("unknown", 10, 50), span("b", 20, 10)]
     found = self_operators(
         events, lambda event: "" if event["name"] == "unknown" else event["name"]

@@ -9,19 +9,19 @@ from steptime.core.protocol import PRESETS, Protocol, preset
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_profile_survives_being_written_and_changes_nothing_of_its_own(name: str) -> None:
+def test_preset_survives_a_round_trip_without_changes(name: str) -> None:
     protocol = preset(name)
     assert Protocol.from_dict(protocol.to_dict()) == protocol
     assert protocol.changes() == {}
 
 
-def test_a_changed_number_travels_and_what_the_session_learns_does_not() -> None:
+def test_changes_omit_what_the_session_learns() -> None:
     assert replace(preset("gold"), target=0.005, steps=100, warmup_start=3).changes() == {
         "target": 0.005
     }
 
 
-def test_an_unknown_profile_is_answered_with_the_nearest() -> None:
+def test_preset_suggests_the_nearest_name() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'standard'"):
         preset("standart")
 
@@ -36,17 +36,17 @@ def test_an_unknown_profile_is_answered_with_the_nearest() -> None:
         ("processes_least", -1),
     ],
 )
-def test_a_number_out_of_its_range_is_refused_by_name(name: str, value: float) -> None:
+def test_protocol_refuses_numbers_out_of_range(name: str, value: float) -> None:
     with pytest.raises(SteptimeError, match=f"protocol.{name} must be"):
         replace(preset("standard"), **{name: value})
 
 
 @pytest.mark.parametrize("looks", [(), (0,), (8, 8), (12, 8), ("x",)])
-def test_looks_grow(looks: tuple[int, ...]) -> None:
+def test_protocol_refuses_looks_that_do_not_grow(looks: tuple[int, ...]) -> None:
     with pytest.raises(SteptimeError, match="pair_looks must be growing"):
         replace(preset("standard"), pair_looks=looks)
 
 
-def test_the_least_number_of_processes_is_not_above_the_most() -> None:
+def test_protocol_refuses_least_processes_above_most() -> None:
     with pytest.raises(SteptimeError, match="not be above"):
         replace(preset("standard"), processes_least=40)

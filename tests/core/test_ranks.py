@@ -20,11 +20,11 @@ MPIRUN = {
 SRUN = {"SLURM_PROCID": "2", "SLURM_NTASKS": "4", "SLURM_LOCALID": "0", "SLURM_STEP_ID": "0"}
 
 
-def test_nobody_started_several() -> None:
+def test_read_ranks_is_single_without_variables() -> None:
     assert read_ranks({}) == Ranks() == Ranks(rank=0, size=1)
 
 
-def test_torchrun_tells_where_to_meet() -> None:
+def test_read_ranks_of_torchrun_has_the_address() -> None:
     assert read_ranks(TORCHRUN) == Ranks(rank=1, size=4, local=1, address="node7", port=4000)
 
 
@@ -33,11 +33,11 @@ def test_torchrun_tells_where_to_meet() -> None:
     [(MPIRUN, Ranks(3, 4, 1)), (SRUN, Ranks(2, 4, 0))],
     ids=["mpirun", "srun"],
 )
-def test_other_starters_have_other_words(variables: dict[str, str], expected: Ranks) -> None:
+def test_read_ranks_knows_other_starters(variables: dict[str, str], expected: Ranks) -> None:
     assert read_ranks(variables) == expected
 
 
-def test_ranks_of_srun_meet_where_it_was_called() -> None:
+def test_read_ranks_of_srun_meets_at_the_launch_node() -> None:
     assert read_ranks({**SRUN, "SLURM_LAUNCH_NODE_IPADDR": "10.0.0.7"}).address == "10.0.0.7"
     assert (
         read_ranks({**SRUN, "SLURM_LAUNCH_NODE_IPADDR": "10.0.0.7", "MASTER_ADDR": "node7"}).address
@@ -45,15 +45,15 @@ def test_ranks_of_srun_meet_where_it_was_called() -> None:
     )
 
 
-def test_the_script_of_a_job_with_several_tasks_is_none_of_them() -> None:
+def test_read_ranks_ignores_the_script_of_a_batch_job() -> None:
     batch = {name: value for name, value in SRUN.items() if name != "SLURM_STEP_ID"}
     assert read_ranks(batch).size == 1
 
 
-def test_a_single_task_of_srun_does_not_hide_the_ranks_inside_it() -> None:
+def test_read_ranks_of_one_srun_task_finds_the_ranks_inside() -> None:
     assert read_ranks({**SRUN, "SLURM_NTASKS": "1", **TORCHRUN}) == read_ranks(TORCHRUN)
 
 
-def test_what_is_no_number_is_told_by_its_variable() -> None:
+def test_read_ranks_refuses_text_with_its_variable() -> None:
     with pytest.raises(SteptimeError, match="RANK='first'"):
         read_ranks({**TORCHRUN, "RANK": "first"})

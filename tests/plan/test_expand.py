@@ -51,7 +51,7 @@ def planned(text: str, **request: object) -> Plan:
     return expand(text, Request(plugin_names=KNOWN, **request))  # type: ignore[arg-type]
 
 
-def test_a_plan_is_the_product_with_overrides_exclusions_and_repeats() -> None:
+def test_expand_applies_overrides_exclusions_and_repeats() -> None:
     plan = planned(PLAN)
     found = [
         (case.phase, case.batch_size, case.precision, case.device, case.trial)
@@ -79,7 +79,7 @@ def test_expand_settings_needs_no_text() -> None:
 MODES = {"jax": "compiled", "openvino": "graph"}
 
 
-def test_a_framework_without_the_usual_mode_has_its_own_where_none_is_said() -> None:
+def test_expand_uses_the_default_mode_of_a_framework() -> None:
     text = 'constants.workload = "resnet50"\nsweep.framework = ["pytorch", "jax", "openvino"]\n'
     assert [case.mode for case in expand(text, Request(modes=MODES)).cases] == [
         "eager",
@@ -90,7 +90,7 @@ def test_a_framework_without_the_usual_mode_has_its_own_where_none_is_said() -> 
     assert [case.mode for case in said.cases] == ["eager"] * 3
 
 
-def test_rules_see_the_mode_that_will_run_and_may_choose_the_framework() -> None:
+def test_rules_see_the_default_mode_of_the_framework_they_chose() -> None:
     rules = '[[override]]\nset = { framework = "jax" }\n[[exclude]]\nwhen = { mode = "compiled" }\nreason = "slow"\n'
     plan = expand(f'constants.workload = "resnet50"\n{rules}', Request(modes=MODES))
     assert [(gone.case.framework, gone.case.mode) for gone in plan.excluded] == [
@@ -116,7 +116,7 @@ def written(sweep: dict[str, list[object]]) -> str:
 
 @settings(deadline=None)
 @given(sweeps)
-def test_the_cases_are_the_product_in_the_order_of_the_file(sweep: dict[str, list[object]]) -> None:
+def test_expand_makes_the_product_in_file_order(sweep: dict[str, list[object]]) -> None:
     plan = planned(written(sweep))
     found = [tuple(getattr(case, name) for name in sweep) for case in plan.cases]
     assert found == list(product(*sweep.values()))
@@ -125,7 +125,7 @@ def test_the_cases_are_the_product_in_the_order_of_the_file(sweep: dict[str, lis
 
 @settings(deadline=None)
 @given(sweeps, st.integers(1, 512), st.sampled_from(CHOICES["phase"]))
-def test_an_exclusion_takes_away_what_it_says_and_nothing_else(
+def test_exclude_removes_exactly_what_matches(
     sweep: dict[str, list[object]], most: int, phase: str
 ) -> None:
     rule = f'[[exclude]]\nwhen = {{ phase = "{phase}", batch_size = {{ at_most = {most} }} }}\nreason = "why"'
@@ -137,15 +137,13 @@ def test_an_exclusion_takes_away_what_it_says_and_nothing_else(
 
 @settings(deadline=None)
 @given(sweeps, st.integers(1, 4))
-def test_repeats_multiply_the_cases_and_differ_in_the_trial_alone(
-    sweep: dict[str, list[object]], count: int
-) -> None:
+def test_repeats_differ_only_in_the_trial(sweep: dict[str, list[object]], count: int) -> None:
     once, plan = planned(written(sweep)), planned(f"repeats = {count}\n{written(sweep)}")
     assert len(plan.cases) == count * len(once.cases)
     assert [case for case in plan.cases if case.trial == 0] == list(once.cases)
 
 
-def test_equal_cases_run_once_and_the_plan_says_so() -> None:
+def test_expand_notes_duplicates_and_runs_them_once() -> None:
     plan = planned('[constants]\nworkload = "resnet50"\n[sweep]\nbatch_size = [8, 8, 16]\n')
     assert [case.batch_size for case in plan.cases] == [8, 16]
     assert plan.notes == (
@@ -155,7 +153,7 @@ def test_equal_cases_run_once_and_the_plan_says_so() -> None:
     )
 
 
-def test_a_rule_that_applies_to_nothing_is_noted() -> None:
+def test_expand_notes_unused_rules() -> None:
     text = '[constants]\nworkload = "resnet50"\n[[exclude]]\nwhen = { phase = "forward" }\nreason = "why"\n'
     assert planned(text).notes == ("line 3: this rule applies to no case.",)
 
@@ -216,7 +214,7 @@ def test_a_rule_that_applies_to_nothing_is_noted() -> None:
         ("repeats = 2", "repeats = ", "This is not TOML: Invalid value (at line 3, column 11)."),
     ],
 )
-def test_a_wrong_word_is_refused_with_its_line_and_the_nearest_known(
+def test_expand_refuses_mistakes_with_line_and_suggestion(
     right: str, wrong: str, message: str
 ) -> None:
     assert right in PLAN
@@ -225,23 +223,23 @@ def test_a_wrong_word_is_refused_with_its_line_and_the_nearest_known(
     assert str(refused.value).startswith(message)
 
 
-def test_a_wrong_word_is_refused_in_a_rule_that_applies_to_nothing() -> None:
+def test_expand_refuses_mistakes_in_unused_rules() -> None:
     with pytest.raises(SteptimeError, match="line 4: No mode 'eeger'"):
         planned(
             '[constants]\nworkload = "resnet50"\n[[exclude]]\nwhen = { mode = "eeger" }\nreason = "why"\n'
         )
 
 
-def test_a_plan_without_workload_says_what_to_write() -> None:
+def test_expand_without_a_workload_says_what_to_write() -> None:
     with pytest.raises(SteptimeError, match='A case needs a workload: write workload = "resnet50"'):
         planned("[sweep]\nbatch_size = [1]\n")
 
 
-def test_a_file_of_ones_own_is_a_workload() -> None:
+def test_expand_accepts_a_file_as_workload() -> None:
     assert planned('[constants]\nworkload = "mine.py:wide"\n').cases[0].workload == "mine.py:wide"
 
 
-def test_the_protocol_can_be_changed_and_the_change_is_named() -> None:
+def test_expand_changes_the_protocol() -> None:
     plan = planned(
         'preset = "gold"\n[constants]\nworkload = "resnet50"\n[protocol]\ntarget = 0.005\npair_looks = [6]\n'
     )
@@ -264,21 +262,19 @@ def test_the_protocol_can_be_changed_and_the_change_is_named() -> None:
         ("pair_looks = [8, 4]", "line 4: protocol.pair_looks must be growing whole numbers"),
     ],
 )
-def test_a_number_of_the_protocol_that_can_not_be_meant_has_its_line(
-    number: str, message: str
-) -> None:
+def test_expand_refuses_protocol_numbers_with_their_line(number: str, message: str) -> None:
     with pytest.raises(SteptimeError) as refused:
         planned(f'[constants]\nworkload = "resnet50"\n[protocol]\n{number}\n')
     assert str(refused.value).startswith(message)
 
 
-def test_settings_of_the_command_line_win_over_the_plan() -> None:
+def test_request_settings_win_over_the_plan() -> None:
     plan = planned(PLAN, settings={"batch_size": [4, 8], "precision": "bf16"}, preset="single")
     assert {(case.batch_size, case.precision) for case in plan.cases} == {(4, "bf16"), (8, "bf16")}
     assert plan.protocol.processes_most == 1
 
 
-def test_a_list_can_be_a_variable_and_a_variable_can_be_swept() -> None:
+def test_variables_may_be_lists_and_may_be_swept() -> None:
     text = """
         [variables]
         sizes = [2, 4]
@@ -303,7 +299,7 @@ def test_a_list_can_be_a_variable_and_a_variable_can_be_swept() -> None:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
-def test_every_shipped_plan_reads_without_surprises(path: Path, device: str) -> None:
+def test_shipped_plans_expand_without_unused_rules(path: Path, device: str) -> None:
     plan = expand(path.read_text(), Request(outside=Outside(machine={"device": device})))
     assert plan.name == path.stem and plan.title and plan.cases
     assert not [note for note in plan.notes if "rule" in note and device != "cpu"]
@@ -330,13 +326,13 @@ def test_every_shipped_plan_reads_without_surprises(path: Path, device: str) -> 
         ),
     ],
 )
-def test_what_is_not_one_value_is_refused_with_its_line(text: str, message: str) -> None:
+def test_expand_refuses_lists_and_tables_as_values(text: str, message: str) -> None:
     with pytest.raises(SteptimeError) as refused:
         planned(text)
     assert str(refused.value).startswith(message)
 
 
-def test_a_list_behind_a_reference_belongs_into_the_sweep_too() -> None:
+def test_expand_refuses_referenced_lists_outside_a_sweep() -> None:
     with pytest.raises(
         SteptimeError, match=r"line 5: batch_size takes one value here.*belongs into \[sweep\]"
     ):
@@ -345,12 +341,12 @@ def test_a_list_behind_a_reference_belongs_into_the_sweep_too() -> None:
         )
 
 
-def test_the_protocol_may_refer_to_variables() -> None:
+def test_protocol_numbers_may_refer_to_variables() -> None:
     text = '[variables]\nprecise = 0.003\n[constants]\nworkload = "resnet50"\n[protocol]\ntarget = "${precise}"\n'
     assert planned(text).protocol.target == 0.003
 
 
-def test_the_examples_of_the_page_mean_what_it_says() -> None:
+def test_examples_of_the_plans_page_expand_as_described() -> None:
     page = (Path(__file__).parents[2] / "docs/plans.md").read_text()
     complete, computed, rules = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     outside = Outside({"HOME": "/home/x"}, {"cpus": "2", "device": "cpu"})

@@ -43,7 +43,7 @@ def value(text: str) -> Any:
         ("env('NOWHERE', 'x')", "x"),
     ],
 )
-def test_an_expression_means_what_it_means_in_python(written: str, meant: object) -> None:
+def test_evaluate_agrees_with_python(written: str, meant: object) -> None:
     assert value(written) == meant and type(value(written)) is type(meant)
 
 
@@ -55,7 +55,7 @@ f'{size}' | {'a': 1} | sizes[0:2] | size := 3 | 1 if | print(1) | exec('1') | (y
 
 
 @pytest.mark.parametrize("written", ["", *REFUSED.strip().replace("\n", " | ").split(" | ")])
-def test_what_is_no_computation_of_a_plan_is_refused_with_its_line(written: str) -> None:
+def test_evaluate_refuses_other_python_with_its_line(written: str) -> None:
     with pytest.raises(SteptimeError, match=r"^line 7: "):
         value(written)
 
@@ -74,7 +74,7 @@ def test_what_is_no_computation_of_a_plan_is_refused_with_its_line(written: str)
         ("-kind", "line 7: ${-kind}: -kind needs a number, found 'small'."),
     ],
 )
-def test_what_can_not_be_computed_says_why(written: str, message: str) -> None:
+def test_evaluate_explains_what_fails(written: str, message: str) -> None:
     with pytest.raises(SteptimeError) as refused:
         value(written)
     assert str(refused.value).startswith(message)
@@ -86,12 +86,12 @@ DEEP = ["-" * 900 + "1", "(" * 300 + "1" + ")" * 300, "1 + " * 900 + "1", "a" + 
 @pytest.mark.parametrize(
     "written", ["9 ** 9 ** 9", "(10 ** 99) ** 99", "'x' * 10 ** 9", "1e308 * 10 ** 400", *DEEP]
 )
-def test_nothing_takes_long_or_much(written: str) -> None:
+def test_evaluate_refuses_what_takes_long_or_much_memory(written: str) -> None:
     with pytest.raises(SteptimeError):
         value(written)
 
 
-def test_names_are_found_without_computing() -> None:
+def test_check_finds_names_without_computing() -> None:
     assert sorted(check("max(size, 2) if kind else images[other]", ())) == [
         "images",
         "kind",
@@ -117,7 +117,7 @@ arithmetic = st.recursive(numbers, larger, max_leaves=8).filter(lambda text: len
 
 @settings(deadline=None)
 @given(arithmetic)
-def test_arithmetic_agrees_with_python(text: str) -> None:
+def test_evaluate_computes_arithmetic_as_python_does(text: str) -> None:
     try:
         expected = eval(text, {"size": 8, "max": max})  # made above: numbers and operators
     except ZeroDivisionError:
@@ -129,7 +129,7 @@ def test_arithmetic_agrees_with_python(text: str) -> None:
 
 @settings(deadline=None)
 @given(st.text(max_size=60))
-def test_any_text_is_computed_or_refused_in_one_sentence(text: str) -> None:
+def test_evaluate_computes_or_refuses_any_text(text: str) -> None:
     try:
         evaluate(text, NAMES.get, {}, "")
     except SteptimeError as problem:

@@ -8,7 +8,7 @@ from steptime.plan.machine_file import parse
 KNOWN = ("pytorch", "tensorflow")
 
 
-def test_a_framework_gets_its_interpreter_or_its_launcher() -> None:
+def test_parse_reads_interpreters_and_launchers() -> None:
     first, second = (
         'tensorflow]\npython = "tf/bin/python"',
         'pytorch]\nlaunch = ["podman", "run", "python"]',
@@ -22,7 +22,7 @@ def test_a_framework_gets_its_interpreter_or_its_launcher() -> None:
     assert found.to_dict()["frameworks"]["tensorflow"] == ["tf/bin/python"]
 
 
-def test_an_empty_file_says_nothing() -> None:
+def test_parse_accepts_an_empty_file() -> None:
     assert parse("", "machine.toml", KNOWN).commands == {}
 
 
@@ -51,6 +51,6 @@ def test_an_empty_file_says_nothing() -> None:
         ("frameworks = 1", r"line 1: write \[frameworks.NAME\]"),
     ],
 )
-def test_a_wrong_word_is_named_with_its_line(text: str, words: str) -> None:
+def test_parse_refuses_mistakes_with_their_line(text: str, words: str) -> None:
     with pytest.raises(SteptimeError, match=words):
         parse(text, "machine.toml", KNOWN)

@@ -30,7 +30,7 @@ set = { threads = 1 }
 """
 
 
-def test_every_part_knows_its_line() -> None:
+def test_parse_keeps_the_line_of_every_value() -> None:
     document = parse(TEXT)
     first, second = document.rules["override"]
     assert (first.line, first.when["phase"].line, first.set["threads"].line) == (7, 8, 10)
@@ -40,7 +40,7 @@ def test_every_part_knows_its_line() -> None:
     assert document.tables["sweep"]["batch_size"].line == 2
 
 
-def test_each_of_several_cases_is_found_by_its_words() -> None:
+def test_parse_finds_the_line_of_each_case() -> None:
     rule = '[[override]]\ncases = [\n  { mode = "eager", threads = 8, weights = "a b.x" }, # one\n  { threads=9 },\n]\n'
     (found,) = parse(rule).rules["override"]
     assert [{name: value.line for name, value in case.items()} for case in found.cases] == [
@@ -61,11 +61,11 @@ def read_seconds(count: int) -> float:
     return time.process_time() - began
 
 
-def test_ten_times_as_many_values_take_about_ten_times_as_long() -> None:
+def test_parse_takes_linear_time() -> None:
     assert read_seconds(6_000) < 30 * read_seconds(600)
 
 
-def test_a_word_that_is_nowhere_has_no_line() -> None:
+def test_find_is_zero_for_a_missing_key() -> None:
     assert Lines(TEXT).find(Position("sweep", key="layout")) == 0
 
 
@@ -79,14 +79,14 @@ def test_a_word_that_is_nowhere_has_no_line() -> None:
         ("#" * (MOST_CHARACTERS + 1), "at most 1,000,000 characters, found 1,000,001"),
     ],
 )
-def test_what_would_take_for_ever_is_refused_at_once(text: str, message: str) -> None:
+def test_parse_refuses_what_would_take_forever(text: str, message: str) -> None:
     with pytest.raises(SteptimeError, match=message):
         parse(text)
 
 
-def test_many_numbers_with_a_point_are_no_deep_key() -> None:
+def test_parse_accepts_many_decimal_points() -> None:
     assert parse(f"[variables]\nshares = {[0.5] * 2000}").tables["variables"]["shares"].line == 2
 
 
-def test_the_mark_that_some_editors_begin_a_file_with_is_passed_over() -> None:
+def test_parse_skips_a_byte_order_mark() -> None:
     assert parse('\ufeffname = "x"').texts["name"].raw == "x"

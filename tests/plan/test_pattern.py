@@ -8,11 +8,11 @@ from steptime.core.errors import SteptimeError
 from steptime.plan import pattern
 
 
-def test_the_whole_text_must_match() -> None:
+def test_match_all_matches_the_whole_text() -> None:
     assert pattern.match_all("a(?P<n>[0-9]+)", "a12") and not pattern.match_all("a", "ab")
 
 
-def test_a_pattern_that_takes_ages_is_refused_with_its_line(
+def test_match_all_refuses_slow_patterns_with_their_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pattern, "SECONDS", 0.05)
@@ -20,7 +20,7 @@ def test_a_pattern_that_takes_ages_is_refused_with_its_line(
         pattern.match_all("(a+)+", "a" * 60 + "!", "line 3: ")
 
 
-def test_whoever_waits_for_an_alarm_still_does() -> None:
+def test_match_all_restores_the_alarm() -> None:
     before = signal.getsignal(signal.SIGALRM)
     pattern.match_all("a", "a")
     assert signal.getsignal(signal.SIGALRM) is before and signal.getitimer(signal.ITIMER_REAL) == (

@@ -27,7 +27,7 @@ def scope(**values: object) -> Scope:
         ("plain", "plain"),
     ],
 )
-def test_a_reference_gives_what_it_names(written: str, meant: object) -> None:
+def test_scope_resolves_references(written: str, meant: object) -> None:
     assert scope(size=8, twice="${size}", asked=written).value("asked") == meant
 
 
@@ -42,7 +42,7 @@ def test_a_reference_gives_what_it_names(written: str, meant: object) -> None:
         ("${size:-9}", "line 7: Only env and machine references take a default"),
     ],
 )
-def test_a_reference_to_nothing_is_refused_with_its_line(written: str, message: str) -> None:
+def test_scope_refuses_dangling_references_with_their_line(written: str, message: str) -> None:
     with pytest.raises(SteptimeError) as refused:
         scope(size=8, loop="${asked}", asked=written).value("asked")
     assert str(refused.value).startswith(message)
@@ -51,10 +51,10 @@ def test_a_reference_to_nothing_is_refused_with_its_line(written: str, message: 
 @pytest.mark.parametrize(
     ("written", "meant"), [("8", 8), ("1e-3", 0.001), (".5", 0.5), ("2E3", 2000.0), ("e5", "e5")]
 )
-def test_a_word_that_reads_as_a_number_is_one(written: str, meant: object) -> None:
+def test_parse_scalar_reads_numbers(written: str, meant: object) -> None:
     assert parse_scalar(written) == meant and type(parse_scalar(written)) is type(meant)
 
 
-def test_inside_a_longer_text_a_number_from_outside_stays_as_written() -> None:
+def test_resolve_keeps_outside_text_inside_a_longer_text() -> None:
     outside = Outside(environment={"VERSION": "1.10"})
     assert Scope({}, outside).resolve(Value("data-${env:VERSION}")) == "data-1.10"

@@ -26,12 +26,12 @@ def found(plan: Plan, *names: str) -> list[tuple[Any, ...]]:
     return [tuple(getattr(case, name) for name in names) for case in plan.cases]
 
 
-def test_a_value_is_computed_at_each_point() -> None:
+def test_expressions_are_computed_at_each_point() -> None:
     text = START + 'batch_size = "${max(1, 64 // devices)}"\n[sweep]\ndevices = [1, 2, 128]\n'
     assert found(planned(text), "devices", "batch_size") == [(1, 64), (2, 32), (128, 1)]
 
 
-def test_a_table_is_a_variable_and_a_value_chooses_its_entry() -> None:
+def test_variables_may_be_tables_indexed_by_a_value() -> None:
     text = (
         '[variables]\nsizes = { a = 8, b = "${8 * 2}" }\nkind = "a"\n'
         + START
@@ -41,7 +41,7 @@ def test_a_table_is_a_variable_and_a_value_chooses_its_entry() -> None:
     assert [size for (size,) in found(plan, "batch_size")] == [8, 16]
 
 
-def test_a_sweep_can_be_computed() -> None:
+def test_sweep_may_be_an_expression() -> None:
     text = (
         "[variables]\nsizes = [1, 2]\n"
         + START
@@ -50,7 +50,7 @@ def test_a_sweep_can_be_computed() -> None:
     assert [size for (size,) in found(planned(text), "batch_size")] == [1, 2, 3]
 
 
-def test_an_override_with_cases_makes_a_point_of_each() -> None:
+def test_override_makes_a_point_of_each_case() -> None:
     rule = '[[override]]\nwhen = { phase = "inference" }\nset = { data = "host" }\n'
     rule += 'cases = [{}, { precision = "bf16", threads = 1 }]\n'
     plan = planned(START + '[sweep]\nphase = ["training", "inference"]\n' + rule)
@@ -62,7 +62,7 @@ def test_an_override_with_cases_makes_a_point_of_each() -> None:
     assert found(plan, "phase", "data", "precision", "threads") == words
 
 
-def test_an_override_with_a_sweep_makes_the_product_for_the_points_it_is_about() -> None:
+def test_override_makes_the_product_of_its_sweep() -> None:
     rule = "[[override]]\nwhen = \"${phase == 'inference'}\"\n"
     rule += 'sweep = { batch_size = [1, 2], precision = ["fp32", "bf16"] }\n'
     plan = planned(START + '[sweep]\nphase = ["training", "inference"]\n' + rule)
@@ -70,19 +70,19 @@ def test_an_override_with_a_sweep_makes_the_product_for_the_points_it_is_about()
     assert found(plan, "phase", "batch_size", "precision") == [("training", 32, "fp32"), *sizes]
 
 
-def test_without_a_condition_an_override_is_for_all() -> None:
+def test_override_without_condition_applies_to_all() -> None:
     plan = planned(START + "[[override]]\ncases = [{ seed = 1 }, { seed = 2, threads = 4 }]\n")
     assert found(plan, "seed", "threads") == [(1, 0), (2, 4)]
 
 
-def test_a_pattern_gives_its_named_groups_to_the_rule() -> None:
+def test_matches_defines_its_named_groups_in_the_rule() -> None:
     rule = '[[override]]\nwhen = { workload = { matches = "resnet(?P<depth>[0-9]+)" } }\n'
     rule += 'set = { threads = "${depth // 10}" }\n'
     plan = planned('[sweep]\nworkload = ["resnet50", "my-resnet18", "resnet101"]\n' + rule)
     assert [threads for (threads,) in found(plan, "threads")] == [5, 0, 10]
 
 
-def test_settings_of_the_command_line_win_over_cases_and_sweeps_too() -> None:
+def test_request_settings_win_over_cases_and_sweeps() -> None:
     rule = "[[override]]\ncases = [{ batch_size = 2, seed = 1 }, { batch_size = 4 }]\n"
     assert found(planned(START + rule, settings={"batch_size": 9}), "batch_size", "seed") == [
         (9, 1),
@@ -133,24 +133,24 @@ def test_settings_of_the_command_line_win_over_cases_and_sweeps_too() -> None:
         ),
     ],
 )
-def test_what_a_rule_can_not_mean_is_refused_with_its_line(rule: str, message: str) -> None:
+def test_rules_with_mistakes_are_refused_with_their_line(rule: str, message: str) -> None:
     with pytest.raises(SteptimeError) as refused:
         planned(f"{START}[[override]]\n{rule}\n")
     assert str(refused.value).startswith(message)
 
 
-def test_the_groups_of_one_rule_are_not_known_to_another() -> None:
+def test_named_groups_are_unknown_to_other_rules() -> None:
     rule = '[[override]]\nwhen = { workload = { matches = "resnet(?P<depth>.*)" } }\nset = { threads = "${depth}" }\n'
     with pytest.raises(SteptimeError, match="line 7: No name 'depth'"):
         planned(START + rule + '[[exclude]]\nwhen = "${depth > 1}"\nreason = "deep"\n')
 
 
-def test_a_variable_has_a_name_that_computations_can_use() -> None:
+def test_variables_need_an_identifier_as_name() -> None:
     with pytest.raises(SteptimeError, match="line 2: 'my-size' cannot be a variable"):
         planned("[variables]\nmy-size = 1\n" + START)
 
 
-def test_a_plan_of_too_many_points_is_refused_at_once() -> None:
+def test_expand_refuses_too_many_points() -> None:
     sizes = list(range(1, 1001))
     with pytest.raises(
         SteptimeError, match=f"line 4: These lists make 1,000,000 points, more than {MOST_POINTS:,}"
@@ -158,14 +158,14 @@ def test_a_plan_of_too_many_points_is_refused_at_once() -> None:
         planned(f"{START}[sweep]\nbatch_size = {sizes}\nthreads = {sizes}\n")
 
 
-def test_too_many_repeats_are_refused_at_once() -> None:
+def test_expand_refuses_too_many_repeats() -> None:
     with pytest.raises(
         SteptimeError, match=f"repeats makes 1,000,000,000 cases, more than {MOST_POINTS:,}"
     ):
         planned(f"repeats = 1000000000\n{START}")
 
 
-def test_rules_that_multiply_without_end_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expand_stops_rules_that_multiply_points(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("steptime.plan.expand.MOST_POINTS", 300)
     names = ("batch_size", "threads", "seed")
     rules = [f"[[override]]\nsweep = {{ {name} = {list(range(1, 201))} }}\n" for name in names]
@@ -173,7 +173,7 @@ def test_rules_that_multiply_without_end_are_stopped(monkeypatch: pytest.MonkeyP
         planned(START + "".join(rules))
 
 
-def test_what_runs_from_another_point_is_not_listed_as_excluded() -> None:
+def test_excluded_omits_cases_that_another_point_runs() -> None:
     text = '[variables]\nkind = "a"\n' + START + '[sweep]\nkind = ["a", "b"]\n'
     plan = planned(text + '[[exclude]]\nwhen = { kind = "b" }\nreason = "why"\n')
     assert (len(plan.cases), plan.excluded) == (1, ())
@@ -290,7 +290,7 @@ def settings_of(case: Case) -> dict[str, Any]:
 
 @settings(deadline=None, max_examples=200)
 @given(plans)
-def test_a_plan_expands_as_plain_python_would(plan: dict[str, Any]) -> None:
+def test_expand_agrees_with_a_plain_python_oracle(plan: dict[str, Any]) -> None:
     expanded = planned(as_text(plan))
     kept, gone = oracle(plan)
     assert [settings_of(case) for case in expanded.cases] == kept
@@ -299,9 +299,7 @@ def test_a_plan_expands_as_plain_python_would(plan: dict[str, Any]) -> None:
 
 @settings(deadline=None)
 @given(plans, st.randoms(use_true_random=False))
-def test_the_order_of_names_and_of_exclusions_changes_the_order_of_cases_at_most(
-    plan: dict[str, Any], rng: Any
-) -> None:
+def test_expand_gives_the_same_cases_in_any_order_of_names(plan: dict[str, Any], rng: Any) -> None:
     names = list(plan["sweep"])
     rng.shuffle(names)
     other = plan | {
@@ -315,6 +313,6 @@ def test_the_order_of_names_and_of_exclusions_changes_the_order_of_cases_at_most
 
 @settings(deadline=None)
 @given(st.permutations(["a = 3", 'b = "${a + 1}"', 'c = "${b * d}"', "d = 2"]))
-def test_variables_may_stand_in_any_order(lines: list[str]) -> None:
+def test_variables_may_be_defined_in_any_order(lines: list[str]) -> None:
     text = "\n".join(["[variables]", *lines, START, "[sweep]", 'batch_size = ["${c}"]'])
     assert planned(text).cases[0].batch_size == 8

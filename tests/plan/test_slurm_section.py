@@ -28,7 +28,7 @@ def read(text: str) -> MachineFile:
     return parse(text, "machine.toml", ())
 
 
-def test_a_section_asks_slurm_for_what_the_case_needs() -> None:
+def test_request_has_what_the_case_needs() -> None:
     section = read(TEXT).section("k80")
     wanted = (
         "--partition=GPU",
@@ -45,13 +45,13 @@ def test_a_section_asks_slurm_for_what_the_case_needs() -> None:
     assert (section.throttle, section.bundle) == (3, 1) and read(TEXT).tiers == {"local": "$LOCAL"}
 
 
-def test_more_time_is_the_same_campaign_and_another_module_is_not() -> None:
+def test_shape_ignores_the_time_limit() -> None:
     longer, other = TEXT.replace("00:10", "12:00"), TEXT.replace("load cuda", "load rocm")
     shapes = [read(text).section("k80").shape() for text in (TEXT, longer, other)]
     assert shapes[0] == shapes[1] != shapes[2]
 
 
-def test_a_case_without_a_node_type_goes_to_the_only_section() -> None:
+def test_section_without_node_type_is_the_only_one() -> None:
     assert read(TEXT).section("").name == "k80"
     with pytest.raises(SteptimeError, match=r"has k80, p100. Set node_type"):
         read(TEXT + "[slurm.p100]\n").section("")
@@ -82,7 +82,7 @@ def test_a_case_without_a_node_type_goes_to_the_only_section() -> None:
         ("tiers = 1", r"line 1: write \[tiers\]"),
     ],
 )
-def test_a_wrong_word_is_named_with_its_line(text: str, words: str) -> None:
+def test_parse_section_refuses_mistakes_with_their_line(text: str, words: str) -> None:
     with pytest.raises(SteptimeError, match=words):
         read(text)
 
@@ -90,7 +90,7 @@ def test_a_wrong_word_is_named_with_its_line(text: str, words: str) -> None:
 @pytest.mark.parametrize(
     "gres, words", [("gpu:{device_count}", "No case setting 'device_count'"), ("{", "write {dev")]
 )
-def test_a_wrong_place_holder_is_told_before_anything_is_submitted(gres: str, words: str) -> None:
+def test_request_refuses_unknown_placeholders(gres: str, words: str) -> None:
     section = read(f'[slurm.k80]\ngres = "{gres}"').section("k80")
     with pytest.raises(SteptimeError, match=words):
         section.request(CASE)
@@ -100,6 +100,6 @@ def test_a_wrong_place_holder_is_told_before_anything_is_submitted(gres: str, wo
     ("nodes", "wanted"),
     [(1, ("--gres=gpu:k80:4",)), (2, ("--gres=gpu:k80:2", "--nodes=2", "--ntasks-per-node=1"))],
 )
-def test_ranks_on_several_nodes_ask_each_for_its_share(nodes: int, wanted: tuple[str, ...]) -> None:
+def test_request_counts_devices_per_node(nodes: int, wanted: tuple[str, ...]) -> None:
     case = replace(CASE, exchange="allreduce", devices=4, nodes=nodes)
     assert read('[slurm.k80]\ngres = "gpu:k80:{devices}"').section("k80").request(case) == wanted

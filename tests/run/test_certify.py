@@ -78,7 +78,7 @@ def case(framework: str = "pytorch", **settings: Any) -> Case:
     return Case(workload="mnist-mlp", framework=framework, **settings)
 
 
-def test_the_reference_comes_first_and_once(examiner: Examiner, store: FolderStore) -> None:
+def test_certify_runs_the_reference_first_and_once(examiner: Examiner, store: FolderStore) -> None:
     outcomes = certify([case(), case("jax", mode="compiled")], store)
     assert examiner.told == [(REFERENCE, "training"), ("pytorch", "training"), ("jax", "training")]
     assert all(outcome.passed for outcome in outcomes)
@@ -86,28 +86,26 @@ def test_the_reference_comes_first_and_once(examiner: Examiner, store: FolderSto
     assert Path(examiner.jobs[0].options["references"]) == (store.path / "references").absolute()
 
 
-def test_each_precision_has_bounds_of_its_own(examiner: Examiner, store: FolderStore) -> None:
+def test_certify_has_a_reference_per_precision(examiner: Examiner, store: FolderStore) -> None:
     certify([case(), case(precision="bf16")], store)
     assert [job.options["precision"] for job in examiner.jobs] == ["fp32", "fp32", "bf16", "bf16"]
 
 
-def test_a_gpu_may_take_winograd_s_way_in_fp32(examiner: Examiner, store: FolderStore) -> None:
+def test_certify_allows_winograd_for_fp32_on_a_gpu(examiner: Examiner, store: FolderStore) -> None:
     certify([case(device="cuda:0"), case(device="cuda:0", precision="tf32")], store)
     assert [job.options["precision"] for job in examiner.jobs] == ["fp32+winograd"] * 2 + [
         "tf32"
     ] * 2
 
 
-def test_what_can_not_train_is_certified_in_inference(
-    examiner: Examiner, store: FolderStore
-) -> None:
+def test_certify_falls_back_to_inference(examiner: Examiner, store: FolderStore) -> None:
     examiner.causes["onnxruntime"] = ("unsupported", ("training",))
     outcome = certify([case("onnxruntime", mode="graph")], store)[0]
     assert outcome.certificate is not None and outcome.certificate.covers == "inference"
     assert outcome.no_training == "no training" and outcome.passed
 
 
-def test_the_reference_is_as_thorough_for_inference_as_for_training() -> None:
+def test_effort_is_equal_for_inference_and_training() -> None:
     """The inference of ptb-lstm-small is so much cheaper that it looked for a reference that nobody had written."""
     ours = certified_case(Case(workload="ptb-lstm-small"))
     assert (
@@ -117,14 +115,14 @@ def test_the_reference_is_as_thorough_for_inference_as_for_training() -> None:
     )
 
 
-def test_a_failure_is_an_outcome_with_its_reason(examiner: Examiner, store: FolderStore) -> None:
+def test_certify_returns_failures_with_their_reason(examiner: Examiner, store: FolderStore) -> None:
     examiner.causes["pytorch"] = ("crashed", ("training",))
     outcome = certify([case()], store)[0]
     assert outcome.certificate is None and outcome.attempt.failure is not None
     assert outcome.attempt.failure.reason == "no training" and not outcome.passed
 
 
-def test_without_a_reference_there_is_no_certificate(
+def test_certify_without_a_reference_certifies_nothing(
     examiner: Examiner, store: FolderStore
 ) -> None:
     examiner.causes[REFERENCE] = ("out_of_memory", ("training",))
@@ -133,7 +131,7 @@ def test_without_a_reference_there_is_no_certificate(
     assert [outcome.attempt.case.framework for outcome in outcomes] == [REFERENCE, REFERENCE]
 
 
-def test_what_is_proved_is_not_proved_again_unless_asked(
+def test_certify_repeats_settled_cases_only_with_again(
     examiner: Examiner, store: FolderStore
 ) -> None:
     examiner.causes["onnxruntime"] = ("unsupported", ("training",))
@@ -146,7 +144,7 @@ def test_what_is_proved_is_not_proved_again_unless_asked(
     assert len(examiner.jobs) == 2 * count
 
 
-def test_what_is_proved_is_told_without_a_process(examiner: Examiner, store: FolderStore) -> None:
+def test_settled_outcomes_run_no_process(examiner: Examiner, store: FolderStore) -> None:
     examiner.causes["onnxruntime"] = ("unsupported", ("training",))
     examiner.causes["jax"] = ("crashed", ("training",))
     first = certify(
@@ -155,19 +153,19 @@ def test_what_is_proved_is_told_without_a_process(examiner: Examiner, store: Fol
     assert settled_outcomes(store) == first[:2]  # a crash settles nothing
 
 
-def test_a_crash_is_tried_again(examiner: Examiner, store: FolderStore) -> None:
+def test_certify_retries_a_crash(examiner: Examiner, store: FolderStore) -> None:
     examiner.causes["pytorch"] = ("crashed", ("training",))
     certify([case()], store)
     examiner.causes.clear()
     assert certify([case()], store)[0].passed
 
 
-def test_certificates_are_no_measurements(examiner: Examiner, store: FolderStore) -> None:
+def test_certify_leaves_no_measurements(examiner: Examiner, store: FolderStore) -> None:
     certify([case()], store)
     assert store.attempts() == [] and len(store.attempts("certify")) == 2
 
 
-def test_a_changed_lowering_has_another_plan(
+def test_lowering_hash_changes_with_the_source(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "__init__.py").write_text("one = 1")
@@ -181,7 +179,7 @@ def test_a_changed_lowering_has_another_plan(
     ("network", "batch_size", "numbers"),
     [("mnist-mlp", 4, (20, 5, 5)), ("resnet50", 2, (20, 3, 1)), ("gpt2", 1, (3, 1, 1))],
 )
-def test_large_networks_take_less_effort(
+def test_effort_is_lower_for_large_networks(
     network: str, batch_size: int, numbers: tuple[int, int, int]
 ) -> None:
     found = certified_case(Case(workload=network, batch_size=64))

@@ -24,7 +24,7 @@ def three_pairs(short: Protocol) -> Protocol:
     return replace(short, pair_looks=(3,), pair_blocks=2)
 
 
-def test_pairs_take_turns_and_carry_the_same_word(
+def test_compare_gives_both_partners_the_same_pair_id(
     store: FolderStore, three_pairs: Protocol, make_case: MakeCase
 ) -> None:
     compared = compare((make_case(), make_case(trial=1)), three_pairs, store)
@@ -38,14 +38,14 @@ def test_pairs_take_turns_and_carry_the_same_word(
     }
 
 
-def test_a_case_can_be_compared_with_itself(
+def test_compare_accepts_the_same_case_twice(
     store: FolderStore, three_pairs: Protocol, make_case: MakeCase
 ) -> None:
     compared = compare((make_case(), make_case()), three_pairs, store)
     assert [(a.process, b.process) for a, b in compared.pairs] == [(0, 1), (2, 3), (4, 5)]
 
 
-def test_different_work_is_refused_before_anything_runs(
+def test_compare_refuses_different_work_before_it_runs(
     store: FolderStore, three_pairs: Protocol, make_case: MakeCase
 ) -> None:
     with pytest.raises(Refused, match="batch_size differs") as refused:
@@ -53,7 +53,7 @@ def test_different_work_is_refused_before_anything_runs(
     assert len(refused.value.reasons) == 1 and store.attempts() == []
 
 
-def test_despite_a_stated_reason_different_work_is_compared_and_says_so(
+def test_compare_with_force_remarks_the_difference(
     store: FolderStore, three_pairs: Protocol, make_case: MakeCase
 ) -> None:
     once = replace(three_pairs, pair_looks=(1,))
@@ -65,7 +65,7 @@ def test_despite_a_stated_reason_different_work_is_compared_and_says_so(
 
 
 @pytest.mark.parametrize("broken", [0, 1])
-def test_a_partner_that_crashes_twice_ends_the_comparison_with_its_reason(
+def test_compare_ends_after_a_second_crash(
     broken: int, store: FolderStore, three_pairs: Protocol, make_case: MakeCase
 ) -> None:
     cases = [make_case(), make_case()]
@@ -76,7 +76,7 @@ def test_a_partner_that_crashes_twice_ends_the_comparison_with_its_reason(
     assert causes.count("crashed") == 2 and set(causes) <= {"crashed", "cancelled"}
 
 
-def test_two_that_do_not_fit_together_alternate(
+def test_compare_alternates_cases_that_do_not_fit_together(
     store: FolderStore, three_pairs: Protocol, make_case: MakeCase
 ) -> None:
     compared = compare(
@@ -101,7 +101,7 @@ class Impatient:
     def on_finish(self, attempt: Attempt) -> None: ...
 
 
-def test_an_interrupted_comparison_goes_on_with_the_pairs_it_has(
+def test_compare_continues_an_interrupted_comparison(
     store: FolderStore, three_pairs: Protocol, make_case: MakeCase
 ) -> None:
     cases = (make_case(), make_case(trial=1))
@@ -117,7 +117,7 @@ def test_an_interrupted_comparison_goes_on_with_the_pairs_it_has(
     )
 
 
-def test_a_finished_comparison_is_measured_anew(
+def test_compare_measures_a_finished_comparison_anew(
     store: FolderStore, three_pairs: Protocol, make_case: MakeCase
 ) -> None:
     once = replace(three_pairs, pair_looks=(1,))
@@ -125,7 +125,7 @@ def test_a_finished_comparison_is_measured_anew(
     assert first.pairs[0][0].session != second.pairs[0][0].session
 
 
-def test_the_other_way_round_is_another_comparison(short: Protocol, make_case: MakeCase) -> None:
+def test_comparison_hash_depends_on_the_order(short: Protocol, make_case: MakeCase) -> None:
     a, b = make_case(), make_case(trial=1)
     assert (
         len(

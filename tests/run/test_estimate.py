@@ -29,7 +29,7 @@ def past(*ran: tuple[Case, float], by: str = "quick") -> History:
     return found
 
 
-def test_history_of_the_same_case_wins_over_the_guess() -> None:
+def test_estimate_prefers_the_history_of_the_same_case() -> None:
     guess, known = (estimate(CASE, preset("quick"), before) for before in ({}, past((CASE, 40.0))))
     assert round(known.least_seconds, 6) == 120.0 and (known.source, known.like) == (
         "history",
@@ -38,12 +38,12 @@ def test_history_of_the_same_case_wins_over_the_guess() -> None:
     assert 0 < guess.least_seconds < 60 and (guess.source, guess.like) == ("guess", None)
 
 
-def test_a_repeat_with_another_seed_is_the_same_case() -> None:
+def test_estimate_ignores_seed_and_trial() -> None:
     other = replace(CASE, seed=3, trial=1)
     assert estimate(other, preset("quick"), past((CASE, 40.0))).source == "history"
 
 
-def test_a_case_like_it_tells_how_far_off_the_guess_is() -> None:
+def test_estimate_is_corrected_by_a_similar_case() -> None:
     near, far = replace(CASE, batch_size=64), replace(CASE, batch_size=1, precision="bf16")
     guess = estimate(CASE, preset("quick"), {})
     learned = estimate(CASE, preset("quick"), past((far, 9.0), (near, 40.0)))
@@ -54,12 +54,12 @@ def test_a_case_like_it_tells_how_far_off_the_guess_is() -> None:
 @pytest.mark.parametrize(
     "words", [{"framework": "numpy"}, {"mode": "compiled"}, {"workload": "mnist-mlp"}]
 )
-def test_another_network_framework_or_mode_tells_nothing(words: dict[str, str]) -> None:
+def test_estimate_ignores_other_networks_frameworks_and_modes(words: dict[str, str]) -> None:
     other = Case(**{"workload": "lenet5", **words})  # type: ignore[arg-type]
     assert estimate(CASE, preset("quick"), past((other, 40.0))).source == "guess"
 
 
-def test_a_longer_protocol_is_foretold_from_a_shorter_one() -> None:
+def test_estimate_scales_from_a_shorter_protocol() -> None:
     slow = replace(preset("quick"), least_seconds=60.0)
     known = past((CASE, 5.0))
     assert (
@@ -68,7 +68,7 @@ def test_a_longer_protocol_is_foretold_from_a_shorter_one() -> None:
     )
 
 
-def test_the_budget_bounds_the_most_but_not_the_least() -> None:
+def test_estimate_bounds_the_most_by_the_budget() -> None:
     standard = preset("standard")
     quick, slow = (
         estimate(CASE, standard, past((CASE, seconds), by="standard")) for seconds in (5.0, 100.0)
@@ -80,7 +80,7 @@ def test_the_budget_bounds_the_most_but_not_the_least() -> None:
     ]
 
 
-def test_compiling_and_a_gpu_take_longer_to_start() -> None:
+def test_estimate_is_longer_for_compilation_and_gpus() -> None:
     plain, compiled, gpu = (
         estimate(Case(workload="lenet5", **words), preset("quick"), {}).least_seconds  # type: ignore[arg-type]
         for words in ({}, {"mode": "compiled"}, {"device": "cuda:0"})
@@ -88,7 +88,7 @@ def test_compiling_and_a_gpu_take_longer_to_start() -> None:
     assert plain < gpu < compiled
 
 
-def test_a_large_network_is_guessed_by_its_arithmetic() -> None:
+def test_estimate_of_a_large_network_follows_its_flops() -> None:
     small, large = (
         step_seconds(Case(workload=name, threads=2), {}) for name in ("lenet5", "resnet50")
     )
@@ -97,13 +97,13 @@ def test_a_large_network_is_guessed_by_its_arithmetic() -> None:
     assert guess.least_seconds > 3 * 30 * large
 
 
-def test_a_measured_peak_is_believed_more_than_a_usual_speed() -> None:
+def test_speed_prefers_a_measured_peak() -> None:
     slow, fast = (speed(CASE, {"cpu": {"fp32": peak}}) for peak in (1e10, 1e12))
     assert fast == 100 * slow == SHARE_OF_PEAK * 1e12
     assert speed(CASE, {"cpu": {"bf16": 1e15}}) == speed(CASE, {})
 
 
-def test_the_reference_is_slow_and_a_gpu_is_fast() -> None:
+def test_speed_is_low_for_the_reference_and_high_for_a_gpu() -> None:
     reference, cpu, gpu = {"framework": "numpy"}, {"threads": 4}, {"device": "cuda:0"}
     speeds = [speed(Case(workload="lenet5", **words), {}) for words in (reference, cpu, gpu)]  # type: ignore[arg-type]
     assert speeds == sorted(speeds) and len(set(speeds)) == 3

@@ -58,7 +58,7 @@ def acknowledged(parent: Any) -> list[str]:
     return [words[1] for words in lines if words[0] == "finished" and words[2] == "True"]
 
 
-def test_killed_at_any_moment_nothing_acknowledged_is_lost_and_nothing_is_done_twice(
+def test_run_killed_at_any_moment_loses_no_acknowledged_result(
     store: FolderStore, start: Start, workers: Workers, is_gone: IsGone
 ) -> None:
     rng, cases, safe, kills = random.Random(7), [("calm", 4), ("calm", 8)], [], 0
@@ -96,7 +96,7 @@ def kill_something(parent: Any, rng: random.Random, workers: Workers) -> list[in
     return left
 
 
-def test_an_interrupt_is_told_to_the_shell_and_the_next_run_goes_on(
+def test_run_after_an_interrupt_continues(
     store: FolderStore, start: Start, workers: Workers
 ) -> None:
     parent = start([("calm", 4)], processes=3)
@@ -116,7 +116,7 @@ def test_an_interrupt_is_told_to_the_shell_and_the_next_run_goes_on(
     )
 
 
-def test_cases_that_go_wrong_do_not_stop_the_others(store: FolderStore, start: Start) -> None:
+def test_run_continues_after_failing_cases(store: FolderStore, start: Start) -> None:
     frameworks = ["segfault", "calm", "leaves", "absent", "full"]
     parent = start([(framework, 4) for framework in frameworks], processes=2)
     assert len(acknowledged(parent)) == 2 and parent.returncode == 0

@@ -41,7 +41,7 @@ class Diary:
         self.attempts.append(attempt)
 
 
-def test_each_round_holds_one_process_of_every_case(
+def test_run_measures_every_case_once_per_round(
     executor, store: FolderStore, short: Protocol, make_case
 ) -> None:
     cases = [make_case(size) for size in (1, 2, 3, 4)]
@@ -52,9 +52,7 @@ def test_each_round_holds_one_process_of_every_case(
     assert all([attempt.process for attempt in record.attempts] == [0, 1, 2] for record in records)
 
 
-def test_the_order_is_random_and_not_the_same_in_every_round(
-    executor, store, short: Protocol, make_case
-) -> None:
+def test_run_shuffles_each_round_differently(executor, store, short: Protocol, make_case) -> None:
     session.run(
         [make_case(size) for size in range(1, 9)],
         replace(short, processes_least=4, processes_most=4),
@@ -64,7 +62,7 @@ def test_the_order_is_random_and_not_the_same_in_every_round(
     assert len({tuple(sizes[first : first + 8]) for first in (0, 8, 16, 24)}) > 2
 
 
-def test_what_is_finished_is_not_measured_twice(
+def test_run_returns_a_complete_session(
     executor, store: FolderStore, short: Protocol, make_case
 ) -> None:
     first = session.run([make_case(1), make_case(2)], short, store)
@@ -73,7 +71,7 @@ def test_what_is_finished_is_not_measured_twice(
     assert {record.session for record in first} == {record.session for record in second}
 
 
-def test_again_starts_a_new_session(
+def test_run_again_starts_a_new_session(
     executor, store: FolderStore, short: Protocol, make_case
 ) -> None:
     first = session.run([make_case()], short, store)
@@ -82,9 +80,7 @@ def test_again_starts_a_new_session(
     assert session.run([make_case()], short, store)[0].session == again[0].session
 
 
-def test_an_interrupted_session_goes_on_with_what_is_missing(
-    executor, store, short: Protocol, make_case
-) -> None:
+def test_run_continues_an_interrupted_session(executor, store, short: Protocol, make_case) -> None:
     executor.scripts[2] = iter(["", "interrupted"])
     cases, protocol = (
         [make_case(1), make_case(2)],
@@ -99,7 +95,7 @@ def test_an_interrupted_session_goes_on_with_what_is_missing(
 
 
 @pytest.mark.parametrize("cause", ["unsupported", "out_of_memory"])
-def test_a_settled_failure_is_never_tried_again(
+def test_run_never_retries_a_final_failure(
     cause: str, executor, store, short: Protocol, make_case
 ) -> None:
     executor.scripts[1] = iter([cause])
@@ -110,7 +106,7 @@ def test_a_settled_failure_is_never_tried_again(
 
 
 @pytest.mark.parametrize("cause", ["crashed", "timed_out"])
-def test_a_failure_that_may_pass_is_tried_once_more(
+def test_run_retries_an_accident_once(
     cause: str, executor, store, short: Protocol, make_case
 ) -> None:
     executor.scripts[1] = iter([cause])
@@ -118,9 +114,7 @@ def test_a_failure_that_may_pass_is_tried_once_more(
     assert record.status == "ok" and len(record.measurements) == 2 and len(record.failures) == 1
 
 
-def test_a_case_that_keeps_crashing_is_given_up_and_the_others_go_on(
-    executor, store, short, make_case
-) -> None:
+def test_run_gives_up_a_case_that_keeps_crashing(executor, store, short, make_case) -> None:
     executor.scripts[1] = iter(["crashed"] * 3)
     records = session.run([make_case(1), make_case(2)], short, store)
     assert [(len(r.failures), len(r.measurements)) for r in records] == [(2, 0), (0, 2)]
@@ -129,18 +123,14 @@ def test_a_case_that_keeps_crashing_is_given_up_and_the_others_go_on(
     assert later.status == "ok"
 
 
-def test_what_is_not_installed_is_tried_again_by_the_next_run_only(
-    executor, store, short, make_case
-) -> None:
+def test_run_retries_not_installed_in_the_next_run_only(executor, store, short, make_case) -> None:
     executor.scripts[1] = iter(["not_installed"])
     assert session.run([make_case(1)], short, store)[0].status == "not_installed"
     assert len(executor.jobs) == 1
     assert session.run([make_case(1)], short, store)[0].status == "ok"
 
 
-def test_a_plan_is_its_cases_networks_and_profile_in_any_order(
-    make_case: MakeCase, short: Protocol
-) -> None:
+def test_plan_hash_ignores_the_order_of_cases(make_case: MakeCase, short: Protocol) -> None:
     plan = plan_hash([make_case(1), make_case(2)], short)
     assert plan == plan_hash([make_case(2), make_case(1)], short)
     assert plan != plan_hash([make_case(1)], short)
@@ -148,7 +138,7 @@ def test_a_plan_is_its_cases_networks_and_profile_in_any_order(
     assert plan == plan_hash([make_case(1), make_case(2)], replace(short, steps=99, warmup_start=9))
 
 
-def test_the_same_file_with_another_network_is_another_plan(
+def test_plan_hash_depends_on_the_network_of_a_file(
     tmp_path, short: Protocol, make_case: MakeCase
 ) -> None:
     file = tmp_path / "mine.py"
@@ -160,13 +150,11 @@ def test_the_same_file_with_another_network_is_another_plan(
     assert len(plans) == 2
 
 
-def test_asking_twice_for_a_case_measures_it_once(
-    executor, store, short: Protocol, make_case
-) -> None:
+def test_run_measures_a_repeated_case_once(executor, store, short: Protocol, make_case) -> None:
     assert len(session.run([make_case(1), make_case(1)], short, store)) == 1
 
 
-def test_who_watches_is_told_before_and_after_each_process(
+def test_watch_is_called_before_and_after_each_process(
     executor, store, short: Protocol, make_case
 ) -> None:
     diary = Diary()
@@ -175,7 +163,7 @@ def test_who_watches_is_told_before_and_after_each_process(
     assert [attempt.id for attempt in diary.attempts] == [job.id for job in executor.jobs]
 
 
-def test_two_runs_of_one_plan_do_not_mix(
+def test_run_refuses_a_second_run_of_the_same_plan(
     executor, store: FolderStore, short: Protocol, make_case
 ) -> None:
     with (
@@ -186,7 +174,7 @@ def test_two_runs_of_one_plan_do_not_mix(
     assert store.attempts() == []
 
 
-def test_what_another_machine_or_other_software_measured_is_not_continued(
+def test_run_does_not_continue_a_session_of_another_machine(
     executor,
     store: FolderStore,
     short: Protocol,
@@ -199,7 +187,7 @@ def test_what_another_machine_or_other_software_measured_is_not_continued(
     assert here.session != there.session
 
 
-def test_a_single_case_that_drifts_gets_idle_gaps(
+def test_gap_seconds_is_positive_for_a_single_case_that_drifts(
     executor, store, short, make_case, monkeypatch
 ) -> None:
     naps: list[float] = []
@@ -221,9 +209,7 @@ def test_a_single_case_that_drifts_gets_idle_gaps(
     assert naps[:11] == [0.0] * 11 and any(nap > 0 for nap in naps[11:])
 
 
-def test_where_memory_runs_out_half_the_batch_is_a_case_of_its_own(
-    executor, store, short, make_case
-) -> None:
+def test_run_tries_half_the_batch_if_memory_runs_out(executor, store, short, make_case) -> None:
     executor.scripts |= {64: iter(["out_of_memory"]), 32: iter(["out_of_memory"])}
     protocol = replace(short, batch_halvings=3)
     for _ in range(2):
@@ -233,14 +219,14 @@ def test_where_memory_runs_out_half_the_batch_is_a_case_of_its_own(
     assert len(executor.jobs) == 4
 
 
-def test_a_batch_is_halved_as_often_as_the_plan_says(executor, store, short, make_case) -> None:
+def test_run_halves_a_batch_as_often_as_the_plan_says(executor, store, short, make_case) -> None:
     executor.scripts |= {size: iter(["out_of_memory"]) for size in (64, 32)}
     records = session.run([make_case(64)], replace(short, batch_halvings=1), store)
     assert [record.case.batch_size for record in records] == [64, 32]
 
 
 @pytest.mark.parametrize("cause", ["unsupported", "not_installed", "crashed"])
-def test_no_other_failure_makes_a_batch_smaller(
+def test_run_keeps_the_batch_after_other_failures(
     cause: str, executor, store, short, make_case
 ) -> None:
     executor.scripts[64] = iter([cause] * 2)

@@ -34,7 +34,7 @@ def sizes(cases: list[Case], tried: dict[str, list[Attempt]], halvings: int) -> 
     ]
 
 
-def test_an_odd_batch_is_halved_downwards_to_one_sample(
+def test_with_smaller_batches_rounds_down_to_one_sample(
     lost: Callable[..., dict[str, list[Attempt]]],
 ) -> None:
     case = Case(workload="lenet5", batch_size=3)
@@ -43,13 +43,15 @@ def test_an_odd_batch_is_halved_downwards_to_one_sample(
     assert sizes([case], {**lost(case), **lost(one)}, 5) == [3, 1]
 
 
-def test_what_the_plan_asks_for_anyway_is_there_once(
+def test_with_smaller_batches_has_planned_cases_once(
     lost: Callable[..., dict[str, list[Attempt]]],
 ) -> None:
     cases = [Case(workload="lenet5", batch_size=size) for size in (64, 32)]
     assert sizes(cases, lost(cases[0]), 1) == [64, 32]
 
 
-def test_unasked_nothing_is_made_smaller(lost: Callable[..., dict[str, list[Attempt]]]) -> None:
+def test_with_smaller_batches_is_off_by_default(
+    lost: Callable[..., dict[str, list[Attempt]]],
+) -> None:
     case = Case(workload="lenet5")
     assert sizes([case], lost(case), 0) == [32]

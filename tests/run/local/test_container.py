@@ -55,9 +55,7 @@ def line(job: Job, store: Path, kind: str, options: tuple[str, ...] = ()) -> lis
 
 
 class TestCommandLines:
-    def test_podman_mounts_folders_under_their_names_and_hands_in_variables(
-        self, job: Job, here: Path
-    ) -> None:
+    def test_podman_command_mounts_folders_and_passes_variables(self, job: Job, here: Path) -> None:
         found = line(job, Path("/nowhere/store"), "podman", ("--memory=2g",))
         assert found[:3] == ["podman", "run", "--rm"] and found[-2:] == ["the-image", "python"]
         assert (
@@ -74,11 +72,11 @@ class TestCommandLines:
         } <= set(found)
         assert f"--name=steptime-{job.id}" in found and "--env=PATH" not in found
 
-    def test_docker_writes_as_this_user(self, job: Job, here: Path) -> None:
+    def test_docker_command_runs_as_this_user(self, job: Job, here: Path) -> None:
         found = line(job, here, "docker")
         assert found[0] == "docker" and f"--user={os.getuid()}:{os.getgid()}" in found
 
-    def test_apptainer_takes_variables_as_they_are(self, job: Job, here: Path) -> None:
+    def test_apptainer_command_passes_no_variables(self, job: Job, here: Path) -> None:
         found = line(job, here, "apptainer")
         assert found[:3] == ["apptainer", "exec", f"--pwd={here}"] and found[-2:] == [
             "the-image",
@@ -88,9 +86,7 @@ class TestCommandLines:
             word.startswith("--env") for word in found
         )
 
-    def test_bubblewrap_lays_folders_over_a_system_that_it_can_not_change(
-        self, job: Job, here: Path
-    ) -> None:
+    def test_bubblewrap_command_has_a_read_only_system(self, job: Job, here: Path) -> None:
         found = line(job, here, "bubblewrap", ("--unshare-net",))
         assert found[:4] == ["bwrap", "--ro-bind", "the-image", "/"] and found[-2:] == [
             "--unshare-net",
@@ -109,13 +105,13 @@ class TestCommandLines:
             ("apptainer", "--nv"),
         ],
     )
-    def test_a_gpu_is_handed_in_where_the_case_wants_one(
+    def test_command_passes_the_gpu_if_the_case_needs_it(
         self, job: Job, here: Path, kind: str, word: str
     ) -> None:
         assert word not in line(job, here, kind)
         assert word in line(replace(job, case=replace(job.case, device="cuda:0")), here, kind)
 
-    def test_the_store_data_and_tier_are_seen_once_each(
+    def test_command_mounts_store_data_and_tier_once(
         self, job: Job, here: Path, tmp_path: Path
     ) -> None:
         for name in ("store", "data", "tier"):
@@ -137,7 +133,7 @@ class TestCommandLines:
             [str(here / "tier")],
         ]
 
-    def test_packages_inside_are_the_image_s(self) -> None:
+    def test_variables_use_the_packages_of_the_image(self) -> None:
         found = ContainerLaunch(Container("podman", "x"), "f").variables(
             {"PYTHONPATH": "/mine", PARENT: "1"}
         )
@@ -145,13 +141,13 @@ class TestCommandLines:
 
 
 class TestImages:
-    def test_a_sif_file_has_the_digest_of_its_bytes(self, tmp_path: Path) -> None:
+    def test_find_image_hashes_a_sif_file(self, tmp_path: Path) -> None:
         (tmp_path / "a.sif").write_bytes(b"abc")
         assert find_image("apptainer", str(tmp_path / "a.sif")).digest.startswith(
             "sha256:ba7816bf8f01cfea"
         )
 
-    def test_a_folder_has_none_and_says_why(self, tmp_path: Path) -> None:
+    def test_find_image_explains_the_missing_digest_of_a_folder(self, tmp_path: Path) -> None:
         found = find_image("bubblewrap", str(tmp_path))
         assert found.exists and not found.digest and found.absence == "a folder has no digest"
 
@@ -163,20 +159,18 @@ class TestImages:
             ('[{"Id": "sha256:11", "RepoDigests": []}]', "sha256:11"),
         ],
     )
-    def test_docker_is_asked_for_it(
+    def test_find_image_asks_docker_for_the_digest(
         self, answer: str, digest: str, program: Callable[[str, str], None]
     ) -> None:
         program("docker", f"echo '{answer}'")
         assert find_image("docker", f"ubuntu {digest}").digest == digest
 
-    def test_an_image_that_is_not_here_is_never_fetched(
-        self, program: Callable[[str, str], None]
-    ) -> None:
+    def test_absence_names_the_pull_command(self, program: Callable[[str, str], None]) -> None:
         program("podman", "echo '[]'; exit 125")
         launch = ContainerLaunch(Container("podman", "unheard-of"), "machine.toml")
         assert "`podman pull unheard-of` fetches it" in launch.absence
 
-    def test_an_absent_program_is_told(
+    def test_absence_names_a_missing_program(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.setenv("PATH", str(tmp_path))
@@ -258,7 +252,7 @@ def pod(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("no_orphans")
 class TestWorkers:
     @pytest.mark.parametrize(("kind", "name"), [("bubblewrap", "box"), ("podman", "pod")])
-    def test_a_worker_measures_inside_and_its_record_says_in_what(
+    def test_run_in_a_container_records_the_container(
         self, kind: str, name: str, request: pytest.FixtureRequest, job: Job, here: Path
     ) -> None:
         request.getfixturevalue(name)
@@ -273,7 +267,7 @@ class TestWorkers:
         )
 
     @pytest.mark.parametrize("name", ["box", "pod"])
-    def test_a_monitor_sees_the_worker_inside(
+    def test_monitor_sees_the_worker_in_a_container(
         self, name: str, request: pytest.FixtureRequest, job: Job, short: Protocol
     ) -> None:
         request.getfixturevalue(name)
@@ -282,7 +276,7 @@ class TestWorkers:
         assert found is not None and "partial" not in found and found["cpus"]["mean"] > 0.05
 
     @pytest.mark.parametrize("name", ["box", "pod"])
-    def test_a_time_limit_reaches_inside(
+    def test_time_limit_ends_a_worker_in_a_container(
         self, name: str, request: pytest.FixtureRequest, job: Job, short: Protocol
     ) -> None:
         request.getfixturevalue(name)
@@ -291,14 +285,14 @@ class TestWorkers:
         assert failure is not None and failure.cause == "timed_out"
 
     @pytest.mark.usefixtures("box")
-    def test_its_cost_is_a_comparison_of_the_same_case(self, job: Job, short: Protocol) -> None:
+    def test_compare_measures_the_cost_of_a_container(self, job: Job, short: Protocol) -> None:
         cases = (replace(job.case, launch=""), job.case)
         protocol = replace(short, pair_looks=(2,), pair_blocks=2)
         found = compare(cases, protocol, FolderStore(Path("results")))
         assert found.comparison.units == 2 and found.comparison.verdict.ratio > 0
         assert ["container" in side.environment for side in found.pairs[0]] == [False, True]
 
-    def test_a_launch_that_the_file_does_not_name_is_a_record(self, job: Job, here: Path) -> None:
+    def test_run_records_an_unknown_launch(self, job: Job, here: Path) -> None:
         failure = LocalExecutor().run(job, FolderStore(Path("results"))).failure
         assert (
             failure is not None

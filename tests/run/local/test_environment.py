@@ -15,7 +15,7 @@ def job(name: str = "a", **settings: object) -> Job:
     return Job(id=name, session="s", plan="p", process=0, case=case, protocol=Protocol())
 
 
-def test_hash_seed_and_padding_differ_between_processes_and_are_told() -> None:
+def test_hash_seed_and_padding_are_random_and_recorded() -> None:
     told = [worker_environment(job(str(number)), {})[1] for number in range(20)]
     assert (
         len({one["PYTHONHASHSEED"] for one in told})
@@ -25,7 +25,7 @@ def test_hash_seed_and_padding_differ_between_processes_and_are_told() -> None:
     assert all(0 <= one["padding_bytes"] < 4096 for one in told)
 
 
-def test_what_is_told_is_what_is_set() -> None:
+def test_facts_agree_with_the_variables() -> None:
     variables, told = worker_environment(job(threads=3), {"PATH": "/bin"})
     assert len(variables["STEPTIME_PADDING"]) == told["padding_bytes"]
     assert variables["PATH"] == "/bin" and "PATH" not in told
@@ -34,11 +34,11 @@ def test_what_is_told_is_what_is_set() -> None:
     assert variables["OMP_NUM_THREADS"] == variables["MKL_NUM_THREADS"] == "3"
 
 
-def test_no_number_of_threads_means_every_cpu_that_may_be_used() -> None:
+def test_threads_default_to_every_allowed_cpu() -> None:
     assert worker_environment(job(), {})[0]["OMP_NUM_THREADS"] == str(len(os.sched_getaffinity(0)))
 
 
-def test_the_allocator_profile_is_the_case_s_and_not_the_shell_s() -> None:
+def test_allocator_is_set_by_the_case_alone() -> None:
     shell = {"MALLOC_ARENA_MAX": "1", "GLIBC_TUNABLES": "glibc.malloc.check=3"}
     pinned, stock = (
         worker_environment(job(allocator=word), shell)[0] for word in ("pinned", "stock")
@@ -48,7 +48,7 @@ def test_the_allocator_profile_is_the_case_s_and_not_the_shell_s() -> None:
     assert "MALLOC_ARENA_MAX" not in pinned
 
 
-def test_settings_of_libraries_are_told_and_secrets_are_not() -> None:
+def test_facts_have_library_settings_and_no_secrets() -> None:
     shell = {
         "CUDA_VISIBLE_DEVICES": "1",
         "TF_XLA_FLAGS": "x",
@@ -63,9 +63,7 @@ def test_settings_of_libraries_are_told_and_secrets_are_not() -> None:
 @pytest.mark.parametrize(
     ("policy", "variable"), [("default", None), ("active", "active"), ("passive", "passive")]
 )
-def test_the_wait_policy_is_the_case_s_and_not_the_shell_s(
-    policy: str, variable: str | None
-) -> None:
+def test_wait_policy_is_set_by_the_case_alone(policy: str, variable: str | None) -> None:
     shell = {"OMP_WAIT_POLICY": "active", "KMP_BLOCKTIME": "0", "GOMP_SPINCOUNT": "9"}
     variables, told = worker_environment(job(wait_policy=policy), shell)
     assert variables.get("OMP_WAIT_POLICY") == variable == told.get("OMP_WAIT_POLICY")
@@ -75,14 +73,14 @@ def test_the_wait_policy_is_the_case_s_and_not_the_shell_s(
     }
 
 
-def test_a_warm_cache_is_the_users_own() -> None:
+def test_warm_cache_is_inherited() -> None:
     shell = {"TORCHINDUCTOR_CACHE_DIR": "/mine", "JAX_COMPILATION_CACHE_DIR": "/mine"}
     variables, told = worker_environment(job(), shell)
     assert shell.items() <= variables.items() and shell.items() <= told.items()
     assert told["compile_cache"] == "warm"
 
 
-def test_a_cold_cache_is_an_empty_folder_and_the_record_says_cold() -> None:
+def test_cold_cache_is_an_empty_folder_and_recorded() -> None:
     shell = {"TORCHINDUCTOR_CACHE_DIR": "/mine", "JAX_COMPILATION_CACHE_DIR": "/mine"}
     variables, told = worker_environment(job(compile_cache="cold"), shell, "/fresh")
     assert all(variables[name].startswith("/fresh/") for name in CACHES)
@@ -92,17 +90,17 @@ def test_a_cold_cache_is_an_empty_folder_and_the_record_says_cold() -> None:
     )
 
 
-def test_the_threads_of_every_library_are_told() -> None:
+def test_facts_have_the_threads_of_every_library() -> None:
     told = worker_environment(job(threads=3), {"OMP_NUM_THREADS": "7"})[1]
     assert {told[name] for name in THREADS} == {"3"}
 
 
-def test_the_ranks_of_a_node_share_its_cpus() -> None:
+def test_threads_share_the_cpus_of_a_node() -> None:
     found = worker_environment(job(exchange="allreduce", devices=2), {})[1]["OMP_NUM_THREADS"]
     assert found == str(max(1, len(os.sched_getaffinity(0)) // 2))
 
 
-def test_a_worker_does_not_take_itself_for_a_rank_of_somebody_else_s() -> None:
+def test_variables_of_another_launcher_are_removed() -> None:
     shell = {"RANK": "3", "WORLD_SIZE": "8", "OMPI_COMM_WORLD_SIZE": "8", "SLURM_JOB_ID": "7"}
     assert shell.items() & worker_environment(job(exchange="allreduce", devices=2), shell)[
         0

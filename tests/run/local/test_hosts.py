@@ -43,7 +43,7 @@ def hosts(module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         yield hosts
 
 
-def test_a_link_carries_headers_and_acknowledgements_besides(module: ModuleType) -> None:
+def test_link_overhead_includes_headers(module: ModuleType) -> None:
     assert module.seconds(1_448_000, "100mbit") == pytest.approx(
         (1_514_000 + 33_000 - 16_384) / 12.5e6
     )
@@ -52,7 +52,7 @@ def test_a_link_carries_headers_and_acknowledgements_besides(module: ModuleType)
 @pytest.mark.live
 @pytest.mark.usefixtures("hosts")
 @pytest.mark.parametrize(("exchange", "package"), [("allreduce", "torch"), ("horovod", "horovod")])
-def test_an_exchange_takes_what_a_link_of_this_rate_needs(
+def test_exchange_takes_the_time_of_the_link(
     exchange: str, package: str, module: ModuleType, tmp_path: Path
 ) -> None:
     if importlib.util.find_spec(package) is None:

@@ -51,14 +51,16 @@ def interpreter(tmp_path: Path) -> Path:
     return tmp_path / "other" / "bin" / "python"
 
 
-def test_no_file_names_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_file_is_empty_if_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.delenv("STEPTIME_MACHINE", raising=False)
     monkeypatch.chdir(tmp_path)
     assert machine_file().path == "" and machine_file().commands == {}
 
 
-def test_the_working_folder_s_file_goes_before_the_user_s(
+def test_machine_file_prefers_the_working_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -71,19 +73,19 @@ def test_the_working_folder_s_file_goes_before_the_user_s(
         assert machine_file().commands == {"numpy": (name,)}
 
 
-def test_a_file_that_was_asked_for_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_file_must_exist_if_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPTIME_MACHINE", "/no/such/machine.toml")
     with pytest.raises(SteptimeError, match=r"/no/such/machine.toml cannot be read"):
         machine_file()
 
 
-def test_another_place_is_another_session(write: Callable[[str], Path]) -> None:
+def test_describe_machine_includes_the_machine_file(write: Callable[[str], Path]) -> None:
     before = describe_machine()
     write('[frameworks.numpy]\npython = "python3"')
     assert describe_machine() != before
 
 
-def test_another_interpreter_finds_steptime_and_nothing_that_lies_beside_it() -> None:
+def test_variables_give_another_interpreter_only_steptime() -> None:
     variables = InterpreterLaunch(("python3",), "machine.toml").variables(
         {"PYTHONPATH": "/mine", PARENT: "1"}
     )
@@ -94,7 +96,7 @@ def test_another_interpreter_finds_steptime_and_nothing_that_lies_beside_it() ->
 @pytest.mark.live
 @pytest.mark.usefixtures("no_orphans")
 class TestWorkers:
-    def test_the_named_interpreter_measures_and_is_on_record(
+    def test_run_uses_and_records_the_named_interpreter(
         self, write: Callable[[str], Path], interpreter: Path, job: Job, tmp_path: Path
     ) -> None:
         ask = [str(interpreter), "-c", "import steptime"]
@@ -104,7 +106,7 @@ class TestWorkers:
         assert attempt.failure is None and attempt.measurement is not None
         assert attempt.environment["launch"] == [str(interpreter)]
 
-    def test_a_wrapper_starts_the_worker_and_is_on_record(
+    def test_run_uses_and_records_a_wrapper(
         self, write: Callable[[str], Path], job: Job, tmp_path: Path
     ) -> None:
         wrapper = tmp_path / "wrapper"
@@ -117,14 +119,14 @@ class TestWorkers:
         assert attempt.failure is None and (tmp_path / "seen").exists()
         assert attempt.environment["launch"] == [str(wrapper), "--rm", sys.executable]
 
-    def test_other_frameworks_start_as_ever(
+    def test_run_ignores_launchers_of_other_frameworks(
         self, write: Callable[[str], Path], job: Job, tmp_path: Path
     ) -> None:
         write('[frameworks.pytorch]\npython = "/no/such/python"')
         attempt = LocalExecutor().run(job, FolderStore(tmp_path / "results"))
         assert attempt.failure is None and "launch" not in attempt.environment
 
-    def test_an_absent_interpreter_is_a_record_with_the_reason(
+    def test_run_records_a_missing_interpreter(
         self, write: Callable[[str], Path], job: Job, tmp_path: Path
     ) -> None:
         path = write('[frameworks.numpy]\npython = "/no/such/python"')
@@ -137,9 +139,7 @@ class TestWorkers:
         with pytest.raises(SteptimeError, match="names /no/such/python"):
             LocalExecutor().resident(job, store)
 
-    def test_a_tier_that_the_file_does_not_name_is_unsupported(
-        self, job: Job, tmp_path: Path
-    ) -> None:
+    def test_run_records_an_unknown_tier_as_unsupported(self, job: Job, tmp_path: Path) -> None:
         staged = replace(job, case=replace(job.case, staging="fast"))
         failure = LocalExecutor().run(staged, FolderStore(tmp_path / "results")).failure
         assert (
@@ -148,7 +148,7 @@ class TestWorkers:
             and "has no 'fast'" in failure.reason
         )
 
-    def test_a_worker_that_falls_silent_is_ended(
+    def test_run_ends_a_worker_that_is_silent(
         self, job: Job, short: Protocol, tmp_path: Path
     ) -> None:
         waiting = replace(

@@ -37,9 +37,7 @@ def files(store: FolderStore) -> list[str]:
     return sorted(path.suffix for path in store.path.glob("journal/*/*/*/*"))
 
 
-def test_the_series_is_in_the_record_and_nothing_is_left(
-    store: FolderStore, make_job: MakeJob
-) -> None:
+def test_monitor_series_is_in_the_record(store: FolderStore, make_job: MakeJob) -> None:
     attempt = LocalExecutor().run(make_job(least_seconds=1.0), store)
     assert (
         attempt.failure is None and attempt.measurement is not None and files(store) == [".jsonl"]
@@ -55,11 +53,11 @@ def test_the_series_is_in_the_record_and_nothing_is_left(
     )
 
 
-def test_nobody_watches_unless_asked(store: FolderStore, make_job: MakeJob) -> None:
+def test_monitor_is_off_by_default(store: FolderStore, make_job: MakeJob) -> None:
     assert "monitor" not in LocalExecutor().run(make_job(seconds=0.0), store).findings
 
 
-def test_a_worker_that_fails_is_recorded_with_what_was_seen_of_it(
+def test_monitor_series_is_in_the_record_of_a_failure(
     store: FolderStore, make_job: MakeJob
 ) -> None:
     attempt = LocalExecutor().run(make_job("hangs", limit_seconds=3.0), store)
@@ -69,9 +67,7 @@ def test_a_worker_that_fails_is_recorded_with_what_was_seen_of_it(
     ) > 2 and ".monitor" not in files(store)
 
 
-def test_a_monitor_that_is_killed_costs_no_measurement(
-    store: FolderStore, make_job: MakeJob
-) -> None:
+def test_killed_monitor_costs_no_measurement(store: FolderStore, make_job: MakeJob) -> None:
     worker = WorkerProcess.start(
         InterpreterLaunch((LocalExecutor().python,)), make_job(least_seconds=1.0), store
     )
@@ -85,7 +81,7 @@ def test_a_monitor_that_is_killed_costs_no_measurement(
     assert len(attempt.findings["monitor"]["columns"].get("seconds", [])) <= 1
 
 
-def test_a_monitor_ends_with_its_worker_by_itself(store: FolderStore, make_job: MakeJob) -> None:
+def test_monitor_ends_with_its_worker(store: FolderStore, make_job: MakeJob) -> None:
     worker = WorkerProcess.start(
         InterpreterLaunch((LocalExecutor().python,)), make_job("hangs"), store
     )
@@ -99,7 +95,7 @@ def test_a_monitor_ends_with_its_worker_by_itself(store: FolderStore, make_job: 
     assert worker.attempt().findings["monitor"]["columns"]["processes"][0] == 1
 
 
-def test_a_monitor_that_can_not_start_costs_no_measurement(
+def test_monitor_that_cannot_start_costs_no_measurement(
     store: FolderStore, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executor = LocalExecutor()

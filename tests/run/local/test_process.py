@@ -43,9 +43,7 @@ def files(store: FolderStore) -> list[str]:
     return sorted(path.suffix for path in store.path.glob("journal/*/*/*/*"))
 
 
-def test_a_worker_measures_and_leaves_nothing_but_its_journal(
-    store: FolderStore, make_job: MakeJob
-) -> None:
+def test_run_leaves_only_the_journal(store: FolderStore, make_job: MakeJob) -> None:
     job = make_job()
     attempt = LocalExecutor().run(job, store)
     assert attempt.failure is None and attempt.measurement is not None
@@ -55,16 +53,14 @@ def test_a_worker_measures_and_leaves_nothing_but_its_journal(
     assert store.attempts() == [attempt] and files(store) == [".jsonl"]
 
 
-def test_a_worker_has_the_environment_that_its_record_tells(
-    store: FolderStore, make_job: MakeJob
-) -> None:
+def test_run_records_the_environment_of_the_worker(store: FolderStore, make_job: MakeJob) -> None:
     attempt = LocalExecutor().run(make_job(threads=1), store)
     assert attempt.measurement is not None
     assert attempt.measurement.facts["PYTHONHASHSEED"] == attempt.environment["PYTHONHASHSEED"]
     assert attempt.measurement.facts["OMP_NUM_THREADS"] == "1"
 
 
-def test_a_cold_cache_is_the_worker_s_own_and_gone_afterwards(
+def test_cold_cache_is_removed_after_the_run(
     store: FolderStore, make_job: MakeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -94,7 +90,7 @@ def test_a_cold_cache_is_the_worker_s_own_and_gone_afterwards(
         ("absent", "not_installed", "pip install 'a-package-that-nobody-has>=2'", ""),
     ],
 )
-def test_what_goes_wrong_becomes_a_cause_with_the_end_of_its_output(
+def test_run_records_the_cause_and_the_end_of_the_output(
     framework: str, cause: str, reason: str, output: str, store: FolderStore, make_job: MakeJob
 ) -> None:
     failure = LocalExecutor().run(make_job(framework), store).failure
@@ -103,9 +99,7 @@ def test_what_goes_wrong_becomes_a_cause_with_the_end_of_its_output(
     assert len(failure.output.splitlines()) <= 40 and "\n" not in failure.reason
 
 
-def test_what_a_framework_can_not_do_is_its_own_reason(
-    store: FolderStore, make_job: MakeJob
-) -> None:
+def test_run_records_why_a_case_is_unsupported(store: FolderStore, make_job: MakeJob) -> None:
     failure = LocalExecutor().run(make_job(precision="fp64"), store).failure
     assert failure is not None and (failure.cause, failure.reason[:15]) == (
         "unsupported",
@@ -113,7 +107,9 @@ def test_what_a_framework_can_not_do_is_its_own_reason(
     )
 
 
-def test_an_unknown_workload_is_a_sentence(store: FolderStore, make_job: MakeJob) -> None:
+def test_run_records_an_unknown_workload_as_unsupported(
+    store: FolderStore, make_job: MakeJob
+) -> None:
     job = make_job()
     failure = (
         LocalExecutor()
@@ -125,7 +121,7 @@ def test_an_unknown_workload_is_a_sentence(store: FolderStore, make_job: MakeJob
     )
 
 
-def test_a_worker_that_hangs_is_ended_at_its_limit(
+def test_run_ends_a_worker_that_hangs(
     store: FolderStore, make_job: MakeJob, short: Protocol
 ) -> None:
     failure = (
@@ -136,7 +132,7 @@ def test_a_worker_that_hangs_is_ended_at_its_limit(
     assert failure is not None and (failure.cause, "3 s" in failure.reason) == ("timed_out", True)
 
 
-def test_what_a_killed_worker_had_copied_to_its_tier_is_removed(
+def test_staged_copies_of_a_killed_worker_are_removed(
     store: FolderStore, make_job: MakeJob, tiny_mnist: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "tier" / "others").mkdir(parents=True)
@@ -167,7 +163,7 @@ def told_to_end(worker: WorkerProcess, *, then_us: bool) -> None:
         teller.join()  # its signal must not meet whoever comes next
 
 
-def test_a_signal_that_comes_behind_the_workers_own_is_the_cause(
+def test_wait_gives_precedence_to_a_signal_to_the_parent(
     store: FolderStore, make_job: MakeJob
 ) -> None:
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -181,16 +177,14 @@ def test_a_signal_that_comes_behind_the_workers_own_is_the_cause(
     assert failure is not None and failure.cause == "cancelled"
 
 
-def test_a_worker_that_alone_is_told_to_end_has_crashed(
-    store: FolderStore, make_job: MakeJob
-) -> None:
+def test_worker_that_alone_gets_sigterm_has_crashed(store: FolderStore, make_job: MakeJob) -> None:
     worker = WorkerProcess.start(InterpreterLaunch((sys.executable,)), make_job("hangs"), store)
     told_to_end(worker, then_us=False)
     failure = worker.attempt().failure
     assert failure is not None and (failure.cause, "SIGTERM" in failure.reason) == ("crashed", True)
 
 
-def test_the_children_of_a_crashed_worker_are_ended_too(
+def test_children_of_a_crashed_worker_are_ended(
     store: FolderStore, make_job: MakeJob, is_gone: Callable[[int], bool]
 ) -> None:
     failure = LocalExecutor().run(make_job("parent"), store).failure
@@ -201,7 +195,7 @@ def test_the_children_of_a_crashed_worker_are_ended_too(
     assert is_gone(int(child))
 
 
-def test_a_kill_by_the_kernel_for_memory_is_told_from_any_other(
+def test_oom_kill_is_out_of_memory(
     store: FolderStore, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts = iter([3, 4])
@@ -210,7 +204,7 @@ def test_a_kill_by_the_kernel_for_memory_is_told_from_any_other(
     assert failure is not None and failure.cause == "out_of_memory"
 
 
-def test_an_interrupt_ends_the_worker_and_closes_its_journal(
+def test_supervise_ends_the_worker_on_an_interrupt(
     store: FolderStore, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Raised where the wait would be interrupted; tests/session/test_kills.py sends a real one to a whole command."""
@@ -225,14 +219,12 @@ def test_an_interrupt_ends_the_worker_and_closes_its_journal(
     assert attempt.failure is not None and attempt.failure.cause == "cancelled"
 
 
-def test_an_interpreter_that_is_not_there_is_a_sentence(
-    store: FolderStore, make_job: MakeJob
-) -> None:
+def test_run_explains_a_missing_interpreter(store: FolderStore, make_job: MakeJob) -> None:
     with pytest.raises(SteptimeError, match="could not be started"):
         LocalExecutor("/no/such/python").run(make_job(), store)
 
 
-def test_the_parent_sleeps_while_a_worker_measures(
+def test_parent_sleeps_while_a_worker_measures(
     store: FolderStore, make_job: MakeJob, short: Protocol
 ) -> None:
     """One that polls is woken every time, and one that spins uses the CPU; benchmarks/overhead.py tells its cost."""
@@ -251,7 +243,7 @@ print(faults[3] - faults[1])
 """
 
 
-def test_the_pinned_allocator_keeps_large_arrays_in_the_heap(make_job: MakeJob) -> None:
+def test_pinned_allocator_keeps_large_arrays_in_the_heap(make_job: MakeJob) -> None:
     """A new array of 64 MiB costs up to 16,384 page faults unless the allocator keeps what was freed."""
     faults = {}
     for profile in ("pinned", "stock"):
@@ -264,18 +256,14 @@ def test_the_pinned_allocator_keeps_large_arrays_in_the_heap(make_job: MakeJob) 
 
 
 class TestResident:
-    def test_a_warm_worker_measures_one_block_each_turn(
-        self, store: FolderStore, make_job: MakeJob
-    ) -> None:
+    def test_turn_measures_one_block(self, store: FolderStore, make_job: MakeJob) -> None:
         resident = LocalExecutor().resident(make_job(), store)
         assert resident.alive and all(resident.turn() for _ in range(3))
         measurement = resident.stop().measurement
         assert measurement is not None and len(kept_blocks(measurement)) == 3
         assert sum(block.samples for block in kept_blocks(measurement)) == len(kept_ns(measurement))
 
-    def test_waiting_for_a_turn_is_not_in_the_samples(
-        self, store: FolderStore, make_job: MakeJob
-    ) -> None:
+    def test_turn_excludes_the_wait_before_it(self, store: FolderStore, make_job: MakeJob) -> None:
         resident = LocalExecutor().resident(make_job(), store)
         time.sleep(1.0)
         resident.turn()
@@ -284,7 +272,7 @@ class TestResident:
         measurement = resident.stop().measurement
         assert measurement is not None and sum(kept_ns(measurement)) < 0.8e9
 
-    def test_what_a_framework_prints_is_not_taken_for_an_answer(
+    def test_output_of_the_framework_is_no_answer(
         self, store: FolderStore, make_job: MakeJob
     ) -> None:
         resident = LocalExecutor().resident(make_job("chatty"), store)
@@ -294,7 +282,7 @@ class TestResident:
     @pytest.mark.parametrize(
         "framework, cause", [("segfault", "crashed"), ("absent", "not_installed")]
     )
-    def test_one_that_never_gets_warm_says_why(
+    def test_resident_that_never_gets_warm_says_why(
         self, framework: str, cause: str, store: FolderStore, make_job: MakeJob
     ) -> None:
         resident = LocalExecutor().resident(make_job(framework), store)
@@ -302,7 +290,7 @@ class TestResident:
         failure = resident.stop().failure
         assert failure is not None and failure.cause == cause
 
-    def test_one_that_hangs_is_ended(
+    def test_resident_that_hangs_is_ended(
         self, store: FolderStore, make_job: MakeJob, short: Protocol
     ) -> None:
         resident = LocalExecutor().resident(
@@ -312,8 +300,6 @@ class TestResident:
         failure = resident.stop().failure
         assert failure is not None and failure.cause == "timed_out"
 
-    def test_one_without_a_partner_is_cancelled(
-        self, store: FolderStore, make_job: MakeJob
-    ) -> None:
+    def test_cancel_records_the_cause(self, store: FolderStore, make_job: MakeJob) -> None:
         attempt: Attempt = LocalExecutor().resident(make_job(), store).cancel("No partner.")
         assert attempt.failure is not None and attempt.failure.cause == "cancelled"

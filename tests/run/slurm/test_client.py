@@ -25,7 +25,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
     return write
 
 
-def test_a_controller_that_does_not_answer_is_not_waited_for(program: Program) -> None:
+def test_call_has_a_time_limit(program: Program) -> None:
     program("squeue", "exec sleep 60")
     with pytest.raises(
         NoAnswer, match=r"squeue did not answer within 0.2 s: Slurm's controller may be down"
@@ -33,7 +33,7 @@ def test_a_controller_that_does_not_answer_is_not_waited_for(program: Program) -
         Slurm(seconds=0.2).tasks(["a"])
 
 
-def test_what_slurm_refuses_is_told_in_its_words(program: Program) -> None:
+def test_call_reports_the_error_of_slurm(program: Program) -> None:
     program("sbatch", "echo 'sbatch: error: invalid partition specified: GPU' >&2; exit 1")
     with pytest.raises(
         NoAnswer, match=r"sbatch --parsable failed: sbatch: error: invalid partition specified: GPU"
@@ -41,38 +41,36 @@ def test_what_slurm_refuses_is_told_in_its_words(program: Program) -> None:
         Slurm().submit("#!/bin/sh")
 
 
-def test_a_machine_without_slurm_is_told_so(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_call_explains_a_missing_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoAnswer, match=r"There is no squeue here"):
         Slurm().tasks(["a"])
 
 
 @pytest.mark.parametrize("text", ["soon", "0", "-1", "nan", "inf"])
-def test_a_time_limit_that_is_none_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slurm_refuses_a_wrong_time_limit(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPTIME_SLURM_SECONDS", text)
     with pytest.raises(SteptimeError, match=f"must be a number of seconds above 0, found '{text}'"):
         Slurm()
 
 
-def test_the_array_s_number_is_read_without_its_cluster(program: Program) -> None:
+def test_submit_reads_the_number_without_the_cluster(program: Program) -> None:
     program("sbatch", "cat >/dev/null; echo '12;east'")
     assert Slurm().submit("#!/bin/sh") == "12"
 
 
-def test_what_a_site_prints_before_the_number_is_left_out(program: Program) -> None:
+def test_submit_ignores_output_before_the_number(program: Program) -> None:
     program("sbatch", "echo 'Welcome to the cluster'; echo '12;main'")
     assert Slurm().submit("#!/bin/sh") == "12"
 
 
-def test_an_answer_without_a_number_is_no_submission(program: Program) -> None:
+def test_submit_refuses_an_answer_without_number(program: Program) -> None:
     program("sbatch", "echo hello world")
     with pytest.raises(NoAnswer, match="sbatch printed no job number, found 'hello world'"):
         Slurm().submit("#!/bin/sh")
 
 
-def test_a_task_is_read_with_its_restarts_and_the_time_it_has_left(program: Program) -> None:
+def test_tasks_have_restarts_and_seconds_left(program: Program) -> None:
     program("squeue", "echo '7 |3 |steptime-a |RUNNING |None |k80-1 |1-00:01:30 |2 |1792 |'")
     (task,) = Slurm().tasks(["steptime-a"])
     assert (task.id, task.state, task.node, task.restarts, task.reason) == (
@@ -94,14 +92,12 @@ def test_a_task_is_read_with_its_restarts_and_the_time_it_has_left(program: Prog
         ("JobState=NODE_FAIL Reason=NodeDown Dependency=(null) Requeue=1 Restarts=0", "NODE_FAIL"),
     ],
 )
-def test_how_a_start_ends_is_told_while_slurm_calls_it_completing(
-    told: str, state: str, program: Program
-) -> None:
+def test_final_state_is_known_while_completing(told: str, state: str, program: Program) -> None:
     program("scontrol", f"echo 'JobId=7 ArrayJobId=7 {told}'")
     assert Slurm().final_state("7_0", 0) == state
 
 
-def test_accounts_tell_how_each_start_ended(program: Program) -> None:
+def test_history_has_the_state_of_each_start(program: Program) -> None:
     program("sacct", f"printf '{ACCOUNTS}'".replace("\n", "\\n"))
     assert Slurm().history(["a"], "2026-01-01") == {
         "7_0": ["NODE_FAIL", "COMPLETED"],
@@ -109,6 +105,6 @@ def test_accounts_tell_how_each_start_ended(program: Program) -> None:
     }
 
 
-def test_no_accounts_are_no_error(program: Program) -> None:
+def test_history_is_none_without_accounting(program: Program) -> None:
     program("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1")
     assert Slurm().history(["a"], "2026-01-01") is None

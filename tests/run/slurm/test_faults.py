@@ -12,7 +12,7 @@ pytestmark = pytest.mark.live
 KILLS, CASES = 10, 14
 
 
-def test_killed_ten_times_a_campaign_ends_with_each_result_once(desk: Any) -> None:
+def test_campaign_killed_ten_times_has_each_result_once(desk: Any) -> None:
     script = Path(__file__).with_name("faults.py")
     words = [
         sys.executable,

@@ -53,9 +53,7 @@ def write(folder: CampaignFolder, attempt_of: Callable[..., Attempt]) -> Measure
     return run
 
 
-def test_the_first_result_of_a_slot_counts_and_a_later_one_is_kept_aside(
-    folder: CampaignFolder, write: Measure
-) -> None:
+def test_deliver_sets_a_second_result_aside(folder: CampaignFolder, write: Measure) -> None:
     first, late = folder.deliver(write()), folder.deliver(write(restart=1))
     assert first is not None and late is None
     assert [attempt.id for attempt in folder.store.attempts()] == [first.id] and len(
@@ -63,20 +61,20 @@ def test_the_first_result_of_a_slot_counts_and_a_later_one_is_kept_aside(
     ) == 1
 
 
-def test_failures_do_not_take_the_place_of_a_result(folder: CampaignFolder, write: Measure) -> None:
+def test_deliver_accepts_a_result_after_failures(folder: CampaignFolder, write: Measure) -> None:
     for restart in range(2):
         assert folder.deliver(write(restart=restart, failed=True)) is not None
     assert folder.deliver(write(restart=2)) is not None
     assert [attempt.failure is None for attempt in folder.store.attempts()] == [False, False, True]
 
 
-def test_a_start_has_one_outcome(folder: CampaignFolder, write: Measure) -> None:
+def test_deliver_keeps_one_outcome_per_start(folder: CampaignFolder, write: Measure) -> None:
     lost = write(failed=True)
     assert folder.deliver(lost.rename(lost.with_suffix(".lost.jsonl"))) is not None
     assert folder.deliver(write()) is None and len(folder.ghosts()) == 1
 
 
-def test_what_was_delivered_is_never_overwritten(folder: CampaignFolder, write: Measure) -> None:
+def test_deliver_never_overwrites(folder: CampaignFolder, write: Measure) -> None:
     first = folder.deliver(write())
     assert first is not None
     assert folder.deliver(write(failed=True, name=first.id)) is None
@@ -85,7 +83,7 @@ def test_what_was_delivered_is_never_overwritten(folder: CampaignFolder, write: 
 
 
 @pytest.mark.parametrize("step", ["symlink", "link", "unlink"])
-def test_whoever_is_killed_while_delivering_another_finishes_it(
+def test_deliver_finishes_an_interrupted_delivery(
     folder: CampaignFolder, write: Measure, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write()
@@ -100,7 +98,7 @@ def test_whoever_is_killed_while_delivering_another_finishes_it(
     assert len(folder.store.attempts()) == 1 and not path.exists() and folder.ghosts() == []
 
 
-def test_a_file_system_without_hard_links_will_do(
+def test_deliver_works_without_hard_links(
     folder: CampaignFolder, write: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -110,13 +108,13 @@ def test_a_file_system_without_hard_links_will_do(
     assert folder.deliver(write()) is not None and len(folder.store.attempts()) == 1
 
 
-def test_a_journal_without_its_end_stays(folder: CampaignFolder, write: Measure) -> None:
+def test_deliver_leaves_a_journal_without_end(folder: CampaignFolder, write: Measure) -> None:
     path = write()
     path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
     assert folder.deliver(path) is None and path.exists()
 
 
-def test_a_campaign_is_found_by_its_id_or_as_the_newest(folder: CampaignFolder) -> None:
+def test_find_takes_an_id_or_the_newest(folder: CampaignFolder) -> None:
     assert (
         find(folder.store).session
         == find(folder.store, folder.session[-6:]).session

@@ -65,7 +65,7 @@ def causes(folder: CampaignFolder, slurm: Slurm) -> dict[int, str]:
     return {lost.key.restart: lost.failure.cause for lost in Ledger(folder, slurm).lost_starts()}
 
 
-def test_what_runs_is_not_lost(folder: CampaignFolder) -> None:
+def test_lost_starts_omit_what_runs(folder: CampaignFolder) -> None:
     for state in ("RUNNING", "COMPLETING", "PENDING"):
         assert causes(folder, Told(task(folder, state))) == {}
 
@@ -74,13 +74,13 @@ def test_what_runs_is_not_lost(folder: CampaignFolder) -> None:
     "state, cause",
     {"TIMEOUT": "timed_out", "OUT_OF_MEMORY": "out_of_memory", "FAILED": "crashed"}.items(),
 )
-def test_the_last_start_ended_as_its_task_did(
+def test_lost_starts_have_the_cause_of_their_task(
     folder: CampaignFolder, state: str, cause: str
 ) -> None:
     assert causes(folder, Told(task(folder, state))) == {0: cause}
 
 
-def test_an_earlier_start_was_lost_with_its_node_unless_it_was_told_to_end(
+def test_lost_starts_before_a_restart_lost_their_node_or_were_requeued(
     folder: CampaignFolder,
 ) -> None:
     again = Told(task(folder, "RUNNING", restarts=1))
@@ -89,7 +89,7 @@ def test_an_earlier_start_was_lost_with_its_node_unless_it_was_told_to_end(
     assert causes(folder, again) == {0: "requeued"}
 
 
-def test_of_a_task_that_slurm_forgot_its_driver_s_note_is_left_for_all_its_processes(
+def test_lost_starts_of_one_task_share_the_note_of_its_driver(
     folder: CampaignFolder,
 ) -> None:
     behind = replace(JOB, case=replace(JOB.case, batch_size=7))
@@ -103,25 +103,25 @@ def test_of_a_task_that_slurm_forgot_its_driver_s_note_is_left_for_all_its_proce
     assert lost[Key(SLOT, "7_0", 0)] == "crashed"
 
 
-def test_accounts_know_better(folder: CampaignFolder) -> None:
+def test_lost_starts_prefer_the_accounting_records(folder: CampaignFolder) -> None:
     again = Told(
         task(folder, "CANCELLED", restarts=1), accounts={"7_0": ["PREEMPTED", "CANCELLED"]}
     )
     assert causes(folder, again) == {0: "preempted", 1: "cancelled"}
 
 
-def test_of_a_forgotten_task_its_driver_s_note_remains(folder: CampaignFolder) -> None:
+def test_lost_starts_of_a_forgotten_task_use_the_note_of_its_driver(folder: CampaignFolder) -> None:
     assert causes(folder, Told()) == {0: "crashed"}
     (folder.running_folder / f"{SLOT}.7_0.0.term").write_text("TIMEOUT")
     assert causes(folder, Told()) == {0: "timed_out"}
 
 
-def test_an_array_that_never_came_to_slurm_has_lost_nothing(folder: CampaignFolder) -> None:
+def test_lost_starts_ignore_an_array_that_was_never_submitted(folder: CampaignFolder) -> None:
     (array,) = folder.array_folders()
     (array / "job").unlink()
     assert causes(folder, Told()) == {} and Ledger(folder, Told()).live() == {}
 
 
-def test_a_start_whose_outcome_is_known_is_not_lost_again(folder: CampaignFolder) -> None:
+def test_lost_starts_omit_known_outcomes(folder: CampaignFolder) -> None:
     (folder.path / "outcomes" / f"{SLOT}.7_0.0").symlink_to("somebody")
     assert causes(folder, Told(task(folder, "TIMEOUT"))) == {}

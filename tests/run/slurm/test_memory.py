@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.live
 
 
-def test_the_kernel_s_memory_limit_ends_as_out_of_memory(
+def test_memory_limit_of_the_kernel_is_out_of_memory(
     clusters: ModuleType, open_folder: Path, sit_down: Callable[[Any], Any]
 ) -> None:
     if not clusters.has_control_groups():

@@ -28,7 +28,7 @@ TWO_NODES: dict[str, Any] = {"exchange": "allreduce", "devices": 2, "nodes": 2}
     ("exchange", "package", "backend"),
     [("allreduce", "torch", "gloo"), ("horovod", "horovod", "horovod over gloo")],
 )
-def test_ranks_on_two_nodes_share_a_step(
+def test_ranks_on_two_nodes_exchange_gradients(
     exchange: str, package: str, backend: str, desk: Any
 ) -> None:
     if find_spec(package) is None:
@@ -58,7 +58,7 @@ def test_ranks_on_two_nodes_share_a_step(
         ("fails", "crashed", "boom"),
     ],
 )
-def test_a_rank_that_is_lost_on_another_node_is_told(
+def test_rank_lost_on_another_node_has_its_cause(
     desk: Any, framework: str, cause: str, reason: str
 ) -> None:
     desk.submit(desk.plan(framework, **{**TWO_NODES, "exchange": "independent"}))
@@ -68,7 +68,7 @@ def test_a_rank_that_is_lost_on_another_node_is_told(
 
 
 @pytest.mark.usefixtures("no_orphans")
-def test_ranks_that_hang_are_ended_on_every_node(desk: Any) -> None:
+def test_ranks_that_hang_are_ended_on_all_nodes(desk: Any) -> None:
     desk.protocol = replace(desk.protocol, limit_seconds=5.0)
     desk.submit(desk.plan("waits", **{**TWO_NODES, "exchange": "independent"}))
     desk.until_over()

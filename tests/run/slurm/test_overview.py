@@ -77,13 +77,11 @@ def squeue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Non
     return say
 
 
-def test_an_empty_store_has_none(store: FolderStore) -> None:
+def test_overview_of_an_empty_store_is_empty(store: FolderStore) -> None:
     assert Overview(store)() == []
 
 
-def test_a_campaign_tells_its_counts_by_kind_of_node(
-    store: FolderStore, squeue: Callable[..., None]
-) -> None:
+def test_overview_counts_by_node_type(store: FolderStore, squeue: Callable[..., None]) -> None:
     folder = made(store)
     finish(folder, 1)
     squeue(folder, "", "RUNNING", "PENDING")
@@ -101,7 +99,9 @@ def test_a_campaign_tells_its_counts_by_kind_of_node(
     assert found["seconds_left"] is None and found["basis"] == ""
 
 
-def test_time_left_says_what_it_stands_on(store: FolderStore, squeue: Callable[..., None]) -> None:
+def test_overview_says_what_the_time_left_is_based_on(
+    store: FolderStore, squeue: Callable[..., None]
+) -> None:
     folder = made(store)
     for size in (1, 2):
         finish(folder, size)
@@ -109,7 +109,7 @@ def test_time_left_says_what_it_stands_on(store: FolderStore, squeue: Callable[.
     assert Overview(store)()[0]["basis"] == "as fast as the last 2 results came in"
 
 
-def test_failures_are_told_with_their_causes(
+def test_overview_lists_failures_with_their_causes(
     store: FolderStore, squeue: Callable[..., None]
 ) -> None:
     folder = made(store)
@@ -123,7 +123,7 @@ def test_failures_are_told_with_their_causes(
     ]
 
 
-def test_a_silent_slurm_is_asked_once_and_what_the_folder_knows_is_told(
+def test_overview_asks_a_silent_slurm_once(
     store: FolderStore, squeue: Callable[..., None], tmp_path: Path
 ) -> None:
     for folder in (made(store), made(store)):
@@ -135,7 +135,7 @@ def test_a_silent_slurm_is_asked_once_and_what_the_folder_knows_is_told(
     assert (tmp_path / "asked").read_text().count("asked") == 1
 
 
-def test_what_is_done_needs_no_slurm(
+def test_overview_needs_no_slurm_for_finished_campaigns(
     store: FolderStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -146,7 +146,7 @@ def test_what_is_done_needs_no_slurm(
     assert found["is_over"] and found["failed"] == 0 and "trouble" not in found
 
 
-def test_who_looks_often_is_answered_from_the_last_look(
+def test_overview_is_cached_for_a_short_while(
     store: FolderStore, squeue: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(overview, "FRESH_SECONDS", 60.0)

@@ -5,12 +5,12 @@ from steptime.core.cause import Cause
 from steptime.run.slurm.progress import ProcessStatus, Progress, estimate_seconds_left
 
 
-def test_time_left_follows_from_how_fast_results_came() -> None:
+def test_estimate_seconds_left_follows_the_rate_of_results() -> None:
     assert estimate_seconds_left([100.0, 102.0, 104.0], 5) == 10.0
     assert estimate_seconds_left([100.0], 5) is None and estimate_seconds_left([], 0) == 0.0
 
 
-def test_a_campaign_is_over_when_nothing_waits_or_runs() -> None:
+def test_progress_is_over_if_nothing_waits_or_runs() -> None:
     case = Case(workload="mnist-mlp")
     places = [
         ProcessStatus(case=case, process=0, state="done"),

@@ -50,7 +50,7 @@ def _rows(desk: Any, pattern: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.usefixtures("data")
-def test_the_matrix_runs_as_asked_and_bundles_pair_by_node(desk: Any) -> None:
+def test_campaign_runs_the_matrix_and_bundles_by_node(desk: Any) -> None:
     settings = [f"protocol.{name}={value}" for name, value in FAST.items()]
     settings += [
         "framework=calm",

@@ -32,24 +32,24 @@ def jobs(sizes: range, processes: int = 1, devices: int = 1) -> list[Job]:
     ]
 
 
-def test_what_asks_for_the_same_shares_an_array() -> None:
+def test_make_arrays_groups_equal_requests() -> None:
     found = make_arrays([*jobs(range(1, 4)), *jobs(range(1, 3), devices=2)], MACHINE, 100)
     assert [array.request for array in found] == [("--gres=gpu:1",), ("--gres=gpu:2",)]
     assert [[len(task) for task in array.tasks] for array in found] == [[2, 1], [2]]
 
 
-def test_an_array_is_no_larger_than_slurm_allows() -> None:
+def test_make_arrays_respects_the_largest_array() -> None:
     found = make_arrays(jobs(range(1, 11)), MACHINE, 2)
     assert [len(array.tasks) for array in found] == [2, 2, 1]
 
 
-def test_every_case_comes_once_before_any_comes_again() -> None:
+def test_make_arrays_alternates_cases() -> None:
     (array,) = make_arrays(jobs(range(1, 9), processes=2), MACHINE, 100)
     assert [job.process for job in array.jobs] == [0] * 8 + [1] * 8
     assert [job.case.batch_size for job in array.jobs[:8]] != list(range(1, 9))
 
 
-def test_each_array_has_an_order_of_its_own() -> None:
+def test_make_arrays_shuffles_each_array_differently() -> None:
     found = make_arrays(
         [job for devices in (1, 2, 4) for job in jobs(range(1, 9), devices=devices)], MACHINE, 100
     )
@@ -57,7 +57,7 @@ def test_each_array_has_an_order_of_its_own() -> None:
     assert len(orders) == len(found) == 3
 
 
-def test_the_script_loads_modules_and_hands_over_to_the_driver() -> None:
+def test_write_script_loads_modules_and_starts_the_driver() -> None:
     (array,) = make_arrays(jobs(range(1, 9)), MACHINE, 100)
     lines = write_script(array, Path("/a folder/0000"), "steptime-x").splitlines()
     assert "#SBATCH --array=0-3%3" in lines and "#SBATCH --open-mode=append" in lines

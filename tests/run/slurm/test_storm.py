@@ -106,7 +106,7 @@ def causes(record: Record) -> list[str]:
     return [failure.cause for failure in record.failures]
 
 
-def test_each_case_has_one_result_unless_another_try_would_fail_too(storm: Storm) -> None:
+def test_storm_leaves_one_result_per_case(storm: Storm) -> None:
     counts = {fate: len(record.measurements) for fate, record in storm.last.items()}
     assert counts == {fate: int(fate not in ("memory", "crash")) for fate in FATES}
 
@@ -118,23 +118,23 @@ def test_each_case_has_one_result_unless_another_try_would_fail_too(storm: Storm
         "limit": "timed_out", "memory": "out_of_memory",
     }.items(),
 )  # fmt: skip
-def test_what_slurm_did_is_kept_as_the_cause(storm: Storm, fate: str, cause: str) -> None:
+def test_storm_failures_have_the_cause_of_slurm(storm: Storm, fate: str, cause: str) -> None:
     assert cause in causes(storm.last[fate])
 
 
-def test_a_result_once_given_is_never_asked_for_again(storm: Storm) -> None:
+def test_submit_never_repeats_a_result(storm: Storm) -> None:
     asked = {FATES[job.case.batch_size - 1] for array in storm.second.arrays for job in array.jobs}
     assert asked == {"cancelled", "waiting", "limit", "crash"}
     assert (storm.second.done, storm.second.live, storm.second.settled) == (3, 0, 1)
 
 
-def test_old_results_stay_where_they_are(storm: Storm) -> None:
+def test_submit_keeps_old_results(storm: Storm) -> None:
     old = {attempt.id: attempt for record in storm.middle.values() for attempt in record.attempts}
     new = {attempt.id: attempt for record in storm.last.values() for attempt in record.attempts}
     assert old.items() <= new.items() and len(new) > len(old)
 
 
-def test_the_late_result_of_a_lost_node_is_kept_aside(storm: Storm) -> None:
+def test_late_results_of_lost_nodes_are_set_aside(storm: Storm) -> None:
     (ghost,) = storm.desk.folder.ghosts()
     attempt = reader.read(ghost)
     assert attempt is not None and attempt.measurement is not None
@@ -142,14 +142,14 @@ def test_the_late_result_of_a_lost_node_is_kept_aside(storm: Storm) -> None:
     assert attempt.id not in {kept.id for kept in storm.desk.store.attempts()}
 
 
-def test_a_restart_is_an_attempt_of_its_own(storm: Storm) -> None:
+def test_restarts_are_separate_attempts(storm: Storm) -> None:
     record = storm.last["requeued"]
     assert causes(record) == ["requeued"] and len(record.attempts) == 2
     (good,) = [attempt for attempt in record.attempts if attempt.measurement]
     assert good.environment["slurm"]["SLURM_RESTART_COUNT"] == "1"
 
 
-def test_a_record_names_its_node_and_its_job_and_no_person(storm: Storm) -> None:
+def test_records_name_node_and_job_but_no_person(storm: Storm) -> None:
     (attempt,) = storm.last["calm"].attempts
     slurm = attempt.environment["slurm"]
     assert slurm["SLURMD_NODENAME"].startswith("k80-") and storm.task["calm"].startswith(
@@ -162,16 +162,16 @@ def test_a_record_names_its_node_and_its_job_and_no_person(storm: Storm) -> None
     assert not any("USER" in name for name in slurm)
 
 
-def test_a_failure_comes_with_what_slurm_said(storm: Storm) -> None:
+def test_failures_include_the_output_of_slurm(storm: Storm) -> None:
     (failure,) = storm.last["memory"].failures
     assert storm.task["memory"] in failure.reason and "memory" in failure.output
 
 
-def test_what_is_lost_is_told_before_it_is_collected(storm: Storm) -> None:
+def test_read_progress_shows_lost_starts_before_collect(storm: Storm) -> None:
     assert storm.before.causes["cancelled"] == 2 and storm.before.causes["timed_out"] == 1
 
 
-def test_nothing_is_left_half_done(storm: Storm) -> None:
+def test_storm_leaves_no_ended_journal_undelivered(storm: Storm) -> None:
     ended = [
         path for path in storm.desk.folder.running_folder.glob("*.jsonl") if reader.has_ended(path)
     ]
