@@ -58,8 +58,7 @@ def test_what_is_missing_names_the_command_that_measures_it(
     assert "steptime profile --workload mnist-mlp --phase training --batch-size 64" in missing
     assert "--set protocol.monitor_seconds=0.5" in missing
     assert (
-        "Power and clocks over time: only GPUs" in missing
-        and page.locator("#profile").count() == 0
+        "Power and clocks over time: only GPUs" in missing and page.locator("#profile").count() == 0
     )
 
 

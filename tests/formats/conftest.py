@@ -1,4 +1,4 @@
-"""Files that exist only in a test, with neighbours where a layout needs them; and everything in the shared data."""
+"""Files that exist only in a test, with their neighbours, and all files of the shared data."""
 
 from __future__ import annotations
 

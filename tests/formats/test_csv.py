@@ -5,7 +5,7 @@ from __future__ import annotations
 from steptime.formats import csv
 
 
-def test_counts_are_whole_numbers_and_the_rest_is_not() -> None:
+def test_counts_are_written_as_integers() -> None:
     row = {
         "id": "a",
         "model": "m",

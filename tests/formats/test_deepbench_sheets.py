@@ -17,15 +17,94 @@ SPACE = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 ROWS = [
     ["Precision", "Float"],
-    ["Dense Matrix Multiplication", "", "M", "N", "K", "A Transpose", "B Transpose", "", "Time (msec)", "TERAFLOPS"],
+    [
+        "Dense Matrix Multiplication",
+        "",
+        "M",
+        "N",
+        "K",
+        "A Transpose",
+        "B Transpose",
+        "",
+        "Time (msec)",
+        "TERAFLOPS",
+    ],
     ["", "", "1760", "16", "1760", "N", "T", "", "0.038", "2.6085"],
     ["Convolution"],
-    ["", "", "W", "H", "C", "N", "K ", "R", "S", "pad_h", "pad_w", "Vertical stride", "Horizontal stride", "Forward (msec)", "wrt Inputs (msec)", "wrt Parameters (msec)", "", "P", "Q"],  # noqa: E501
-    ["", "", "700", "161", "1", "4", "32", "5", "20", "0", "0", "2", "2", "0.142", "N/A*", "0.301", "", "78.5", "340.5"],  # noqa: E501
-    ["", "", "700", "161", "1", "8", "32", "5", "20", "0", "0", "2", "2", "", "", "", "", "79", "341"],
-    ["All-Reduce", "", "Size # floats", "# chips / accelerator cards", "", "", "Mean All Reduce Time (msec)"],
+    [
+        "",
+        "",
+        "W",
+        "H",
+        "C",
+        "N",
+        "K ",
+        "R",
+        "S",
+        "pad_h",
+        "pad_w",
+        "Vertical stride",
+        "Horizontal stride",
+        "Forward (msec)",
+        "wrt Inputs (msec)",
+        "wrt Parameters (msec)",
+        "",
+        "P",
+        "Q",
+    ],
+    [
+        "",
+        "",
+        "700",
+        "161",
+        "1",
+        "4",
+        "32",
+        "5",
+        "20",
+        "0",
+        "0",
+        "2",
+        "2",
+        "0.142",
+        "N/A*",
+        "0.301",
+        "",
+        "78.5",
+        "340.5",
+    ],
+    [
+        "",
+        "",
+        "700",
+        "161",
+        "1",
+        "8",
+        "32",
+        "5",
+        "20",
+        "0",
+        "0",
+        "2",
+        "2",
+        "",
+        "",
+        "",
+        "",
+        "79",
+        "341",
+    ],
+    [
+        "All-Reduce",
+        "",
+        "Size # floats",
+        "# chips / accelerator cards",
+        "",
+        "",
+        "Mean All Reduce Time (msec)",
+    ],
     ["", "", "100000", "2", "", "", "0.1019"],
-]  # fmt: skip
+]
 
 
 def workbook(sheets: dict[str, list[list[str]]]) -> bytes:
@@ -66,13 +145,15 @@ def test_rows_and_passes_are_runs(read: Read) -> None:
     found = read("train/DeepBench_NV_V100.xlsx", BOOK)
     assert found.source == "deepbench_sheets"
     assert [run.location for run in found.runs] == [
-        "Results FP32, row 3", "Results FP32, row 6, forward", "Results FP32, row 6, backward weights",
+        "Results FP32, row 3",
+        "Results FP32, row 6, forward",
+        "Results FP32, row 6, backward weights",
         "Results FP32, row 9",
-    ]  # fmt: skip
+    ]
     assert [skipped.location for skipped in found.skipped] == ["Results FP32, row 7"]
 
 
-def test_arithmetic_is_counted_from_the_shapes(read: Read) -> None:
+def test_flops_follow_from_the_shapes(read: Read) -> None:
     gemm, convolution, *_ = read("train/DeepBench_NV_V100.xlsx", BOOK).runs
     assert gemm.metrics == pytest.approx(
         {"step_time": 38e-6, "flops": 2 * 1760 * 16 * 1760 / 38e-6}
@@ -85,7 +166,7 @@ def test_arithmetic_is_counted_from_the_shapes(read: Read) -> None:
     assert convolution.metrics["flops"] == pytest.approx(2 * 4 * 32 * 5 * 20 * 341 * 79 / 142e-6)
 
 
-def test_half_an_output_is_in_quarantine(read: Read) -> None:
+def test_fractional_output_size_is_quarantined(read: Read) -> None:
     reasons = [run.quarantine for run in read("train/DeepBench_NV_V100.xlsx", BOOK).runs]
     assert reasons[1] == reasons[2] == "the sheet's output size is no whole number: P=78.5, Q=340.5"
     assert not reasons[0] and not reasons[3]

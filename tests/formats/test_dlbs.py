@@ -31,7 +31,7 @@ __exp.status__="success"
 """
 
 
-def test_a_log_is_one_run(read: Read) -> None:
+def test_log_is_one_run(read: Read) -> None:
     run = read("logs/resnet50_8.log", LOG).runs[0]
     assert run.metrics == {
         "throughput": 120.3,
@@ -46,7 +46,7 @@ def test_a_log_is_one_run(read: Read) -> None:
     assert run.status == "ok" and run.more["keys"] == 13
 
 
-def test_a_log_without_a_result_is_a_failure_whatever_its_status_says(read: Read) -> None:
+def test_log_without_a_result_is_a_failure_whatever_its_status(read: Read) -> None:
     run = read(
         "a.log", LOG.replace("__results.throughput__=120.300000\n__results.time__=66.500416\n", "")
     ).runs[0]
@@ -54,7 +54,10 @@ def test_a_log_without_a_result_is_a_failure_whatever_its_status_says(read: Read
 
 
 def test_json_has_the_same_keys(read: Read) -> None:
-    text = '{"data": [{"exp.framework": "mxnet", "exp.model": "vgg16", "results.throughput": 10, "results.time": 800}, 7]}'
+    text = (
+        '{"data": [{"exp.framework": "mxnet", "exp.model": "vgg16", '
+        '"results.throughput": 10, "results.time": 800}, 7]}'
+    )
     found = read("bench.json", text)
     assert (
         found.runs[0].dimensions["framework"] == "mxnet"
@@ -63,7 +66,7 @@ def test_json_has_the_same_keys(read: Read) -> None:
     assert found.skipped[0].location == "data 2"
 
 
-def test_the_text_of_a_session_has_no_rows(read: Read) -> None:
+def test_session_summary_has_no_rows(read: Read) -> None:
     found = read(
         "run.log", "- DLBS benchmark session summary (this is not a performance report) -\n"
     )
@@ -80,7 +83,7 @@ def test_the_text_of_a_session_has_no_rows(read: Read) -> None:
         ({"exp.data_dir": "/imagenet", "exp.data_store": "local-ssd"}, "real on SSD"),
     ],
 )
-def test_data_of_dlbs_have_our_words(read: Read, keys: dict[str, str], word: str) -> None:
+def test_data_names_become_ours(read: Read, keys: dict[str, str], word: str) -> None:
     run = {"exp.framework": "mxnet", "exp.model": "vgg16", "results.throughput": 10, **keys}
     assert read("bench.json", json.dumps({"data": [run]})).runs[0].dimensions["data"] == word
 
@@ -91,17 +94,21 @@ def test_data_of_dlbs_have_our_words(read: Read, keys: dict[str, str], word: str
         ("synthetic on device", {"exp.data": "synthetic", "steptime.data": "synthetic on device"}),
         ("synthetic", {"exp.data": "synthetic"}),
         ("real on NVMe", {"exp.data": "real", "exp.data_store": "nvme"}),
-        ("real in DRAM, cold (memory)",
-         {"exp.data": "real", "exp.data_store": "mem", "steptime.data": "real in DRAM, cold (memory)"}),
+        (
+            "real in DRAM, cold (memory)",
+            {
+                "exp.data": "real",
+                "exp.data_store": "mem",
+                "steptime.data": "real in DRAM, cold (memory)",
+            },
+        ),
         ("real (weka)", {"exp.data": "real", "exp.data_store": "weka"}),
         ("real, cold", {"exp.data": "real", "steptime.data": "real, cold"}),
         ("scratch", {"exp.data_store": "scratch"}),
         ("realm", {"exp.data_store": "realm"}),
     ],
-)  # fmt: skip
-def test_our_words_for_data_become_those_of_dlbs_and_come_back(
-    word: str, keys: dict[str, str]
-) -> None:
+)
+def test_data_names_survive_writing_and_reading(word: str, keys: dict[str, str]) -> None:
     row = {"id": "a", "model": "resnet50", "framework": "pytorch", "data": word, "throughput": 10.0}
     (page,) = write([row])
     assert isinstance(page, Page)

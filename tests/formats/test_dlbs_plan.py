@@ -1,4 +1,4 @@
-"""DLBS plans as ours: names, extensions, computations, what has no counterpart; against an oracle and real logs."""
+"""DLBS plans as ours: names, extensions, computations; against an oracle and real logs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def refused(parameters: dict[str, Any], **rest: Any) -> str:
     return str(problem.value)
 
 
-def test_names_and_words_become_ours() -> None:
+def test_names_and_values_become_ours() -> None:
     words = {
         "exp.framework": "nvtfcnn",
         "exp.model": "alexnet_owt",
@@ -68,14 +68,18 @@ def test_names_and_words_become_ours() -> None:
     assert found == ("tensorflow", "alexnet-owt", "inference", "fp16", 8, "cuda:2", "graph")
 
 
-def test_what_a_plan_leaves_out_is_what_dlbs_would_take() -> None:
+def test_missing_settings_get_the_defaults_of_dlbs() -> None:
     case = planned(BASE).cases[0]
     assert (case.batch_size, case.device, case.phase, case.precision, case.exchange) == (
-        16, "cuda:0", "training", "fp32", "none",
-    )  # fmt: skip
+        16,
+        "cuda:0",
+        "training",
+        "fp32",
+        "none",
+    )
 
 
-def test_several_gpus_are_ranks_that_exchange_when_they_train_and_none_is_the_cpu() -> None:
+def test_gpus_become_ranks_with_their_exchange() -> None:
     plan = planned(BASE, {"exp.gpus": ["0,1", ""], "exp.phase": ["training", "inference"]})
     found = [(case.device, case.devices, case.exchange) for case in plan.cases]
     assert found == [
@@ -86,7 +90,7 @@ def test_several_gpus_are_ranks_that_exchange_when_they_train_and_none_is_the_cp
     ]
 
 
-def test_real_data_are_asked_for_by_their_word_or_by_a_folder() -> None:
+def test_real_data_follow_from_exp_data_or_a_folder() -> None:
     def data(parameters: dict[str, Any], variables: Any = None) -> list[str]:
         return [case.data for case in planned(BASE | parameters, variables).cases]
 
@@ -100,16 +104,18 @@ def test_real_data_are_asked_for_by_their_word_or_by_a_folder() -> None:
     assert data({}, {"exp.data_dir": ["", "/imagenet"]}) == ["device", "real"]
 
 
-def test_where_data_lie_and_how_they_are_read_ahead_is_named_with_what_there_is_instead() -> None:
+def test_data_store_and_prefetch_are_noted_with_alternatives() -> None:
     words = {"exp.data_dir": "/imagenet", "exp.data_store": "weka", "mxnet.prefetch_buffer": 10}
     assert translate_plan(json.dumps({"parameters": BASE | words}), KNOWN).notes == (
         "exp.data_dir says that data are real; $STEPTIME_DATA names the folder of the sets",
-        "no counterpart: exp.data_store = weka (what data lie on is detected; `staging` copies them to a tier)",
-        "no counterpart: mxnet.prefetch_buffer = 10 (of a framework that is not here; `prefetch` is a setting)",
+        "no counterpart: exp.data_store = weka (what data lie on is detected; "
+        "`staging` copies them to a tier)",
+        "no counterpart: mxnet.prefetch_buffer = 10 (of a framework that is "
+        "not here; `prefetch` is a setting)",
     )
 
 
-def test_references_computations_and_the_environment_are_kept() -> None:
+def test_references_computations_and_environment_are_translated() -> None:
     values = {
         "my.net": "resnet${DEPTH}",
         "exp.model": "${my.net}",
@@ -124,12 +130,12 @@ def test_references_computations_and_the_environment_are_kept() -> None:
     ]
 
 
-def test_a_name_that_a_setting_is_nothing_but_has_that_settings_words() -> None:
+def test_name_that_a_setting_refers_to_has_its_values() -> None:
     plan = planned(BASE | {"exp.dtype": "${kind}"}, {"kind": ["float32", "float16"]})
     assert [case.precision for case in plan.cases] == ["fp32", "fp16"]
 
 
-def test_a_name_put_together_becomes_a_table() -> None:
+def test_nested_reference_becomes_a_table() -> None:
     values = {
         "exp.dtype": "${${exp.framework}.dtype}",
         "pytorch.dtype": "float32",
@@ -142,7 +148,7 @@ def test_a_name_put_together_becomes_a_table() -> None:
     ]
 
 
-def test_a_pattern_gives_its_groups_to_the_extension() -> None:
+def test_pattern_groups_are_filled_into_the_extension() -> None:
     extension = {
         "condition": {"exp.model": "resnet(\\d+)"},
         "parameters": {"exp.replica_batch": "$(${__condition.exp.model_1} * 2)$"},
@@ -151,7 +157,7 @@ def test_a_pattern_gives_its_groups_to_the_extension() -> None:
     assert [case.batch_size for case in plan.cases] == [36, 100, 16]
 
 
-def test_a_disabled_experiment_is_excluded_with_its_reason() -> None:
+def test_disabled_experiment_is_excluded_with_its_reason() -> None:
     extension = {"condition": {"exp.replica_batch": 32}, "parameters": {"exp.status": "disabled"}}
     plan = planned(BASE, {"exp.replica_batch": [16, 32]}, [extension])
     assert [case.batch_size for case in plan.cases] == [16]
@@ -160,7 +166,7 @@ def test_a_disabled_experiment_is_excluded_with_its_reason() -> None:
     ]
 
 
-def test_what_has_no_counterpart_is_named_and_written_into_the_plan() -> None:
+def test_names_without_counterpart_are_noted_in_the_plan() -> None:
     words = BASE | {
         "exp.docker_image": "a:b",
         "exp.num_batches": 100,
@@ -183,7 +189,7 @@ def test_what_has_no_counterpart_is_named_and_written_into_the_plan() -> None:
     assert (plan.title, plan.protocol.changes()) == ("Mine", {"least_steps": 100})
 
 
-def test_extensions_that_can_not_apply_or_set_nothing_known_are_named() -> None:
+def test_extensions_without_effect_are_noted() -> None:
     extensions = [
         {"condition": {"exp.framework": "caffe2"}, "parameters": {"exp.replica_batch": 1}},
         {
@@ -204,25 +210,63 @@ def test_extensions_that_can_not_apply_or_set_nothing_known_are_named() -> None:
     ("parameters", "extensions", "message"),
     [
         ({"exp.framework": "pytorch"}, [], "The DLBS plan names no exp.model."),
-        (BASE | {"exp.dtype": "complex"}, [], "parameters: exp.dtype = 'complex' has no counterpart here."),
+        (
+            BASE | {"exp.dtype": "complex"},
+            [],
+            "parameters: exp.dtype = 'complex' has no counterpart here.",
+        ),
         (BASE | {"exp.gpus": "0:1"}, [], "exp.gpus: several GPUs inside a replica"),
-        (BASE | {"exp.replica_batch": "$(uuid.uuid4())$"}, [], "parameters: $(uuid.uuid4())$ cannot be"),
-        (BASE | {"exp.replica_batch": "$(1 + 2"}, [], "parameters: '$(1 + 2' has a $( without its )$."),
-        (BASE | {"exp.replica_batch": "${my.size}"}, [], "parameters: ${my.size} is set nowhere in this file"),
-        (BASE | {"exp.dtype": "float16", "exp.replica_batch": "$(8 if '${exp.dtype}' == 'float16' else 4)$"}, [],
-         "parameters: ${exp.dtype} cannot be translated, its values differ here: 'float16'."),
-        (BASE, [{"condition": {"exp.cuda": "9.0"}, "parameters": {"exp.dtype": "float16"}}],
-         "extension 1: the condition on exp.cuda cannot be translated, its value is not in this file"),
-        (BASE | {"x": "$(1 + 2)$"}, [{"condition": {"x": "[0-9]"}, "parameters": {"exp.dtype": "float16"}}],
-         "extension 1: the condition x = [0-9] cannot be translated, it is a pattern and the value is computed."),
-        (BASE, [{"condition": {"exp.model": "("}, "parameters": {"exp.dtype": "float16"}}],
-         "extension 1: the condition exp.model = '(' is no pattern"),
-        (BASE, [{"conditions": {}}], "extension 1 has condition, parameters, cases; found conditions."),
+        (
+            BASE | {"exp.replica_batch": "$(uuid.uuid4())$"},
+            [],
+            "parameters: $(uuid.uuid4())$ cannot be",
+        ),
+        (
+            BASE | {"exp.replica_batch": "$(1 + 2"},
+            [],
+            "parameters: '$(1 + 2' has a $( without its )$.",
+        ),
+        (
+            BASE | {"exp.replica_batch": "${my.size}"},
+            [],
+            "parameters: ${my.size} is set nowhere in this file",
+        ),
+        (
+            BASE
+            | {
+                "exp.dtype": "float16",
+                "exp.replica_batch": "$(8 if '${exp.dtype}' == 'float16' else 4)$",
+            },
+            [],
+            "parameters: ${exp.dtype} cannot be translated, its values differ here: 'float16'.",
+        ),
+        (
+            BASE,
+            [{"condition": {"exp.cuda": "9.0"}, "parameters": {"exp.dtype": "float16"}}],
+            "extension 1: the condition on exp.cuda cannot be translated, its "
+            "value is not in this file",
+        ),
+        (
+            BASE | {"x": "$(1 + 2)$"},
+            [{"condition": {"x": "[0-9]"}, "parameters": {"exp.dtype": "float16"}}],
+            "extension 1: the condition x = [0-9] cannot be translated, it is a "
+            "pattern and the value is computed.",
+        ),
+        (
+            BASE,
+            [{"condition": {"exp.model": "("}, "parameters": {"exp.dtype": "float16"}}],
+            "extension 1: the condition exp.model = '(' is no pattern",
+        ),
+        (
+            BASE,
+            [{"conditions": {}}],
+            "extension 1 has condition, parameters, cases; found conditions.",
+        ),
         (BASE, [7], "extension 1 must be an object, found 7."),
         (BASE | {"exp.dtype": None}, [], "parameters: exp.dtype has no value."),
     ],
-)  # fmt: skip
-def test_what_can_not_be_translated_is_an_error_that_names_it(
+)
+def test_untranslatable_plan_is_an_error_that_names_it(
     parameters: Any, extensions: Any, message: str
 ) -> None:
     assert refused(parameters, extensions=extensions).startswith(message)
@@ -231,12 +275,12 @@ def test_what_can_not_be_translated_is_an_error_that_names_it(
 @pytest.mark.parametrize(
     "text", ["", "[1]", '{"a": 1}', '{"variables": {"exp.model": 3}}', '{"extensions": {}}', "{"]
 )
-def test_what_is_no_plan_is_refused_in_one_sentence(text: str) -> None:
+def test_file_that_is_no_plan_is_refused_in_one_sentence(text: str) -> None:
     with pytest.raises(SteptimeError):
         translate_plan(text, KNOWN)
 
 
-def test_a_framework_that_is_not_here_may_be_given_instead() -> None:
+def test_overridden_framework_needs_no_counterpart() -> None:
     text = json.dumps({"parameters": BASE | {"exp.framework": "caffe2"}})
     with pytest.raises(
         SteptimeError, match=r"'caffe2' has no counterpart here\. See `steptime list frameworks`"
@@ -251,7 +295,7 @@ def test_comments_and_described_parameters_are_read() -> None:
     assert 'workload = "resnet50"' in translate_plan(text, KNOWN).toml
 
 
-def test_an_import_knows_it_as_a_plan_and_says_what_to_do() -> None:
+def test_import_of_a_plan_says_what_to_do() -> None:
     file = Original("plan.json", json.dumps({"parameters": BASE}).encode())
     (row,) = read(file)
     assert (
@@ -329,7 +373,7 @@ def _listed(value: Any) -> list[Any]:
 
 @settings(deadline=None, max_examples=150)
 @given(variables, st.lists(extension, max_size=3))
-def test_the_cases_are_the_experiments_of_dlbs(
+def test_cases_are_the_experiments_of_dlbs(
     variables: dict[str, Any], extensions: list[dict[str, Any]]
 ) -> None:
     plan = planned(BASE | {"own": 1}, variables, extensions)
@@ -355,7 +399,7 @@ def test_the_cases_are_the_experiments_of_dlbs(
         ),
     ],
 )
-def test_the_plans_behind_real_logs_give_the_cases_that_were_run(
+def test_plans_of_real_logs_give_the_cases_that_were_run(
     folder: str, variables: dict[str, Any]
 ) -> None:
     runs = [parse_log(path.read_text()) for path in sorted((LOGS / folder).glob("*.log"))]

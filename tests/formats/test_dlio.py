@@ -10,10 +10,15 @@ from steptime.formats import Reading
 
 Read = Callable[..., Reading]
 
-SUMMARY = '{"num_accelerators": 2, "hostname": "h", "metric": {"train_au_mean_percentage": %s, "train_throughput_mean_samples_per_second": 5.0, "train_io_mean_MB_per_second": 1139.7}, "epochs": 4}'  # noqa: E501
+SUMMARY = (
+    '{"num_accelerators": 2, "hostname": "h", "metric": '
+    '{"train_au_mean_percentage": %s, '
+    '"train_throughput_mean_samples_per_second": 5.0, '
+    '"train_io_mean_MB_per_second": 1139.7}, "epochs": 4}'
+)
 
 
-def test_a_summary_is_a_run(read: Read) -> None:
+def test_summary_is_a_run(read: Read) -> None:
     run = read("summary.json", SUMMARY % 97.99).runs[0]
     assert run.metrics == pytest.approx(
         {
@@ -26,7 +31,7 @@ def test_a_summary_is_a_run(read: Read) -> None:
     assert run.dimensions["phase"] == "ingest" and not run.quarantine
 
 
-def test_busier_than_always_is_in_quarantine(read: Read) -> None:
+def test_utilisation_above_one_is_quarantined(read: Read) -> None:
     assert (
         read("summary.json", SUMMARY % 104.0).runs[0].quarantine
         == "utilisation is a share, and 1.04 is over 1"

@@ -20,7 +20,7 @@ resnet50,224,100,320,32,25
 """
 
 
-def test_content_decides_and_not_the_name(make: Make) -> None:
+def test_recognise_goes_by_content_not_by_name(make: Make) -> None:
     assert formats.recognise(make("anything.txt", TIMM)) == "timm"
     assert (
         formats.recognise(
@@ -30,14 +30,14 @@ def test_content_decides_and_not_the_name(make: Make) -> None:
     )
 
 
-def test_a_packed_file_is_read_and_kept_packed(make: Make) -> None:
+def test_gzip_file_is_read_and_kept_compressed(make: Make) -> None:
     packed = gzip.compress(TIMM.encode())
     file = make("a.csv.gz", packed)
     found = formats.read(file)
     assert len(found.runs) == 1 and found.runs[0].original == file.sha256 and file.data == packed
 
 
-def test_a_torn_packed_file_is_not_recognised(make: Make) -> None:
+def test_torn_gzip_file_is_not_recognised(make: Make) -> None:
     assert formats.recognise(make("a.csv.gz", gzip.compress(TIMM.encode())[:30])) == ""
 
 
@@ -46,11 +46,11 @@ def test_byte_order_marks_are_dropped(make: Make) -> None:
         assert make("a", "epoch".encode(encoding)).text == "epoch"
 
 
-def test_what_is_no_text_becomes_a_replacement(make: Make) -> None:
+def test_undecodable_bytes_become_replacement_characters(make: Make) -> None:
     assert make("a", b"caf\xe9").text == "caf\ufffd"
 
 
-def test_two_rows_of_one_place_are_told_apart(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_location_gets_a_number(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = ModuleType("reader")
     reader.read = lambda file: (file.run("line 1", {}, {"score": score}) for score in (1.0, 2.0))
     monkeypatch.setattr(formats, "load_format", lambda name: reader)
@@ -59,7 +59,7 @@ def test_two_rows_of_one_place_are_told_apart(make: Make, monkeypatch: pytest.Mo
     assert len({run.id for run in found.runs}) == 2
 
 
-def test_a_reader_that_fails_keeps_what_it_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_reader_keeps_earlier_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     def read(file: Original) -> formats.Rows:
         yield file.run("line 1", {}, {"score": 1.0})
         yield Skipped("line 2", "empty")
@@ -73,7 +73,7 @@ def test_a_reader_that_fails_keeps_what_it_has_read(monkeypatch: pytest.MonkeyPa
     assert found.broken == "the reader any stopped: ZeroDivisionError: oh"
 
 
-def test_a_run_holds_only_what_json_and_utf8_can() -> None:
+def test_run_holds_only_what_json_and_utf8_can() -> None:
     file = Original("a\udc80", b"")
     metrics = {"loss": float("nan"), "score": 2.0, "power": None}
     run = file.run(
@@ -88,7 +88,7 @@ def test_a_run_holds_only_what_json_and_utf8_can() -> None:
     }
 
 
-def test_every_file_of_the_shared_data_has_exactly_one_reader(real_files: list[Original]) -> None:
+def test_every_shared_file_has_exactly_one_reader(real_files: list[Original]) -> None:
     readers = {name: plugins.load("formats", name) for name in plugins.names("formats")}
     owners = {
         f.name: [n for n, reader in readers.items() if reader.recognises(f.name, f.head)]
@@ -97,7 +97,7 @@ def test_every_file_of_the_shared_data_has_exactly_one_reader(real_files: list[O
     assert {name: found for name, found in owners.items() if len(found) != 1} == {}
 
 
-def test_damaged_files_of_every_real_kind_never_stop_a_reader(
+def test_damaged_real_files_never_stop_a_reader(
     readings: dict[str, Reading], real_files: list[Original]
 ) -> None:
     """Cut off anywhere, or with bytes changed; the smallest three files of each kind."""

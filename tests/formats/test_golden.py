@@ -1,4 +1,4 @@
-"""The shared archives, all 824 files: values that were read by hand, and how much there is of each source."""
+"""The shared archives, all 824 files: values read by hand, and the count of each source."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ Readings = dict[str, Reading]
 
 @pytest.fixture(scope="session")
 def counts(readings: Readings) -> dict[str, Counter[str]]:
-    """By source: runs, failures, skipped, quarantined, and rows (what a place names before its first comma)."""
+    """By source: runs, failures, skipped, quarantined, and rows (locations up to a comma)."""
     found: dict[str, Counter[str]] = {}
     for name, reading in readings.items():
         places = {run.location.split(",")[0] for run in reading.runs} | {
             s.location.split(",")[0] for s in reading.skipped
         }
         found.setdefault(name.split("/")[0], Counter()).update(
-            runs=len(reading.runs), failed=sum(bool(run.failure) for run in reading.runs), rows=len(places),
-            skipped=len(reading.skipped), quarantined=sum(bool(run.quarantine) for run in reading.runs),
-        )  # fmt: skip
+            runs=len(reading.runs),
+            failed=sum(bool(run.failure) for run in reading.runs),
+            rows=len(places),
+            skipped=len(reading.skipped),
+            quarantined=sum(bool(run.quarantine) for run in reading.runs),
+        )
     return found
 
 
@@ -66,7 +69,7 @@ def test_importing_everything_twice_changes_nothing(
     assert len(list(foreign_runs(tmp_path))) == sum(len(found.runs) for found in readings.values())
 
 
-def test_no_source_is_without_a_result(counts: dict[str, Counter[str]]) -> None:
+def test_every_source_has_a_result(counts: dict[str, Counter[str]]) -> None:
     assert len(counts) == 22 and [name for name, found in counts.items() if not found["runs"]] == []
     assert sum(found["runs"] for found in counts.values()) > 46_000
 
@@ -111,7 +114,7 @@ def test_runs_and_failures_of_a_source(
     assert (counts[source]["runs"], counts[source]["failed"]) == (runs, failed)
 
 
-def test_run_logs_of_tf_cnn_benchmarks(real_runs: list[ForeignRun]) -> None:
+def test_tf_cnn_benchmarks_run_logs(real_runs: list[ForeignRun]) -> None:
     logs = [run for run in real_runs if run.source == "tf_cnn_benchmarks"]
     assert len(logs) == 72 and not [run for run in logs if run.failure]
     assert all(
@@ -128,7 +131,7 @@ def test_run_logs_of_tf_cnn_benchmarks(real_runs: list[ForeignRun]) -> None:
         ("logs/float16_resnet50_16.log", 206.45, 77.500605),
     ],
 )
-def test_dlbs(
+def test_dlbs_values_read_by_hand(
     file: str, throughput: float, milliseconds: float, real_runs: list[ForeignRun]
 ) -> None:
     run = only(real_runs, file)
@@ -138,16 +141,21 @@ def test_dlbs(
     assert run.more["keys"] == 220
 
 
-def test_psc(real_runs: list[ForeignRun]) -> None:
+def test_psc_values_read_by_hand(real_runs: list[ForeignRun]) -> None:
     assert only(real_runs, "results/2018-06-05-k80:2:local").metrics == {
-        "throughput": 5238.71626177, "step_time": 0.00954432297945, "speed_uncertainty": 0.86728809406,
-        "jitter": 73.5046674466, "accuracy": 0.9917, "mean_time": 0.00954432297945, "mean_speed": 5238.71626177,
-    }  # fmt: skip
+        "throughput": 5238.71626177,
+        "step_time": 0.00954432297945,
+        "speed_uncertainty": 0.86728809406,
+        "jitter": 73.5046674466,
+        "accuracy": 0.9917,
+        "mean_time": 0.00954432297945,
+        "mean_speed": 5238.71626177,
+    }
     failures = Counter(run.failure for run in real_runs if run.source == "psc" and run.failure)
     assert failures == {"Slurm's time limit": 3}
 
 
-def test_deepbench(real_runs: list[ForeignRun]) -> None:
+def test_deepbench_values_read_by_hand(real_runs: list[ForeignRun]) -> None:
     gemm = only(
         real_runs,
         "DeepBench_NV_V100.xlsx",
@@ -177,7 +185,7 @@ def test_deepbench_has_its_kernels_in_every_training_sheet(real_runs: list[Forei
     assert kinds == {"gemm": 160, "convolution": 94, "rnn": 12, "lstm": 22, "gru": 19}
 
 
-def test_halves_of_outputs_are_in_quarantine(real_runs: list[ForeignRun]) -> None:
+def test_fractional_output_sizes_are_quarantined(real_runs: list[ForeignRun]) -> None:
     wrong = [
         run
         for run in real_runs
@@ -189,7 +197,7 @@ def test_halves_of_outputs_are_in_quarantine(real_runs: list[ForeignRun]) -> Non
     ) == {12}
 
 
-def test_convnet_benchmarks(real_runs: list[ForeignRun]) -> None:
+def test_convnet_benchmarks_values_read_by_hand(real_runs: list[ForeignRun]) -> None:
     run = only(real_runs, "imagenet_winners/output.log", model="AlexNet", phase="training")
     assert run.metrics["step_time"] == pytest.approx(0.08096)
     flagged = [run for run in real_runs if any("99 steps" in defect for defect in run.defects)]
@@ -201,7 +209,9 @@ def test_convnet_benchmarks(real_runs: list[ForeignRun]) -> None:
 @pytest.mark.parametrize(
     ("task", "seconds"), [("CIFAR10", 9.4), ("ImageNet", 157.6), ("SQuAD", 845.2)]
 )
-def test_dawnbench(task: str, seconds: float, real_runs: list[ForeignRun]) -> None:
+def test_dawnbench_values_read_by_hand(
+    task: str, seconds: float, real_runs: list[ForeignRun]
+) -> None:
     runs = [
         run for run in real_runs if run.source == "dawnbench" and run.dimensions["data"] == task
     ]
@@ -213,24 +223,26 @@ def test_dawnbench(task: str, seconds: float, real_runs: list[ForeignRun]) -> No
     assert task != "ImageNet" or best.metrics["cost"] == pytest.approx(14.425, abs=1e-3)
 
 
-def test_lambda_on_eight_h200(real_runs: list[ForeignRun]) -> None:
+def test_lambda_values_on_eight_h200(real_runs: list[ForeignRun]) -> None:
     run = only(
-        real_runs, "pytorch-train-throughput-v2-fp16.csv", model="bert_base_squad",
+        real_runs,
+        "pytorch-train-throughput-v2-fp16.csv",
+        model="bert_base_squad",
         server="LambdaBM_ENG04_8xH200_140GB_SXM_h200_v2",
-    )  # fmt: skip
+    )
     assert run.metrics["throughput"] == 18_291 and run.quarantine.startswith(
         "19.6 times as fast on 8 devices as on 1"
     )
 
 
-def test_uids_that_occur_twice_are_flagged(real_runs: list[ForeignRun]) -> None:
+def test_repeated_uids_are_defects(real_runs: list[ForeignRun]) -> None:
     assert (
         sum("its uid occurs more than once in this file" in run.defects for run in real_runs)
         == 2 * 49
     )
 
 
-def test_few_results_are_called_impossible(real_runs: list[ForeignRun]) -> None:
+def test_few_results_are_quarantined(real_runs: list[ForeignRun]) -> None:
     """Beside the halves: a check that catches many published results would be wrong itself."""
     caught = [
         run for run in real_runs if run.quarantine and "no whole number" not in run.quarantine
@@ -238,7 +250,7 @@ def test_few_results_are_called_impossible(real_runs: list[ForeignRun]) -> None:
     assert 0 < len(caught) < 0.001 * len(real_runs)
 
 
-def test_a_latency_of_loadgen_and_its_accuracy(real_runs: list[ForeignRun]) -> None:
+def test_loadgen_latency_and_accuracy(real_runs: list[ForeignRun]) -> None:
     run = only(
         real_runs,
         "firefly-tflite-v1.15/resnet/singlestream/performance/run_1/mlperf_log_summary.txt",
@@ -256,7 +268,7 @@ def test_every_name_is_in_the_catalogue(real_runs: list[ForeignRun]) -> None:
     assert {name for run in real_runs for name in run.metrics} <= METRICS.keys()
 
 
-def test_speeds_have_a_unit(real_runs: list[ForeignRun]) -> None:
+def test_every_throughput_has_a_unit(real_runs: list[ForeignRun]) -> None:
     assert {
         run.source
         for run in real_runs

@@ -11,7 +11,7 @@ from steptime.formats import Reading
 Read = Callable[..., Reading]
 
 
-def test_a_line_is_a_run_and_the_name_its_configuration(read: Read) -> None:
+def test_line_is_a_run_and_the_name_its_configuration(read: Read) -> None:
     name = "mxnet-cnn-resnet-GTX980-devId0-c1-b128-Mon-host.log"
     run = read(name, 'starting\n-t 120.5 -a 0.25 -I "1:0.5:1.2,2:0.75:0.8"\n').runs[0]
     assert run.metrics == pytest.approx(
@@ -24,5 +24,5 @@ def test_a_line_is_a_run_and_the_name_its_configuration(read: Read) -> None:
     )
 
 
-def test_a_line_without_a_time_is_a_failure(read: Read) -> None:
+def test_line_without_a_time_is_a_failure(read: Read) -> None:
     assert read("a.log", "-t 0 -a 0 -I \n").runs[0].failure == "no time of a mini-batch"

@@ -41,14 +41,14 @@ def test_batch_sizes_come_from_the_table_beside_it(read: Read) -> None:
     assert not read("pytorch-train-bs-fp16.csv", batches).runs
 
 
-def test_more_than_linear_is_in_quarantine(read: Read) -> None:
+def test_super_linear_speed_is_quarantined(read: Read) -> None:
     found = read("pytorch-train-throughput-v2-fp16.csv", HOSTS)
     reasons = {(r.dimensions["model"], r.dimensions["devices"]): r.quarantine for r in found.runs}
     assert reasons[("bert_base_squad", 8)] == "19.6 times as fast on 8 devices as on 1, beyond 8"
     assert not reasons[("ssd", 8)] and not reasons[("bert_base_squad", 1)]
 
 
-def test_the_same_table_as_json_is_not_taken_twice(read: Read) -> None:
+def test_json_beside_the_same_csv_is_skipped(read: Read) -> None:
     text = '[{"name_gpu": "RTX 3080", "num_gpu": 1, "alexnet": 7047}]'
     assert not read(
         "tf-train-throughput-fp16.json", text, {"tf-train-throughput-fp16.csv": "x"}

@@ -14,12 +14,27 @@ Read = Callable[..., Reading]
 
 
 ROW: dict[str, Any] = {
-    "Organization": "NVIDIA", "Division": "closed", "SystemType": "datacenter", "SystemName": "DGX", "Platform": "DGX",
-    "Model": "resnet50", "MlperfModel": "resnet", "Scenario": "Offline", "Result": 300000.0, "Accuracy": 76.08,
-    "number_of_nodes": 2, "host_processor_model_name": "EPYC", "host_processors_per_node": 2, "uid": "a1",
-    "accelerators_per_node": 8, "accelerator_model_name": "NVIDIA A100", "framework": "TensorRT 8.4, CUDA 11.6",
-    "version": "v3.0", "Units": "Samples/s", "Result_Units": "Samples/s",
-}  # fmt: skip
+    "Organization": "NVIDIA",
+    "Division": "closed",
+    "SystemType": "datacenter",
+    "SystemName": "DGX",
+    "Platform": "DGX",
+    "Model": "resnet50",
+    "MlperfModel": "resnet",
+    "Scenario": "Offline",
+    "Result": 300000.0,
+    "Accuracy": 76.08,
+    "number_of_nodes": 2,
+    "host_processor_model_name": "EPYC",
+    "host_processors_per_node": 2,
+    "uid": "a1",
+    "accelerators_per_node": 8,
+    "accelerator_model_name": "NVIDIA A100",
+    "framework": "TensorRT 8.4, CUDA 11.6",
+    "version": "v3.0",
+    "Units": "Samples/s",
+    "Result_Units": "Samples/s",
+}
 
 
 def one(read: Read, **changes: Any) -> Any:
@@ -41,7 +56,7 @@ def test_without_accelerators_processors_are_the_devices(read: Read) -> None:
     assert run.dimensions["device"] == "EPYC" and run.dimensions["devices"] == 4
 
 
-def test_the_percentile_of_a_latency_depends_on_the_scenario(read: Read) -> None:
+def test_latency_percentile_depends_on_the_scenario(read: Read) -> None:
     single = one(
         read, Scenario="SingleStream", Result=0.5, Units="Latency (ms)", Result_Units="Latency (ms)"
     )
@@ -51,7 +66,7 @@ def test_the_percentile_of_a_latency_depends_on_the_scenario(read: Read) -> None
     assert single.metrics["latency_p90"] == several.metrics["latency_p99"] == 0.5e-3
 
 
-def test_power_and_energy(read: Read) -> None:
+def test_power_and_energy_by_scenario(read: Read) -> None:
     assert one(read, Result_Power=2000.0, Result_Power_Units="Watts").metrics["power"] == 2000.0
     stream = one(
         read,
@@ -64,22 +79,22 @@ def test_power_and_energy(read: Read) -> None:
     assert stream.metrics["energy"] == pytest.approx(0.894)
 
 
-def test_a_uid_that_occurs_twice_is_flagged_on_both(read: Read) -> None:
+def test_repeated_uid_is_a_defect_of_both_rows(read: Read) -> None:
     found = read("table.json", json.dumps([ROW, ROW, ROW | {"uid": "b2"}]))
     assert [bool(run.defects) for run in found.runs] == [True, True, False]
 
 
-def test_tokens_that_the_table_calls_samples_are_flagged(read: Read) -> None:
+def test_tokens_called_samples_are_a_defect(read: Read) -> None:
     run = one(read, Model="llama2-70b-99", Result=24000.0)
     assert run.dimensions["unit"] == "tokens" and "counted in tokens/s" in run.defects[0]
 
 
-def test_a_row_without_any_result_is_skipped(read: Read) -> None:
+def test_row_without_any_result_is_skipped(read: Read) -> None:
     found = read("table.json", json.dumps([ROW | {"Result": None}]))
     assert not found.runs and found.skipped[0].reason == "no result: None Samples/s"
 
 
-def test_the_earliest_tables_lie_in_their_submitters_folder(read: Read) -> None:
+def test_earliest_tables_have_their_submitter_from_the_folder(read: Read) -> None:
     text = """system_id,benchmark,scenario,perf_metric,perf_value
 T4x2_TRT,resnet50,SingleStream,90th percentile latency \\(ns\\),1258096.0
 """
@@ -90,7 +105,7 @@ T4x2_TRT,resnet50,SingleStream,90th percentile latency \\(ns\\),1258096.0
     )
 
 
-def test_the_newest_names_other_columns(read: Read) -> None:
+def test_newest_table_has_other_column_names(read: Read) -> None:
     row = {
         "Submitter": "AMD",
         "Scenario": "Offline",

@@ -33,10 +33,13 @@ Result is : VALID
 99.00 percentile latency (ns)   : 136069232834
 """
 )
-NAME = "inference-v5.1/closed/AMD/results/8xMI300X/llama2-70b-99/Server/performance/run_1/mlperf_log_summary.txt"
+NAME = (
+    "inference-v5.1/closed/AMD/results/8xMI300X/llama2-70b-99/Server/perfor"
+    "mance/run_1/mlperf_log_summary.txt"
+)
 
 
-def test_of_a_language_model_tokens_count(read: Read) -> None:
+def test_language_models_are_counted_in_tokens(read: Read) -> None:
     run = read(NAME, SUMMARY).runs[0]
     assert run.metrics == pytest.approx(
         {
@@ -65,14 +68,14 @@ def test_accuracy_comes_from_the_run_beside_it(read: Read) -> None:
         assert run.metrics["accuracy"] == pytest.approx(share)
 
 
-def test_an_invalid_result_is_a_failure(read: Read) -> None:
+def test_invalid_result_is_a_failure(read: Read) -> None:
     assert (
         read(NAME, SUMMARY.replace(": VALID", ": INVALID")).runs[0].failure
         == "LoadGen calls the result INVALID"
     )
 
 
-def test_offline_latencies_say_nothing(read: Read) -> None:
+def test_offline_runs_have_no_latencies(read: Read) -> None:
     run = read(
         NAME, SUMMARY.replace("Server", "Offline").replace("Completed samples", "Samples")
     ).runs[0]
@@ -90,7 +93,7 @@ def test_streams_are_a_score(read: Read) -> None:
     assert run.metrics == {"score": 2.0} and run.dimensions["scenario"] == "MultiStream"
 
 
-def test_a_detail_log_counts_only_where_the_summary_is_missing(read: Read) -> None:
+def test_detail_log_counts_only_without_the_summary(read: Read) -> None:
     event = ':::MLLOG {"key": "%s", "value": %s, "time_ms": 1.0, "metadata": {}}\n'
     values = {
         "loadgen_version": '"4.1"',
@@ -104,7 +107,7 @@ def test_a_detail_log_counts_only_where_the_summary_is_missing(read: Read) -> No
     assert not read(name, text, {"mlperf_log_summary.txt": SUMMARY}).runs
 
 
-def test_a_run_for_accuracy_has_no_speed(read: Read) -> None:
+def test_accuracy_run_has_no_speed(read: Read) -> None:
     found = read(
         "accuracy/mlperf_log_summary.txt",
         "\nNo warnings encountered during test.\n\nNo errors encountered during test.\n",

@@ -13,7 +13,7 @@ Read = Callable[..., Reading]
 LINE = "Time,07-11-2024 23:35:%02d.000,Watts,%.1f,Volts,239.1,Amps,3.4,PF,0.96,Mark,test\n"
 
 
-def test_mean_power_and_energy(read: Read) -> None:
+def test_power_is_the_mean_and_energy_the_integral(read: Read) -> None:
     run = read("run_1/spl.txt", LINE % (10, 100.0) + LINE % (11, 200.0) + LINE % (13, 200.0)).runs[
         0
     ]
@@ -23,5 +23,5 @@ def test_mean_power_and_energy(read: Read) -> None:
     )
 
 
-def test_one_reading_is_no_measurement(read: Read) -> None:
+def test_single_reading_is_no_measurement(read: Read) -> None:
     assert not read("run_1/spl.txt", LINE % (10, 100.0)).runs

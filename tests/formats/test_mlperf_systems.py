@@ -10,13 +10,13 @@ from steptime.formats._mlperf import system
 Read = Callable[..., Reading]
 
 
-def test_a_description_is_kept_and_has_no_rows(read: Read) -> None:
+def test_description_has_no_rows(read: Read) -> None:
     text = '{"accelerator_model_name": "T4", "host_processor_model_name": "Xeon"}'
     found = read("systems/a.json", text)
     assert found.source == "mlperf_systems" and not found.runs
 
 
-def test_words_that_say_nothing_are_nothing() -> None:
+def test_placeholders_become_empty() -> None:
     told = system(
         {
             "accelerator_model_name": "NVIDIA V100",

@@ -12,7 +12,7 @@ from steptime.formats import Reading
 Read = Callable[..., Reading]
 
 
-def test_a_row_is_a_run_with_the_energy_of_one_inference(read: Read) -> None:
+def test_row_is_a_run_with_the_energy_of_one_inference(read: Read) -> None:
     row = {
         "Benchmark": "ic",
         "Submitter": "Bosch",

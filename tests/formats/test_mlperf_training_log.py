@@ -23,14 +23,23 @@ def line(key: str, time: float, value: object = None, **metadata: object) -> str
 
 
 LOG = (
-    line("submission_benchmark", 0, "resnet") + line("global_batch_size", 1.5e12, 2496) + line("seed", 1.5e12, 7)
-    + "0: " + line("run_start", 1.5e12) + line("eval_accuracy", 1.50001e12, 0.5)
-    + line("eval_accuracy", 1.50006e12, 0.76) + line("run_stop", 1.50006e12, status="success")
-)  # fmt: skip
-SYSTEM = '{"system_name": "8xV100", "number_of_nodes": "2", "accelerators_per_node": "8", "accelerator_model_name": "NVIDIA V100", "framework": "tf2.0"}'  # noqa: E501
+    line("submission_benchmark", 0, "resnet")
+    + line("global_batch_size", 1.5e12, 2496)
+    + line("seed", 1.5e12, 7)
+    + "0: "
+    + line("run_start", 1.5e12)
+    + line("eval_accuracy", 1.50001e12, 0.5)
+    + line("eval_accuracy", 1.50006e12, 0.76)
+    + line("run_stop", 1.50006e12, status="success")
+)
+SYSTEM = (
+    '{"system_name": "8xV100", "number_of_nodes": "2", '
+    '"accelerators_per_node": "8", "accelerator_model_name": "NVIDIA V100",'
+    ' "framework": "tf2.0"}'
+)
 
 
-def test_from_run_start_to_run_stop(read: Read) -> None:
+def test_time_to_accuracy_is_from_run_start_to_run_stop(read: Read) -> None:
     run = read("mlperf-training-v0.7/Google/results/gpu/resnet/result_0.txt", LOG).runs[0]
     assert run.metrics == pytest.approx({"time_to_accuracy": 60_000.0, "accuracy": 0.76})
     assert (
@@ -43,7 +52,7 @@ def test_from_run_start_to_run_stop(read: Read) -> None:
     )
 
 
-def test_the_system_is_read_from_where_the_rules_want_it(read: Read) -> None:
+def test_system_is_read_from_its_description(read: Read) -> None:
     name = "training-v0.7/Google/results/gpu/resnet/result_0.txt"
     run = read(name, LOG, {"../../../systems/gpu.json": SYSTEM}).runs[0]
     assert (
@@ -56,19 +65,19 @@ def test_the_system_is_read_from_where_the_rules_want_it(read: Read) -> None:
     )
 
 
-def test_a_run_without_its_end_failed(read: Read) -> None:
+def test_run_without_its_end_failed(read: Read) -> None:
     run = read("result_0.txt", LOG.split(":::MLLOG" + LOG.rsplit(":::MLLOG", 1)[1])[0]).runs[0]
     assert (
         run.failure == "no run_stop: the run did not end" and "time_to_accuracy" not in run.metrics
     )
 
 
-def test_an_aborted_run_failed(read: Read) -> None:
+def test_aborted_run_failed(read: Read) -> None:
     run = read("result_0.txt", LOG.replace('"success"', '"aborted"')).runs[0]
     assert run.failure == "the run ended with the status aborted"
 
 
-def test_the_era_of_mll(read: Read) -> None:
+def test_mll_log_is_read(read: Read) -> None:
     text = """:::MLL 1558640001.5 submission_benchmark: {"value": "resnet", "metadata": {}}
 :::MLL 1558640002.0 run_start: {"value": null, "metadata": {}}
 :::MLL 1558640102.0 eval_accuracy: {"value": {"value": 0.75}, "metadata": {}}
@@ -80,7 +89,7 @@ def test_the_era_of_mll(read: Read) -> None:
     }
 
 
-def test_the_era_before(read: Read) -> None:
+def test_mlp_log_is_read(read: Read) -> None:
     text = """:::MLPv0.5.0 resnet 1541000000.0 (main.py:1) run_start
 :::MLPv0.5.0 resnet 1541000050.0 (main.py:9) eval_accuracy: {"epoch": 4, "value": 0.749}
 :::MLPv0.5.0 resnet 1541000050.0 (main.py:9) run_stop: {"success": true}
@@ -91,7 +100,7 @@ def test_the_era_before(read: Read) -> None:
     }
 
 
-def test_what_a_language_model_calls_accuracy_is_its_loss(read: Read) -> None:
+def test_accuracy_of_a_language_model_is_its_loss(read: Read) -> None:
     run = read("result_0.txt", LOG.replace('"resnet"', '"llama2_70b_lora"')).runs[0]
     assert run.metrics["loss"] == 0.76 and "accuracy" not in run.metrics
 
@@ -101,7 +110,10 @@ def test_damaged_lines_are_counted(read: Read) -> None:
     assert found.skipped[0].reason == "1 lines that cannot be read" and len(found.runs) == 1
 
 
-def test_a_log_of_the_speed_alone_is_no_failure(read: Callable[..., Reading]) -> None:
-    line = ':::MLLOG {"namespace": "", "time_ms": 1, "key": "tracked_stats", "value": {"throughput": 5.0}}\n'
+def test_log_of_the_speed_alone_is_no_failure(read: Callable[..., Reading]) -> None:
+    line = (
+        ':::MLLOG {"namespace": "", "time_ms": 1, "key": "tracked_stats", '
+        '"value": {"throughput": 5.0}}\n'
+    )
     (run,) = read("result_0.txt", line).runs
     assert (run.failure, run.metrics) == ("", {"throughput": 5.0})

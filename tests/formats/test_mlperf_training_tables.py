@@ -12,10 +12,11 @@ from steptime.formats import Reading
 Read = Callable[..., Reading]
 
 
-TABLE = """division,availability,submitter,system,host_processor_model_name,host_processors_count,accelerator_model_name,accelerators_count,framework,notes,bert,resnet,details_url,code_url
+TABLE = """division,availability,submitter,system,host_processor_model_name,host_processors_count,\
+accelerator_model_name,accelerators_count,framework,notes,bert,resnet,details_url,code_url
 closed,cloud,Azure,NC96,EPYC,2,NVIDIA A100,4,PyTorch NVIDIA Release 22.09,,46.25,,u,c
 closed,cloud,Azure,NC96,EPYC,2,NVIDIA A100,4,MxNet,,,,u,c
-"""  # noqa: E501
+"""
 
 
 def test_every_benchmark_with_minutes_is_a_run(read: Read) -> None:
@@ -32,7 +33,7 @@ def test_every_benchmark_with_minutes_is_a_run(read: Read) -> None:
     assert found.skipped[0].location == "line 3"
 
 
-def test_a_table_of_all_rounds_has_one_result_a_row(read: Read) -> None:
+def test_table_of_all_rounds_has_one_result_per_row(read: Read) -> None:
     row = {
         "submitter": "H3C",
         "accelerators_count": 8,

@@ -12,10 +12,18 @@ from steptime.formats import Reading
 Read = Callable[..., Reading]
 
 
-FULL = """experiment_name,backend.name,backend.version,backend.torch_dtype,benchmark.name,benchmark.input_shapes.batch_size,model,environment.gpus,forward.latency(s),forward.throughput(samples/s),forward.peak_memory(MB),decode.throughput(tokens/s)
-fp16,pytorch,2.1.1+cu118,float16,inference,1,NousResearch/Llama-2-7b-hf,"['NVIDIA A100-SXM4-80GB', 'NVIDIA A100-SXM4-80GB']",0.0336,29.8,15239,38.7
-"""  # noqa: E501
-YAML = "backend:\n  name: pytorch\n  torch_dtype: float16\n  _target_: optimum_benchmark.backends.x\nbenchmark:\n  name: inference\n  input_shapes:\n    batch_size: 4\nmodel: llama\nenvironment:\n  gpus:\n  - NVIDIA A100\n"  # noqa: E501
+FULL = """experiment_name,backend.name,backend.version,backend.torch_dtype,benchmark.name,\
+benchmark.input_shapes.batch_size,model,environment.gpus,forward.latency(s),\
+forward.throughput(samples/s),forward.peak_memory(MB),decode.throughput(tokens/s)
+fp16,pytorch,2.1.1+cu118,float16,inference,1,NousResearch/Llama-2-7b-hf,"['NVIDIA A100-SXM4-80GB', \
+'NVIDIA A100-SXM4-80GB']",0.0336,29.8,15239,38.7
+"""
+YAML = (
+    "backend:\n  name: pytorch\n  torch_dtype: float16\n  _target_: "
+    "optimum_benchmark.backends.x\nbenchmark:\n  name: inference\n  "
+    "input_shapes:\n    batch_size: 4\nmodel: llama\nenvironment:\n  "
+    "gpus:\n  - NVIDIA A100\n"
+)
 
 
 def test_every_phase_of_a_row_is_a_run(read: Read) -> None:
@@ -31,8 +39,11 @@ def test_every_phase_of_a_row_is_a_run(read: Read) -> None:
     assert forward.dimensions["precision"] == "fp16" and decode.location == "line 2, decode"
 
 
-def test_a_short_report_is_not_taken_twice(read: Read) -> None:
-    text = "experiment_name,Batch Size,Forward Latency (s),Forward Throughput (samples/s)\na,8,0.5,16\n"
+def test_short_report_beside_the_full_one_is_skipped(read: Read) -> None:
+    text = (
+        "experiment_name,Batch Size,Forward Latency (s),Forward Throughput "
+        "(samples/s)\na,8,0.5,16\n"
+    )
     assert not read("artifacts/short_report.csv", text, {"full_report.csv": FULL}).runs
     assert read("artifacts/short_report.csv", text).runs[0].metrics["throughput"] == 16
 
@@ -53,7 +64,7 @@ def test_settings_without_results_are_a_failure(read: Read) -> None:
     assert not read("fp16/4/hydra_config.yaml", YAML, {"inference_results.csv": "x"}).runs
 
 
-def test_a_report_has_its_percentiles(read: Read) -> None:
+def test_report_has_its_percentiles(read: Read) -> None:
     latency = {
         "unit": "s",
         "mean": 11.3,

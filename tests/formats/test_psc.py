@@ -48,22 +48,27 @@ Speed Jitter : 73.5046674466
         ),
     ],
 )
-def test_the_five_grammars_of_names(name: str, told: dict[str, Any]) -> None:
+def test_parse_name_knows_five_grammars(name: str, told: dict[str, Any]) -> None:
     found = parse_name(name)
     assert {key: found[key] for key in told} == told
 
 
-def test_a_log_has_its_numbers_and_its_node(read: Read) -> None:
+def test_log_has_its_numbers_and_its_node(read: Read) -> None:
     run = read("results/2018-06-05-k80:2:local", LOG).runs[0]
     assert run.metrics == {
-        "step_time": 0.00954432297945, "throughput": 5238.71626177, "speed_uncertainty": 0.86728809406,
-        "jitter": 73.5046674466, "accuracy": 0.9917, "mean_time": 0.00954432297945, "mean_speed": 5238.71626177,
-    }  # fmt: skip
+        "step_time": 0.00954432297945,
+        "throughput": 5238.71626177,
+        "speed_uncertainty": 0.86728809406,
+        "jitter": 73.5046674466,
+        "accuracy": 0.9917,
+        "mean_time": 0.00954432297945,
+        "mean_speed": 5238.71626177,
+    }
     assert run.dimensions["effective_batch"] == 50 and run.dimensions["server"] == "gpu013"
     assert run.started == "2018-06-05T10:14:13" and "one tower" in run.defects[0]
 
 
-def test_a_job_over_its_time_stays_a_failure(read: Read) -> None:
+def test_job_over_its_time_limit_is_a_failure(read: Read) -> None:
     text = (
         LOG.split("test accuracy")[0]
         + "slurmstepd: error: *** JOB 3 ON gpu1 CANCELLED AT 2018 DUE TO TIME LIMIT ***\n"
@@ -76,12 +81,12 @@ def test_a_job_over_its_time_stays_a_failure(read: Read) -> None:
     )
 
 
-def test_speed_of_one_gpu_is_not_called_the_speed_of_all(read: Read) -> None:
+def test_speed_of_one_gpu_is_the_speed_per_device(read: Read) -> None:
     run = read("results/2018-06-14-GPU-k80:2:50:local:IN", LOG).runs[0]
     assert "throughput" not in run.metrics and run.metrics["throughput_per_device"] == 5238.71626177
 
 
-def test_rows_become_their_table_of_today() -> None:
+def test_write_makes_a_table_of_today() -> None:
     row = {
         "id": "a",
         "model": "deepmnist",
@@ -102,20 +107,25 @@ def test_rows_become_their_table_of_today() -> None:
     assert page.data.decode() == f"{HEAD}\n0,8732.9,0.0057,6.3,7.5,p100,2,$SCRATCH\n"
 
 
-def test_the_table_read_back_is_the_same_table(read: Read) -> None:
-    text = f"{HEAD}\n0,8732.9,0.0057254,6.3,760.2,p100,2,$SCRATCH\n1,5250.9,0.0095221,0.7,65.7,k80,1,$LOCAL\n"
+def test_table_reads_back_equal(read: Read) -> None:
+    first = "0,8732.9,0.0057254,6.3,760.2,p100,2,$SCRATCH"
+    second = "1,5250.9,0.0095221,0.7,65.7,k80,1,$LOCAL"
+    text = f"{HEAD}\n{first}\n{second}\n"
     runs = read("2018-06-05:TF_PERFORMANCE_RESULTS.csv", text).runs
     (page,) = write([{"id": run.id, **run.dimensions, **run.metrics} for run in runs])
     assert page.data.decode() == text
 
 
-def test_another_network_is_not_sold_as_theirs() -> None:
+def test_write_skips_other_networks() -> None:
     (skipped,) = write([{"id": "a", "model": "resnet50", "phase": "training", "throughput": 1.0}])
     assert isinstance(skipped, Skipped) and "no column for other networks" in skipped.reason
 
 
-def test_the_table(read: Read) -> None:
-    head = ",mean_speed,Mean_Time_Per_Step,speed_uncertainty,Speed_Jitter,gpu_type,num_gpu,staged_from\n"
+def test_table_rows_are_runs(read: Read) -> None:
+    head = (
+        ",mean_speed,Mean_Time_Per_Step,speed_uncertainty,Speed_Jitter,"
+        "gpu_type,num_gpu,staged_from\n"
+    )
     found = read(
         "2018-06-05:TF_PERFORMANCE_RESULTS.csv",
         head + "0,8732.9,0.0057254,6.3,760.2,p100,2,$SCRATCH\n1,,,,,k80,1,\n",

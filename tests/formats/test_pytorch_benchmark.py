@@ -16,7 +16,7 @@ RECORD = {
 }
 
 
-def test_an_array_one_object_a_line_and_a_mix(read: Read) -> None:
+def test_records_are_read_from_arrays_and_lines(read: Read) -> None:
     line = json.dumps(RECORD)
     for text in (f"[{line}]", f"{line}\n{line}\n", f"{line}\n[{line}]\n"):
         found = read("a.json", text)
@@ -25,7 +25,7 @@ def test_an_array_one_object_a_line_and_a_mix(read: Read) -> None:
         ) == text.count("latency")
 
 
-def test_a_metric_that_is_not_known_is_kept_aside(read: Read) -> None:
+def test_unknown_metric_is_kept_in_more(read: Read) -> None:
     record = RECORD | {
         "metric": {"name": "compile_time_instruction_count", "benchmark_values": [3086359081]}
     }
@@ -33,6 +33,6 @@ def test_a_metric_that_is_not_known_is_kept_aside(read: Read) -> None:
     assert run.metrics == {} and run.more["values"] == [3086359081.0]
 
 
-def test_a_record_without_values_is_skipped(read: Read) -> None:
+def test_record_without_values_is_skipped(read: Read) -> None:
     found = read("a.json", '[{}, {"repo": "pytorch/pytorch", "workflow_id": 1}]')
     assert not found.runs and len(found.skipped) == 2

@@ -10,8 +10,11 @@ from steptime.formats import Reading
 
 Read = Callable[..., Reading]
 
-NODE = """{"node": "n1", "bert_models/pytorch-bert-base/steptime_train_float16": 83.9, "bert_models/pytorch-bert-base/throughput_train_float16": 382.0, "nccl-bw/allreduce_8_busbw:0": 230.5, "gemm-flops/FP16_TC:3": 250000.0, "kernel-launch/return_code": 0, "mem-bw/return_code": 3, "mem-bw/H2D_Mem_BW:0": "N/A", "odd/thing": 1}
-"""  # noqa: E501
+NODE = """{"node": "n1", "bert_models/pytorch-bert-base/steptime_train_float16": 83.9, \
+"bert_models/pytorch-bert-base/throughput_train_float16": 382.0, "nccl-bw/allreduce_8_busbw:0": \
+230.5, "gemm-flops/FP16_TC:3": 250000.0, "kernel-launch/return_code": 0, "mem-bw/return_code": 3, \
+"mem-bw/H2D_Mem_BW:0": "N/A", "odd/thing": 1}
+"""
 
 
 def test_step_time_and_throughput_of_a_network_are_one_run(read: Read) -> None:
@@ -33,7 +36,7 @@ def test_kernels_have_our_units(read: Read) -> None:
     }
 
 
-def test_a_code_is_a_failure_and_a_missing_value_is_skipped(read: Read) -> None:
+def test_return_code_is_a_failure_and_missing_value_is_skipped(read: Read) -> None:
     found = read("results.jsonl", NODE)
     assert [run.failure for run in found.runs if run.failure] == ["the benchmark ended with code 3"]
     assert [s.reason for s in found.skipped] == [
@@ -42,5 +45,5 @@ def test_a_code_is_a_failure_and_a_missing_value_is_skipped(read: Read) -> None:
     ]
 
 
-def test_the_load_of_a_node_is_no_result(read: Read) -> None:
+def test_load_of_a_node_is_no_result(read: Read) -> None:
     assert not read("monitor.jsonl", '{"time": "2021-12-06", "gpu_usage:0": 56}\n').runs

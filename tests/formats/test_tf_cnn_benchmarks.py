@@ -34,8 +34,12 @@ NAME = "logs/7742-8xA100-SXM4-40GB_TF2_3.logs/syn-replicated-fp16-2gpus/vgg16-44
 def test_header_path_and_table_are_one_run(read: Read) -> None:
     run = read(NAME, LOG).runs[0]
     assert run.metrics == {
-        "throughput": 147.6, "throughput_per_device": 73.8, "speed_uncertainty": 1.3, "jitter": 3.8, "loss": 7.26,
-    }  # fmt: skip
+        "throughput": 147.6,
+        "throughput_per_device": 73.8,
+        "speed_uncertainty": 1.3,
+        "jitter": 3.8,
+        "loss": 7.26,
+    }
     told = (
         "model",
         "phase",
@@ -67,7 +71,7 @@ def test_temperatures_and_machine_come_from_the_neighbours(read: Read) -> None:
     assert run.metrics["temperature"] == pytest.approx(80.0) and run.more["machine CUDA"] == "V11.0"
 
 
-def test_a_run_that_stopped_early_is_a_failure_with_what_it_reached(read: Read) -> None:
+def test_run_that_stopped_early_is_a_failure_with_its_speed(read: Read) -> None:
     run = read(NAME, LOG.split("total images/sec")[0]).runs[0]
     assert run.failure == "no total: the run did not end" and run.metrics["throughput"] == 147.1
 
@@ -78,7 +82,7 @@ def test_lines_of_every_rank_count_once(read: Read) -> None:
     assert run.more["steps"] == 2 and "every rank" in run.defects[0]
 
 
-def test_what_lies_beside_a_run_has_no_rows(read: Read) -> None:
+def test_files_beside_a_run_have_no_rows(read: Read) -> None:
     assert not read(
         "logs/a.logs/thermal/1", "1593042494, 70.3, 79, \n1593042496, 70.3, 80, \n"
     ).runs

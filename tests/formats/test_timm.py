@@ -9,7 +9,8 @@ import pytest
 from steptime.formats import Reading
 
 Read = Callable[..., Reading]
-SPEED = """model,infer_img_size,infer_samples_per_sec,infer_step_time,infer_batch_size,param_count,infer_gmacs
+SPEED = """model,infer_img_size,infer_samples_per_sec,infer_step_time,infer_batch_size,param_count,\
+infer_gmacs
 resnet50,224,100.0,320.0,32,25.56,4.11
 broken,224,,,32,1,1
 """
@@ -18,15 +19,19 @@ eva.clip,336,89.466,10.534,98.820,1.180,"1,013.01",1.000,bicubic
 """
 
 
-def test_the_name_tells_the_configuration(read: Read) -> None:
+def test_configuration_is_in_the_file_name(read: Read) -> None:
     run = read("benchmark-infer-amp-nhwc-pt240-cu124-rtx4090-dynamo.csv", SPEED).runs[0]
     told = {
         name: run.dimensions[name]
         for name in ("precision", "layout", "device", "framework_version", "mode")
     }
     assert told == {
-        "precision": "amp", "layout": "nhwc", "device": "rtx4090", "framework_version": "2.4.0", "mode": "compiled",
-    }  # fmt: skip
+        "precision": "amp",
+        "layout": "nhwc",
+        "device": "rtx4090",
+        "framework_version": "2.4.0",
+        "mode": "compiled",
+    }
     assert (
         read("benchmark-infer-amp-nchw-pt113-cu117-rtx3090.csv", SPEED)
         .runs[0]
@@ -35,7 +40,7 @@ def test_the_name_tells_the_configuration(read: Read) -> None:
     )
 
 
-def test_a_row_is_a_run_with_its_arithmetic(read: Read) -> None:
+def test_row_is_a_run_with_its_flops(read: Read) -> None:
     found = read("benchmark-infer-amp-nchw-pt240-cu124-rtx3090.csv", SPEED)
     run = found.runs[0]
     told = {
@@ -61,6 +66,6 @@ def test_accuracy_is_a_share(read: Read) -> None:
     assert run.more["parameters"] == 1013.01e6
 
 
-def test_what_a_model_was_trained_on_is_no_result(read: Read) -> None:
+def test_pretraining_table_has_no_results(read: Read) -> None:
     found = read("model_metadata-in1k.csv", "model,pretrain\nresnet50,in1k\n")
     assert not found.runs and "no result" in found.skipped[0].reason

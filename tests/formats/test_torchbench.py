@@ -12,7 +12,7 @@ from steptime.formats import Reading
 Read = Callable[..., Reading]
 
 
-def test_a_run(read: Read) -> None:
+def test_run_has_latency_and_throughput(read: Read) -> None:
     entry = {
         "name": "BERT",
         "test": "eval",
@@ -31,8 +31,11 @@ def test_a_run(read: Read) -> None:
     assert bad.failure == "status OOM"
 
 
-def test_the_metrics_of_a_configuration_are_one_run(read: Read) -> None:
-    key = "model=yolov3, test=train, device=cuda, bs=8, extra_args=--precision bf16 --torchdynamo inductor, metric="
+def test_metrics_of_a_configuration_are_one_run(read: Read) -> None:
+    key = (
+        "model=yolov3, test=train, device=cuda, bs=8, extra_args=--precision "
+        "bf16 --torchdynamo inductor, metric="
+    )
     metrics = {
         key + "latencies": 22.0,
         key + "gpu_peak_mem": 2.0,
@@ -51,7 +54,7 @@ def test_the_metrics_of_a_configuration_are_one_run(read: Read) -> None:
     )
 
 
-def test_scores(read: Read) -> None:
+def test_scores_are_one_run_for_each_domain(read: Read) -> None:
     text = json.dumps(
         [{"pytorch_version": "2.2", "score": {"total": 1062.0, "domain": {"nlp": 1000.0}}}]
     )

@@ -177,7 +177,9 @@ def test_mixed_names_what_a_point_has_several_of(rows: list[Row], query: Query) 
         for name, values in point.items():
             most[name] = max(most.get(name, 0), len(values))
     for index in both(rows):
-        assert index.mixed_dimensions(query) == {name: count for name, count in most.items() if count > 1}
+        assert index.mixed_dimensions(query) == {
+            name: count for name, count in most.items() if count > 1
+        }
 
 
 SPEEDS = [{"model": "a", "framework": f, "throughput": v, "throughput_low": v - 1, "throughput_high": v + 1}

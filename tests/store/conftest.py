@@ -76,7 +76,7 @@ def measurement() -> Measurement:
 
 @pytest.fixture
 def price() -> dict[str, Any]:
-    """What a low precision owes, whole."""
+    """The complete accuracy loss that a low precision must report."""
     found = {name: 0.5 for name in (*COUNTS, *ERRORS)} | {
         "samples": 8,
         "positions": 8,
@@ -92,7 +92,7 @@ def store(tmp_path: Path) -> FolderStore:
 
 @pytest.fixture
 def keep(store: FolderStore, measurement: Measurement) -> Callable[[Job], Path]:
-    """Puts a whole attempt into the store."""
+    """Write a complete attempt into the store."""
 
     def write(job: Job) -> Path:
         path = store.journal(job.id)
@@ -111,7 +111,7 @@ def keep(store: FolderStore, measurement: Measurement) -> Callable[[Job], Path]:
 def outcomes(
     store: FolderStore, make_job: Callable[..., Job], keep: Callable[[Job], Path]
 ) -> FolderStore:
-    """A store with one of each that can end: measured, found something, failed."""
+    """A store with a measurement, findings and a failure."""
     keep(make_job())
     job = make_job(task="certify")
     with Journal(store.journal(job.id)) as journal:
@@ -128,7 +128,7 @@ def outcomes(
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Path]:
-    """The folder of a real PostgreSQL's socket. It refuses to run as root, so then it is started as somebody else."""
+    """The folder of a real PostgreSQL's socket. Root starts it as another user, as it demands."""
     if not shutil.which("initdb") or not shutil.which("postgres"):
         pytest.skip("needs PostgreSQL: initdb and postgres on the PATH")
     pytest.importorskip("psycopg", reason="needs the extra postgres")

@@ -1,9 +1,10 @@
-"""Writers and compactors that get killed. Forks them from one small process, so that hundreds take seconds.
+"""Writers and compactors that get killed, forked from one small process to be quick.
 
-`write FOLDER ROUNDS`: each round four writers, killed after a moment; what they wrote is acknowledged in FOLDER.acks.
+`write FOLDER ROUNDS`: in each round four writers are killed after a moment. What they wrote is
+acknowledged in FOLDER.acks.
 `compact FOLDER ROUNDS`: one compactor after the other, killed after a moment.
-`stop FOLDER MOST`: a compactor for FOLDER.1 dies before its first call to the file system, one for FOLDER.2 before its
-second, and so on, until one gets through."""
+`stop FOLDER MOST`: a compactor for FOLDER.1 dies before its first call to the file system, one
+for FOLDER.2 before its second, and so on, until one completes."""
 
 from __future__ import annotations
 

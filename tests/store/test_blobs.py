@@ -21,25 +21,25 @@ def blobs(tmp_path: Path) -> Blobs:
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(content=st.binary(max_size=100))
-def test_what_was_put_is_got_under_its_hash(blobs: Blobs, content: bytes) -> None:
+def test_put_and_get_use_the_hash_as_name(blobs: Blobs, content: bytes) -> None:
     name = blobs.put(content)
     assert (name, blobs.get(name)) == (hashlib.sha256(content).hexdigest(), content)
     assert blobs.path(name) == blobs.folder / name[:2] / name
 
 
-def test_a_file_is_put_like_its_bytes(blobs: Blobs, tmp_path: Path) -> None:
+def test_put_takes_a_file_like_its_bytes(blobs: Blobs, tmp_path: Path) -> None:
     (tmp_path / "trace").write_bytes(b"x" * 3_000_000)
     assert blobs.put(tmp_path / "trace") == blobs.put(b"x" * 3_000_000)
     assert len(list(blobs.names())) == 1
 
 
-def test_putting_again_does_not_write(blobs: Blobs) -> None:
+def test_put_again_writes_nothing(blobs: Blobs) -> None:
     name = blobs.put(b"a")
     before = blobs.path(name).stat()
     assert blobs.put(b"a") == name and blobs.path(name).stat() == before
 
 
-def test_a_damaged_one_is_told_and_mended_by_putting_it_again(blobs: Blobs) -> None:
+def test_put_again_repairs_a_damaged_blob(blobs: Blobs) -> None:
     name = blobs.put(b"right")
     blobs.path(name).write_bytes(b"wrong")
     (told,) = blobs.check()
@@ -48,18 +48,18 @@ def test_a_damaged_one_is_told_and_mended_by_putting_it_again(blobs: Blobs) -> N
     assert blobs.check() == []
 
 
-def test_drafts_are_no_blobs(blobs: Blobs) -> None:
+def test_names_leave_out_drafts(blobs: Blobs) -> None:
     name = blobs.put(b"a")
     blobs.path(name).with_name(f".{name}.7.draft").write_bytes(b"half")
     assert list(blobs.names()) == [name] and blobs.check() == []
 
 
-def test_one_that_is_not_there_is_a_sentence(blobs: Blobs) -> None:
+def test_get_of_a_missing_blob_is_one_sentence(blobs: Blobs) -> None:
     with pytest.raises(SteptimeError, match="No such file"):
         blobs.get("0" * 64)
 
 
-def test_a_place_that_can_not_be_written_is_a_sentence(tmp_path: Path) -> None:
+def test_put_explains_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "blobs").write_text("in the way")
     with pytest.raises(NotWritten, match="--store"):
         Blobs(tmp_path).put(b"a")

@@ -38,7 +38,7 @@ def files(store: FolderStore) -> dict[Path, tuple[int, bytes]]:
     }
 
 
-def test_everything_is_counted_and_nothing_is_changed(
+def test_check_counts_everything_and_changes_nothing(
     outcomes: FolderStore, keep: Keep, make_job: MakeJob
 ) -> None:
     compact(outcomes)
@@ -56,9 +56,7 @@ def test_everything_is_counted_and_nothing_is_changed(
     assert files(outcomes) == before
 
 
-def test_journals_are_told_apart_by_their_state(
-    store: FolderStore, keep: Keep, make_job: MakeJob
-) -> None:
+def test_check_counts_journals_by_state(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
     keep(make_job())
     keep(make_job()).write_text("{}\n")
     killed, running = make_job(), make_job()
@@ -71,7 +69,9 @@ def test_journals_are_told_apart_by_their_state(
     assert len(report.wrong) == 1
 
 
-def test_the_same_text_twice_is_harmless(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+def test_check_counts_duplicates_as_harmless(
+    store: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
     path = keep(make_job())
     text = path.read_text()
     compact(store)
@@ -80,7 +80,9 @@ def test_the_same_text_twice_is_harmless(store: FolderStore, keep: Keep, make_jo
     assert (report.attempts, report.duplicates, report.wrong) == (1, 1, [])
 
 
-def test_two_texts_of_one_id_are_wrong(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+def test_check_reports_two_texts_of_one_id(
+    store: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
     path = keep(make_job())
     text = path.read_text()
     compact(store)
@@ -88,34 +90,34 @@ def test_two_texts_of_one_id_are_wrong(store: FolderStore, keep: Keep, make_job:
     assert "has another text for the same id" in check(store).wrong[0]
 
 
-def test_a_damaged_part_is_wrong(outcomes: FolderStore) -> None:
+def test_check_reports_a_damaged_part(outcomes: FolderStore) -> None:
     compact(outcomes)
     outcomes.parts.paths()[0].write_bytes(b"")
     report = check(outcomes)
     assert report.part_files["damaged"] == 1 and len(report.wrong) == 1
 
 
-def test_a_damaged_blob_is_wrong(store: FolderStore) -> None:
+def test_check_reports_a_damaged_blob(store: FolderStore) -> None:
     name = import_one(store)
     Blobs(store.path).path(name).write_bytes(b"images/sec: 8")
     assert name in check(store).wrong[0]
 
 
-def test_rows_without_their_original_are_wrong(store: FolderStore) -> None:
+def test_check_reports_rows_without_their_original(store: FolderStore) -> None:
     Blobs(store.path).path(import_one(store)).unlink()
     assert "its original is missing" in check(store).wrong[0]
 
 
-def test_damaged_rows_of_an_import_are_wrong(store: FolderStore) -> None:
+def test_check_reports_damaged_imported_rows(store: FolderStore) -> None:
     (store.path / "imports" / f"{import_one(store)}.jsonl").write_text("{\n")
     assert "line 1 is damaged" in check(store).wrong[0]
 
 
-def test_drafts_of_killed_writers_are_counted(outcomes: FolderStore) -> None:
+def test_check_counts_drafts_of_killed_writers(outcomes: FolderStore) -> None:
     (outcomes.path / ".x.7.draft").write_text("")
     assert (check(outcomes).drafts, check(outcomes).wrong) == (1, [])
 
 
-def test_there_must_be_a_store(tmp_path: Path) -> None:
+def test_check_needs_a_store(tmp_path: Path) -> None:
     with pytest.raises(SteptimeError, match="There is no store"):
         check(FolderStore(tmp_path / "none"))

@@ -28,19 +28,21 @@ def aged(path: Path, seconds: float) -> None:
     os.utime(path, (then, then))
 
 
-def test_everything_that_ended_goes_into_one_part_of_its_day(outcomes: FolderStore) -> None:
+def test_compact_moves_ended_journals_into_one_part_per_day(outcomes: FolderStore) -> None:
     done = compact(outcomes)
     assert (done.moved, len(done.part_files), done.problems, left(outcomes)) == (3, 1, [], [])
     assert len(outcomes.attempts()) == 2 and len(outcomes.attempts("certify")) == 1
 
 
-def test_days_have_parts_of_their_own(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+def test_compact_writes_one_part_for_each_day(
+    store: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
     keep(make_job(id="019a8c1e-5b7e-7c31-9a52-0d6f1c2b3a44"))
     keep(make_job(id="019a9c1e-5b7e-7c31-9a52-0d6f1c2b3a44"))
     assert [name[:10] for name in compact(store).part_files] == ["2025-11-16", "2025-11-19"]
 
 
-def test_a_large_day_has_several_parts(
+def test_compact_splits_a_large_day_into_parts(
     store: FolderStore, keep: Keep, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compaction, "MOST_CHARACTERS", 1)
@@ -49,14 +51,16 @@ def test_a_large_day_has_several_parts(
     assert [attempt.id for attempt in store.attempts()] == [path.stem for path in before]
 
 
-def test_compacting_again_changes_nothing(outcomes: FolderStore) -> None:
+def test_compact_again_changes_nothing(outcomes: FolderStore) -> None:
     compact(outcomes)
     before = outcomes.parts.paths()
     done = compact(outcomes)
     assert (done.moved, done.finished, outcomes.parts.paths()) == (0, 0, before)
 
 
-def test_what_runs_or_has_no_end_is_left(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+def test_compact_leaves_running_and_unended_journals(
+    store: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
     keep(make_job())
     killed, running = make_job(), make_job()
     with Journal(store.journal(killed.id)) as journal:
@@ -68,7 +72,7 @@ def test_what_runs_or_has_no_end_is_left(store: FolderStore, keep: Keep, make_jo
     assert [path.stem for path in left(store)] == [killed.id, running.id]
 
 
-def test_one_that_ended_is_left_while_its_writer_lives(
+def test_compact_leaves_an_ended_journal_while_its_writer_lives(
     store: FolderStore, make_job: MakeJob
 ) -> None:
     job = make_job()
@@ -79,7 +83,7 @@ def test_one_that_ended_is_left_while_its_writer_lives(
     assert compact(store).moved == 1
 
 
-def test_one_whose_parent_has_not_read_it_yet_is_left_for_a_day(
+def test_compact_leaves_an_unread_journal_for_a_day(
     store: FolderStore, keep: Keep, make_job: MakeJob
 ) -> None:
     path = keep(make_job())
@@ -89,7 +93,7 @@ def test_one_whose_parent_has_not_read_it_yet_is_left_for_a_day(
     assert compact(store).moved == 1
 
 
-def test_a_damaged_journal_is_left_and_told(
+def test_compact_leaves_and_reports_a_damaged_journal(
     store: FolderStore, keep: Keep, make_job: MakeJob
 ) -> None:
     keep(make_job())
@@ -100,7 +104,7 @@ def test_a_damaged_journal_is_left_and_told(
     assert str(bad) in done.problems[0]
 
 
-def test_a_journal_whose_part_is_there_goes(
+def test_compact_removes_a_journal_that_a_part_holds(
     store: FolderStore, keep: Keep, make_job: MakeJob
 ) -> None:
     path = keep(make_job())
@@ -111,7 +115,7 @@ def test_a_journal_whose_part_is_there_goes(
     assert (done.moved, done.finished, done.part_files, left(store)) == (0, 1, [], [])
 
 
-def test_another_text_of_the_same_id_is_kept_and_told(
+def test_compact_keeps_and_reports_another_text_of_an_id(
     store: FolderStore, keep: Keep, make_job: MakeJob
 ) -> None:
     path = keep(make_job())
@@ -122,7 +126,7 @@ def test_another_text_of_the_same_id_is_kept_and_told(
     assert left(store) == [path] and "another text for this id" in done.problems[0]
 
 
-def test_two_journals_of_one_id_are_not_two_rows(
+def test_compact_writes_one_row_for_two_journals_of_one_id(
     store: FolderStore, keep: Keep, make_job: MakeJob
 ) -> None:
     path = keep(make_job())
@@ -131,7 +135,7 @@ def test_two_journals_of_one_id_are_not_two_rows(
     assert len(store.attempts()) == 1 and left(store) == []
 
 
-def test_a_damaged_part_does_not_vouch_for_a_journal(
+def test_compact_does_not_rely_on_a_damaged_part(
     store: FolderStore, keep: Keep, make_job: MakeJob
 ) -> None:
     path = keep(make_job())
@@ -145,7 +149,7 @@ def test_a_damaged_part_does_not_vouch_for_a_journal(
     assert [attempt.id for attempt in FolderStore(store.path).attempts()] == [path.stem]
 
 
-def test_one_at_a_time(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
+def test_compact_runs_one_at_a_time(store: FolderStore, keep: Keep, make_job: MakeJob) -> None:
     keep(make_job())
     with (
         store.hold("compact"),
@@ -154,7 +158,7 @@ def test_one_at_a_time(store: FolderStore, keep: Keep, make_job: MakeJob) -> Non
         compact(store)
 
 
-def test_old_drafts_go_and_young_ones_may_be_somebodys(outcomes: FolderStore) -> None:
+def test_compact_removes_only_old_drafts(outcomes: FolderStore) -> None:
     folder = outcomes.parts.folder
     folder.mkdir()
     for name in (".old.draft", ".young.draft"):
@@ -164,7 +168,7 @@ def test_old_drafts_go_and_young_ones_may_be_somebodys(outcomes: FolderStore) ->
     assert [path.name for path in folder.glob(".*")] == [".young.draft"]
 
 
-def test_a_place_that_can_not_be_written_keeps_the_journals(outcomes: FolderStore) -> None:
+def test_compact_keeps_journals_if_it_cannot_write(outcomes: FolderStore) -> None:
     before = left(outcomes)
     (outcomes.path / "parts").write_text("in the way")
     with pytest.raises(NotWritten, match="The journals are kept"):
@@ -172,13 +176,13 @@ def test_a_place_that_can_not_be_written_keeps_the_journals(outcomes: FolderStor
     assert left(outcomes) == before
 
 
-def test_there_must_be_a_store(tmp_path: Path) -> None:
+def test_compact_needs_a_store(tmp_path: Path) -> None:
     with pytest.raises(SteptimeError, match="There is no store"):
         compact(FolderStore(tmp_path / "none"))
     assert not (tmp_path / "none").exists()
 
 
-def test_a_reader_always_sees_everything(
+def test_reader_sees_everything_during_compaction(
     store: FolderStore, keep: Keep, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compaction, "MOST_CHARACTERS", 5000)

@@ -1,4 +1,4 @@
-"""Nothing that was acknowledged is ever lost, and nothing is there twice, whoever is killed and whenever."""
+"""Nothing acknowledged is lost, and nothing is there twice, whichever process is killed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def quick() -> Iterator[FolderStore]:
         yield FolderStore(Path(folder) / "results")
 
 
-def test_a_compactor_may_die_before_any_of_its_calls(
+def test_compact_survives_death_before_any_system_call(
     store: FolderStore, keep: Callable[[Job], Path], make_job: Callable[..., Job]
 ) -> None:
     for _ in range(3):
@@ -65,7 +65,7 @@ def test_a_compactor_may_die_before_any_of_its_calls(
 
 
 @pytest.mark.live
-def test_hundreds_of_kills_lose_nothing_and_double_nothing(quick: FolderStore) -> None:
+def test_store_survives_hundreds_of_kills(quick: FolderStore) -> None:
     quick.make()
     with started("write", quick, 60) as writers, started("compact", quick, 60) as compactors:
         assert writers.wait(120) == 0 and compactors.wait(120) == 0

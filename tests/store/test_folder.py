@@ -16,17 +16,17 @@ Keep = Callable[[Job], Path]
 MakeJob = Callable[..., Job]
 
 
-def test_a_store_that_is_only_read_is_not_made(store: FolderStore) -> None:
+def test_records_do_not_make_the_folder(store: FolderStore) -> None:
     assert store.records() == [] and not store.path.exists()
 
 
-def test_journals_lie_in_the_folder_of_their_day(store: FolderStore) -> None:
+def test_journal_path_has_the_day_of_the_id(store: FolderStore) -> None:
     path = store.journal("019a8c1e-5b7e-7c31-9a52-0d6f1c2b3a44")
     assert path == store.path / "journal/2025/11/16/019a8c1e-5b7e-7c31-9a52-0d6f1c2b3a44.jsonl"
     assert json.loads((store.path / "STORE.json").read_text())["format"] == 2
 
 
-def test_attempts_are_grouped_by_session_and_case_in_process_order(
+def test_records_group_attempts_by_session_and_case(
     store: FolderStore, keep: Keep, make_job: MakeJob
 ) -> None:
     other = Case(workload="mnist-mlp", batch_size=64)
@@ -40,7 +40,7 @@ def test_attempts_are_grouped_by_session_and_case_in_process_order(
     ]
 
 
-def test_records_are_found_by_either_end_of_an_id_or_session(
+def test_find_takes_either_end_of_an_id_or_session(
     store: FolderStore, keep: Keep, make_job: MakeJob
 ) -> None:
     job = make_job(session="0198-abcd")
@@ -51,7 +51,7 @@ def test_records_are_found_by_either_end_of_an_id_or_session(
     assert len(store.find("0198")) == 2 and store.find("") == []
 
 
-def test_one_unreadable_journal_leaves_the_rest_alone(
+def test_attempts_skip_an_unreadable_journal(
     store: FolderStore, keep: Keep, make_job: MakeJob
 ) -> None:
     keep(make_job())
@@ -61,7 +61,7 @@ def test_one_unreadable_journal_leaves_the_rest_alone(
     assert len(store.problems) == 1 and str(bad) in store.problems[0] and bad.exists()
 
 
-def test_what_still_runs_is_not_a_result_yet(store: FolderStore, make_job: MakeJob) -> None:
+def test_attempts_leave_out_a_running_one(store: FolderStore, make_job: MakeJob) -> None:
     job = make_job()
     with Journal(store.journal(job.id)) as journal:
         journal.begin(job)
@@ -72,21 +72,21 @@ def test_what_still_runs_is_not_a_result_yet(store: FolderStore, make_job: MakeJ
 @pytest.mark.parametrize(
     "text, words", [('{"format": 3}', "newer steptime"), ("[", "Is this a steptime store")]
 )
-def test_a_store_of_another_kind_is_refused_with_a_sentence(
-    text: str, words: str, tmp_path: Path
-) -> None:
+def test_folder_store_refuses_another_format(text: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "STORE.json").write_text(text)
     with pytest.raises(SteptimeError, match=words):
         FolderStore(tmp_path)
 
 
-def test_a_place_that_can_not_be_written_is_a_sentence(tmp_path: Path, make_job: MakeJob) -> None:
+def test_journal_explains_a_folder_that_cannot_be_written(
+    tmp_path: Path, make_job: MakeJob
+) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SteptimeError, match="--store"):
         FolderStore(tmp_path / "file" / "results").journal(make_job().id)
 
 
-def test_a_session_is_continued_by_one_at_a_time(store: FolderStore) -> None:
+def test_hold_lets_one_process_in(store: FolderStore) -> None:
     words = "another process"
     with (
         store.hold("s1"),
@@ -108,7 +108,7 @@ def leftovers(store: FolderStore, job: Job, printed: str = "") -> list[Path]:
     return [file for file in (orders, log) if file.exists()]
 
 
-def test_what_a_killed_run_left_beside_its_journal_is_tidied(
+def test_tidy_removes_what_a_killed_run_left(
     store: FolderStore, keep: Keep, make_job: MakeJob
 ) -> None:
     keep(done := make_job())
@@ -117,13 +117,13 @@ def test_what_a_killed_run_left_beside_its_journal_is_tidied(
     assert not any(file.exists() for file in left) and len(store.attempts()) == 1
 
 
-def test_what_a_killed_worker_printed_is_evidence(store: FolderStore, make_job: MakeJob) -> None:
+def test_tidy_keeps_the_output_of_a_killed_worker(store: FolderStore, make_job: MakeJob) -> None:
     orders, log = leftovers(store, make_job(), "Segmentation fault")
     store.tidy("p1")
     assert (orders.exists(), log.exists()) == (False, True)
 
 
-def test_nobody_tidies_another_plan_or_what_still_runs(
+def test_tidy_leaves_other_plans_and_running_attempts(
     store: FolderStore, make_job: MakeJob
 ) -> None:
     other, running = make_job(plan="p2"), make_job()
@@ -135,7 +135,7 @@ def test_nobody_tidies_another_plan_or_what_still_runs(
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "not JSON"])
-def test_a_mark_without_a_format_is_told_in_plain_words(tmp_path: Path, text: str) -> None:
+def test_folder_store_explains_a_mark_without_format(tmp_path: Path, text: str) -> None:
     (tmp_path / "STORE.json").write_text(text)
     with pytest.raises(
         SteptimeError, match=r'does not name its format, as \{"format": 2\} does\. Is this'

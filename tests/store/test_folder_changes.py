@@ -65,7 +65,7 @@ def seen(workspace: Workspace) -> list[dict[str, Any]]:
     return sorted(workspace.index.list_runs(EVERYTHING, 1000), key=lambda row: str(row["id"]))
 
 
-def test_the_index_of_a_database_is_that_of_the_folder(
+def test_index_of_a_database_equals_that_of_the_folder(
     store: FolderStore, database: str, measured: Measured
 ) -> None:
     workspace = Workspace(PostgresStore(database))
@@ -84,7 +84,7 @@ def test_the_index_of_a_database_is_that_of_the_folder(
     assert workspace.find_run(foreign) in list(foreign_runs(store.path))
 
 
-def test_only_what_is_new_is_fetched(
+def test_news_fetches_only_new_rows(
     store: FolderStore, database: str, measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from steptime.store import postgres
@@ -105,7 +105,7 @@ def test_only_what_is_new_is_fetched(
     assert len(seen(workspace)) == 4 and fetched == [1]
 
 
-def test_a_transaction_that_ends_late_is_seen(
+def test_news_sees_a_transaction_that_ends_late(
     store: FolderStore, database: str, measured: Measured
 ) -> None:
     """Its number is smaller than that of one that was seen already."""
@@ -116,7 +116,10 @@ def test_a_transaction_that_ends_late_is_seen(
         slow.execute("CREATE TEMP TABLE kept AS SELECT * FROM runs")
         slow.execute("DELETE FROM runs")
         slow.commit()
-        columns = "id, session, plan, started, ended, task, status, case_key, workload, framework, phase, device"
+        columns = (
+            "id, session, plan, started, ended, task, status, case_key, workload, "
+            "framework, phase, device"
+        )
         columns += ", precision, batch_size, machine, record, journal"
         slow.execute(f"INSERT INTO runs ({columns}) SELECT {columns} FROM kept")
         store.journal(late).unlink()
@@ -127,7 +130,7 @@ def test_a_transaction_that_ends_late_is_seen(
     assert {row["id"] for row in seen(workspace)} == {late, early}
 
 
-def test_another_database_of_the_same_name_is_noticed(
+def test_news_notices_another_database_of_the_same_name(
     store: FolderStore, database: str, measured: Measured
 ) -> None:
     workspace = Workspace(PostgresStore(database))
@@ -143,7 +146,7 @@ def test_another_database_of_the_same_name_is_noticed(
     assert len(seen(workspace)) == 1
 
 
-def test_tables_of_an_older_version_are_brought_up_to_date_by_pushing(
+def test_push_brings_older_tables_up_to_date(
     store: FolderStore, database: str, measured: Measured
 ) -> None:
     measured()
@@ -161,7 +164,7 @@ def test_tables_of_an_older_version_are_brought_up_to_date_by_pushing(
     assert len(seen(Workspace(PostgresStore(database)))) == 1
 
 
-def test_machines_and_blobs_come_back(store: FolderStore, database: str) -> None:
+def test_machines_and_blobs_come_back_from_a_database(store: FolderStore, database: str) -> None:
     name, folder = Blobs(store.path).put(b"a trace"), store.path / "machines"
     folder.mkdir()
     (folder / "abc.json").write_text('{"peaks": {"cpu": {}}}')
@@ -176,7 +179,7 @@ def test_machines_and_blobs_come_back(store: FolderStore, database: str) -> None
     assert kept.blob(name) == store.blob(name) == b"a trace" and kept.blob("cd" * 32) is None
 
 
-def test_the_pages_answer_from_a_database(
+def test_pages_answer_from_a_database(
     store: FolderStore, database: str, measured: Measured
 ) -> None:
     first, second = measured("a"), measured("b")
@@ -198,7 +201,7 @@ def test_the_pages_answer_from_a_database(
     assert [guide.get(path).status_code for path in paths] == [200] * len(paths)
 
 
-def test_a_run_can_be_sent_to_a_guide_on_a_database(
+def test_guide_on_a_database_receives_a_run(
     store: FolderStore, database: str, measured: Measured
 ) -> None:
     text = store.journal(first := measured()).read_bytes()

@@ -28,7 +28,7 @@ def listing(path: Path) -> list[tuple[str, int, bytes]]:
     )
 
 
-def test_the_original_and_its_rows_lie_under_their_content(tmp_path: Path) -> None:
+def test_keep_stores_original_and_rows_by_content(tmp_path: Path) -> None:
     with Imports(tmp_path) as imports:
         assert imports.keep(SHA, b"data", [run(), run("line 2", failure="no", defects=("odd",))])
     assert (tmp_path / "blobs" / "ab" / SHA).read_bytes() == b"data" and (
@@ -41,7 +41,7 @@ def test_the_original_and_its_rows_lie_under_their_content(tmp_path: Path) -> No
     )
 
 
-def test_importing_again_changes_nothing(tmp_path: Path) -> None:
+def test_keep_again_changes_nothing(tmp_path: Path) -> None:
     with Imports(tmp_path) as imports:
         imports.keep(SHA, b"data", [run()])
         before = listing(tmp_path)
@@ -50,14 +50,14 @@ def test_importing_again_changes_nothing(tmp_path: Path) -> None:
     assert listing(tmp_path) == before
 
 
-def test_a_better_reader_replaces_the_rows(tmp_path: Path) -> None:
+def test_keep_replaces_the_rows_of_an_older_reader(tmp_path: Path) -> None:
     with Imports(tmp_path) as imports:
         imports.keep(SHA, b"data", [run(), run("line 2")])
         assert imports.keep(SHA, b"data", [run(metrics={"throughput": 6.0})])
     assert [found.metrics for found in foreign_runs(tmp_path)] == [{"throughput": 6.0}]
 
 
-def test_an_original_that_was_cut_is_mended(tmp_path: Path) -> None:
+def test_keep_repairs_a_cut_original(tmp_path: Path) -> None:
     with Imports(tmp_path) as imports:
         imports.keep(SHA, b"data", [])
         blob_path(tmp_path, SHA).write_bytes(b"da")
@@ -65,7 +65,7 @@ def test_an_original_that_was_cut_is_mended(tmp_path: Path) -> None:
     assert blob_path(tmp_path, SHA).read_bytes() == b"data"
 
 
-def test_a_damaged_line_is_told_and_the_rest_is_there(tmp_path: Path) -> None:
+def test_foreign_runs_skip_and_report_a_damaged_line(tmp_path: Path) -> None:
     with Imports(tmp_path) as imports:
         imports.keep(SHA, b"data", [run(), run("line 2")])
     file = rows_path(tmp_path, SHA)
@@ -75,17 +75,17 @@ def test_a_damaged_line_is_told_and_the_rest_is_there(tmp_path: Path) -> None:
     assert len(problems) == 2 and "line 1 is damaged" in problems[0]
 
 
-def test_a_store_without_imports_has_no_foreign_runs(tmp_path: Path) -> None:
+def test_foreign_runs_are_empty_without_imports(tmp_path: Path) -> None:
     assert list(foreign_runs(tmp_path / "none")) == [] and not (tmp_path / "none").exists()
 
 
-def test_a_newer_store_is_not_written_to(tmp_path: Path) -> None:
+def test_keep_refuses_a_newer_store(tmp_path: Path) -> None:
     (tmp_path / "STORE.json").write_text('{"format": 99}')
     with pytest.raises(SteptimeError, match="newer steptime"):
         Imports(tmp_path)
 
 
-def test_a_folder_that_can_not_be_written_is_a_sentence(tmp_path: Path) -> None:
+def test_keep_explains_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(SteptimeError, match="cannot be written"),
@@ -94,7 +94,7 @@ def test_a_folder_that_can_not_be_written_is_a_sentence(tmp_path: Path) -> None:
         imports.keep(SHA, b"data", [])
 
 
-def test_no_draft_is_left_behind(tmp_path: Path) -> None:
+def test_keep_leaves_no_draft(tmp_path: Path) -> None:
     with Imports(tmp_path) as imports:
         imports.keep(SHA, b"data", [run()])
     assert [file.name for file in tmp_path.rglob(".*")] == []

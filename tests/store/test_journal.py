@@ -24,8 +24,9 @@ CRASH = Failure(cause=Cause.CRASHED, reason="It was killed.", output="last words
 
 @pytest.fixture
 def disk_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """A disk on which a file grows to so many bytes and no further. The worker's tests have a real limit: here it would
-    hold for what the tests print, too."""
+    """A disk on which a file grows to so many bytes and no further.
+
+    The worker's tests set a real limit, which would also hold for what these tests print."""
     write = os.write
 
     def limit(size: int) -> None:
@@ -39,13 +40,13 @@ def disk_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return limit
 
 
-def test_ids_sort_by_the_time_they_were_made() -> None:
+def test_uuid7_sorts_by_time() -> None:
     made = [uuid7() for _ in range(100)]
     assert sorted(name[:18] for name in made) == [name[:18] for name in made]
     assert len(set(made)) == 100 and all(name[14] == "7" for name in made)
 
 
-def test_a_journal_never_replaces_another(tmp_path: Path) -> None:
+def test_journal_never_replaces_another(tmp_path: Path) -> None:
     path = tmp_path / "one.jsonl"
     path.write_text("precious")
     with pytest.raises(NotWritten, match="File exists"):
@@ -53,7 +54,7 @@ def test_a_journal_never_replaces_another(tmp_path: Path) -> None:
     assert path.read_text() == "precious"
 
 
-def test_what_was_measured_is_read_back_equal(
+def test_measurement_reads_back_equal(
     keep: Callable[[Job], Path], make_job: Callable[..., Job], measurement: Measurement
 ) -> None:
     job = make_job(environment={"PYTHONHASHSEED": "7"}, pair="duel")
@@ -70,16 +71,14 @@ def test_what_was_measured_is_read_back_equal(
     }
 
 
-def test_every_line_is_json_with_its_kind(
+def test_journal_lines_are_json_with_their_name(
     keep: Callable[[Job], Path], make_job: Callable[..., Job]
 ) -> None:
     kinds = [json.loads(line)["line"] for line in keep(make_job()).read_text().splitlines()]
     assert kinds == ["begin", "context", "sample", "sample", "end"]
 
 
-def test_a_parent_closes_what_its_worker_left_open(
-    tmp_path: Path, make_job: Callable[..., Job]
-) -> None:
+def test_close_failed_ends_an_open_journal(tmp_path: Path, make_job: Callable[..., Job]) -> None:
     path = tmp_path / "a.jsonl"
     with Journal(path) as journal:
         journal.begin(make_job())
@@ -91,7 +90,7 @@ def test_a_parent_closes_what_its_worker_left_open(
 @pytest.mark.parametrize(
     "left", [None, "", '{"line":"beg'], ids=["no file", "empty file", "torn line"]
 )
-def test_a_worker_that_died_before_it_began_still_leaves_an_attempt(
+def test_close_failed_writes_an_attempt_that_never_began(
     left: str | None, tmp_path: Path, make_job: Callable[..., Job]
 ) -> None:
     path, job = tmp_path / "a.jsonl", make_job()
@@ -102,7 +101,7 @@ def test_a_worker_that_died_before_it_began_still_leaves_an_attempt(
     assert attempt is not None and (attempt.id, attempt.failure) == (job.id, CRASH)
 
 
-def test_a_living_writer_is_seen_and_a_dead_one_too(
+def test_is_running_tells_a_living_writer_from_a_dead_one(
     tmp_path: Path, make_job: Callable[..., Job]
 ) -> None:
     path = tmp_path / "a.jsonl"
@@ -112,7 +111,7 @@ def test_a_living_writer_is_seen_and_a_dead_one_too(
     assert not is_running(path) and read(path) is not None
 
 
-def test_a_full_disk_is_a_sentence_and_takes_nothing_back(
+def test_journal_explains_a_full_disk_and_keeps_earlier_lines(
     tmp_path: Path,
     make_job: Callable[..., Job],
     measurement: Measurement,
@@ -135,7 +134,7 @@ def test_a_full_disk_is_a_sentence_and_takes_nothing_back(
     )
 
 
-def test_a_disk_without_any_room_is_a_sentence_for_the_parent_too(
+def test_close_failed_explains_a_full_disk(
     tmp_path: Path, make_job: Callable[..., Job], disk_of: Callable[[int], None]
 ) -> None:
     disk_of(10)
@@ -143,7 +142,7 @@ def test_a_disk_without_any_room_is_a_sentence_for_the_parent_too(
         close_failed(tmp_path / "a.jsonl", make_job(), CRASH)
 
 
-def test_a_low_precision_without_its_price_can_not_be_written(
+def test_write_measurement_refuses_low_precision_without_accuracy_loss(
     tmp_path: Path, make_job: Callable[..., Job], measurement: Measurement
 ) -> None:
     path = tmp_path / "a.jsonl"
@@ -155,7 +154,7 @@ def test_a_low_precision_without_its_price_can_not_be_written(
         assert path.read_bytes() == begun
 
 
-def test_a_low_precision_is_kept_with_its_price(
+def test_write_measurement_keeps_the_accuracy_loss(
     tmp_path: Path, make_job: Callable[..., Job], measurement: Measurement, price: dict[str, Any]
 ) -> None:
     path = tmp_path / "a.jsonl"

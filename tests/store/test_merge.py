@@ -26,7 +26,7 @@ def target(tmp_path: Path) -> FolderStore:
     return FolderStore(tmp_path / "target")
 
 
-def test_all_kinds_are_copied_and_twice_changes_nothing(
+def test_merge_copies_everything_and_twice_changes_nothing(
     target: FolderStore, outcomes: FolderStore, keep: Keep, make_job: MakeJob
 ) -> None:
     compact(outcomes)
@@ -43,7 +43,7 @@ def test_all_kinds_are_copied_and_twice_changes_nothing(
     assert again.copied == {} and again.present.total() == 4 and check(target).wrong == []
 
 
-def test_stores_compacted_differently_have_no_row_twice(
+def test_merge_of_differently_compacted_stores_has_no_duplicates(
     target: FolderStore, store: FolderStore, keep: Keep, make_job: MakeJob
 ) -> None:
     for _ in range(3):
@@ -55,7 +55,7 @@ def test_stores_compacted_differently_have_no_row_twice(
     assert len(target.attempts()) == 3 and check(target).duplicates == 0
 
 
-def test_a_journal_that_is_in_a_part_here_is_not_copied(
+def test_merge_skips_a_journal_that_a_part_holds(
     target: FolderStore, store: FolderStore, keep: Keep, make_job: MakeJob
 ) -> None:
     keep(make_job())
@@ -66,7 +66,7 @@ def test_a_journal_that_is_in_a_part_here_is_not_copied(
     )
 
 
-def test_one_that_was_copied_while_it_ran_is_continued(
+def test_merge_continues_a_journal_copied_while_it_ran(
     target: FolderStore, store: FolderStore, make_job: MakeJob
 ) -> None:
     job = make_job()
@@ -80,7 +80,7 @@ def test_one_that_was_copied_while_it_ran_is_continued(
     assert merge(store, target).copied == {}
 
 
-def test_what_a_killed_worker_printed_comes_along(
+def test_merge_copies_the_output_of_a_killed_worker(
     target: FolderStore, store: FolderStore, make_job: MakeJob
 ) -> None:
     job = make_job()
@@ -92,7 +92,7 @@ def test_what_a_killed_worker_printed_comes_along(
     assert target.attempts() == store.attempts() and len(target.attempts()) == 1
 
 
-def test_another_text_of_the_same_id_is_told_and_not_taken(
+def test_merge_reports_another_text_of_an_id(
     target: FolderStore, store: FolderStore, keep: Keep, make_job: MakeJob
 ) -> None:
     path = keep(make_job())
@@ -102,7 +102,7 @@ def test_another_text_of_the_same_id_is_told_and_not_taken(
     assert "another text" in merge(target, store).problems[0] and copy.read_text() == before
 
 
-def test_damage_is_told_and_not_taken(
+def test_merge_reports_damage_and_does_not_copy_it(
     target: FolderStore, outcomes: FolderStore, keep: Keep, make_job: MakeJob
 ) -> None:
     compact(outcomes)
@@ -114,19 +114,19 @@ def test_damage_is_told_and_not_taken(
     assert len(done.problems) == 3 and done.copied == {} and check(target).wrong == []
 
 
-def test_a_sound_copy_mends_a_damaged_part(target: FolderStore, outcomes: FolderStore) -> None:
+def test_merge_repairs_a_damaged_part(target: FolderStore, outcomes: FolderStore) -> None:
     compact(outcomes)
     merge(target, outcomes)
     target.parts.paths()[0].write_bytes(b"")
     assert merge(target, outcomes).copied == {"parts": 1} and check(target).wrong == []
 
 
-def test_a_store_is_not_merged_into_itself(outcomes: FolderStore) -> None:
+def test_merge_refuses_the_store_itself(outcomes: FolderStore) -> None:
     with pytest.raises(SteptimeError, match="the store itself"):
         merge(outcomes, FolderStore(outcomes.path))
 
 
-def test_the_other_must_be_a_store(target: FolderStore, tmp_path: Path) -> None:
+def test_merge_needs_another_store(target: FolderStore, tmp_path: Path) -> None:
     with pytest.raises(SteptimeError, match="is no store"):
         merge(target, FolderStore(tmp_path))
     assert not target.path.exists()

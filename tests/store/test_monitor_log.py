@@ -29,11 +29,11 @@ def row(seconds: float, **values: float) -> dict[str, float]:
     return {"seconds": seconds, "own_cpu_seconds": 0.1 + seconds / 100, **values}
 
 
-def test_nobody_watched_and_nothing_is_told(tmp_path: Path) -> None:
+def test_series_is_none_without_a_monitor(tmp_path: Path) -> None:
     assert monitor_log.read_series(tmp_path / "a.jsonl") is None
 
 
-def test_lines_become_columns_with_the_monitor_s_own_cost(tmp_path: Path) -> None:
+def test_series_has_columns_and_the_cost_of_the_monitor(tmp_path: Path) -> None:
     found = monitor_log.read_series(
         written(tmp_path / "a.jsonl", [row(0.0, cpu_seconds=1), row(2.0)])
     )
@@ -47,14 +47,14 @@ def test_lines_become_columns_with_the_monitor_s_own_cost(tmp_path: Path) -> Non
     )
 
 
-def test_a_torn_last_line_is_passed_over(tmp_path: Path) -> None:
+def test_series_skips_a_torn_last_line(tmp_path: Path) -> None:
     found = monitor_log.read_series(
         written(tmp_path / "a.jsonl", [row(0.0), row(1.0)], rest='{"seconds": 1.5, "cpu')
     )
     assert found is not None and found["columns"]["seconds"] == [0.0, 1.0]
 
 
-def test_a_monitor_that_could_not_start_says_why(tmp_path: Path) -> None:
+def test_series_says_why_a_monitor_did_not_start(tmp_path: Path) -> None:
     monitor_log.log_path(tmp_path / "a.jsonl").write_text(
         "Traceback\nModuleNotFoundError: no steptime"
     )
@@ -64,7 +64,7 @@ def test_a_monitor_that_could_not_start_says_why(tmp_path: Path) -> None:
     assert monitor_log.read_series(tmp_path / "a.jsonl") is not None
 
 
-def test_a_long_series_is_thinned_and_keeps_its_ends(tmp_path: Path) -> None:
+def test_long_series_is_thinned_and_keeps_its_ends(tmp_path: Path) -> None:
     count = 5 * monitor_log.MOST_ROWS + 3
     found = monitor_log.read_series(
         written(tmp_path / "a.jsonl", [row(float(n)) for n in range(count)])
@@ -75,7 +75,7 @@ def test_a_long_series_is_thinned_and_keeps_its_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failure", [None, Failure(cause=Cause.OUT_OF_MEMORY, reason="too much")])
-def test_the_series_ends_up_in_the_end_line_and_survives_compaction(
+def test_series_is_in_the_end_line_and_survives_compaction(
     store: FolderStore,
     make_job: Callable[..., Job],
     measurement: Measurement,

@@ -74,7 +74,7 @@ def write(store: FolderStore, job: Job, outcome: Measurement | Failure | dict[st
         max_size=4,
     )
 )
-def test_a_compacted_store_reads_exactly_as_before(
+def test_compacted_store_reads_exactly_as_before(
     outcomes: list[Any], tmp_path: Path, make_job: Callable[..., Job]
 ) -> None:
     store = FolderStore(tmp_path / uuid7())
@@ -89,14 +89,14 @@ def test_a_compacted_store_reads_exactly_as_before(
     assert fresh.problems == [] and list(store.path.rglob("*.jsonl")) == []
 
 
-def test_a_number_that_is_none_survives(store: FolderStore, make_job: Callable[..., Job]) -> None:
+def test_nan_survives_compaction(store: FolderStore, make_job: Callable[..., Job]) -> None:
     write(store, make_job(), {"loss": float("nan"), "best": float("inf")})
     before = repr(store.attempts())
     compact(store)
     assert repr(FolderStore(store.path).attempts()) == before
 
 
-def test_records_are_found_in_parts_and_journals_together(
+def test_find_searches_parts_and_journals(
     store: FolderStore, keep: Callable[[Job], Path], make_job: Callable[..., Job]
 ) -> None:
     keep(make_job(process=0))
@@ -107,7 +107,7 @@ def test_records_are_found_in_parts_and_journals_together(
     assert store.find(record.attempts[0].id) == [record]
 
 
-def test_an_id_in_a_part_and_a_journal_is_one_attempt(
+def test_id_in_a_part_and_a_journal_is_one_attempt(
     store: FolderStore, keep: Callable[[Job], Path], make_job: Any
 ) -> None:
     path = keep(make_job())
@@ -126,7 +126,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_part_is_told_and_kept_and_the_rest_is_read(
+def test_damaged_part_is_reported_kept_and_skipped(
     damage: Callable[[bytes], bytes],
     store: FolderStore,
     keep: Callable[[Job], Path],
@@ -147,7 +147,7 @@ def test_a_damaged_part_is_told_and_kept_and_the_rest_is_read(
     assert victim.read_bytes() == damaged
 
 
-def test_a_part_of_a_newer_version_says_so(
+def test_part_of_a_newer_version_says_so(
     store: FolderStore,
     keep: Callable[[Job], Path],
     make_job: Callable[..., Job],
@@ -171,7 +171,7 @@ def test_part_of_an_older_version_says_how_to_convert_it(
     assert store.attempts() == [] and "steptime store convert OLD NEW" in store.problems[0]
 
 
-def test_a_part_is_parquet_with_columns_to_ask(
+def test_part_has_columns_for_queries(
     store: FolderStore, keep: Callable[[Job], Path], make_job: Callable[..., Job]
 ) -> None:
     import duckdb
@@ -186,14 +186,14 @@ def test_a_part_is_parquet_with_columns_to_ask(
     assert json.loads(row[-1].splitlines()[0])["id"] == job.id
 
 
-def test_a_folder_may_have_any_name(tmp_path: Path, make_job: Callable[..., Job]) -> None:
+def test_part_folder_may_have_any_name(tmp_path: Path, make_job: Callable[..., Job]) -> None:
     store = FolderStore(tmp_path / "it's [my] *best* results?")
     write(store, make_job(), {})
     compact(store)
     assert len(FolderStore(store.path).attempts()) == 1
 
 
-def test_without_duckdb_a_store_with_parts_says_what_to_install(
+def test_parts_without_duckdb_say_what_to_install(
     store: FolderStore,
     keep: Callable[[Job], Path],
     make_job: Callable[..., Job],

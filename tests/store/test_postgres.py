@@ -19,7 +19,7 @@ MakeJob = Callable[..., Job]
 SECRET = "correct-horse"
 
 
-def test_addresses_are_told_from_folders() -> None:
+def test_is_database_tells_addresses_from_folders() -> None:
     assert is_database("postgresql://h/n") and is_database("postgres://h/n")
     assert not is_database("results") and not is_database("/postgresql")
 
@@ -32,29 +32,29 @@ def test_addresses_are_told_from_folders() -> None:
         f"host=db.example port=5433 dbname=team password={SECRET}",
     ],
 )
-def test_a_database_is_named_without_user_and_password(address: str) -> None:
+def test_public_address_has_no_user_and_password(address: str) -> None:
     assert public_address(address) == "postgresql://db.example:5433/team"
 
 
 @pytest.mark.parametrize("password", [f"{SECRET}@x", f"{SECRET}%zz", f"{SECRET}/x", f"{SECRET}?x"])
-def test_a_badly_written_password_is_not_repeated(password: str) -> None:
+def test_unreadable_address_does_not_repeat_the_password(password: str) -> None:
     with pytest.raises(SteptimeError) as told:
         PostgresStore(f"postgresql://me:{password}@127.0.0.1:1/team").attempts()
     assert SECRET not in str(told.value) and told.value.__cause__ is None
 
 
-def test_a_database_that_does_not_answer_is_a_sentence_without_the_password() -> None:
+def test_unreachable_database_does_not_repeat_the_password() -> None:
     with pytest.raises(SteptimeError, match="does not answer") as told:
         PostgresStore(f"postgresql://me:{SECRET}@127.0.0.1:1/team").attempts()
     assert SECRET not in str(told.value) and "journals are kept" in str(told.value)
 
 
-def test_a_database_that_is_not_there_is_a_sentence(server: Path) -> None:
+def test_missing_database_is_one_sentence(server: Path) -> None:
     with pytest.raises(SteptimeError, match="does not exist"):
         PostgresStore(f"postgresql://test:{SECRET}@/nowhere?host={server}").attempts()
 
 
-def test_a_database_without_tables_is_an_empty_store(database: str) -> None:
+def test_database_without_tables_is_an_empty_store(database: str) -> None:
     store = PostgresStore(database)
     assert (store.attempts(), store.records(), store.foreign_runs(), store.find("0")) == (
         [],
@@ -64,7 +64,7 @@ def test_a_database_without_tables_is_an_empty_store(database: str) -> None:
     )
 
 
-def test_it_answers_like_the_folder(outcomes: FolderStore, database: str) -> None:
+def test_database_answers_like_the_folder(outcomes: FolderStore, database: str) -> None:
     push(outcomes, database)
     store = PostgresStore(database)
     assert store.attempts() == outcomes.attempts() and repr(store.attempts()) == repr(
@@ -78,7 +78,7 @@ def test_it_answers_like_the_folder(outcomes: FolderStore, database: str) -> Non
     assert store.find(word) == outcomes.find(word) != []
 
 
-def test_what_was_pushed_later_is_seen(
+def test_attempts_include_what_was_pushed_later(
     outcomes: FolderStore, database: str, keep: Keep, make_job: MakeJob
 ) -> None:
     push(outcomes, database)
@@ -89,9 +89,7 @@ def test_what_was_pushed_later_is_seen(
     assert store.attempts() == outcomes.attempts()
 
 
-def test_a_row_that_can_not_be_read_is_told_and_the_rest_is_there(
-    outcomes: FolderStore, database: str
-) -> None:
+def test_attempts_skip_and_report_an_unreadable_row(outcomes: FolderStore, database: str) -> None:
     push(outcomes, database)
     first, second = outcomes.attempts()
     with psycopg.connect(database) as connection:
@@ -100,7 +98,7 @@ def test_a_row_that_can_not_be_read_is_told_and_the_rest_is_there(
     assert store.attempts() == [second] and first.id in store.problems[0]
 
 
-def test_a_database_of_a_newer_format_is_refused(outcomes: FolderStore, database: str) -> None:
+def test_database_of_a_newer_format_is_refused(outcomes: FolderStore, database: str) -> None:
     push(outcomes, database)
     with psycopg.connect(database) as connection:
         connection.execute("UPDATE steptime_store SET format = 3")
@@ -109,7 +107,7 @@ def test_a_database_of_a_newer_format_is_refused(outcomes: FolderStore, database
             asked()
 
 
-def test_somebody_elses_table_is_a_sentence(
+def test_table_of_another_program_is_one_sentence(
     store: FolderStore, database: str, make_job: MakeJob
 ) -> None:
     with psycopg.connect(database) as connection:
@@ -118,7 +116,7 @@ def test_somebody_elses_table_is_a_sentence(
         PostgresStore(database).attempts()
 
 
-def test_reading_commands_take_a_database_for_a_store(
+def test_reading_commands_accept_a_database(
     outcomes: FolderStore,
     database: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -132,7 +130,7 @@ def test_reading_commands_take_a_database_for_a_store(
     assert outcomes.attempts()[0].id[-8:] in capsys.readouterr().out
 
 
-def test_measuring_into_a_database_is_refused_with_the_way_to_do_it(
+def test_measuring_into_a_database_is_refused_with_advice(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from steptime.cli.request import store_folder
@@ -142,7 +140,9 @@ def test_measuring_into_a_database_is_refused_with_the_way_to_do_it(
         store_folder()
 
 
-def test_what_still_runs_is_not_sent(store: FolderStore, database: str, make_job: MakeJob) -> None:
+def test_push_leaves_out_a_running_attempt(
+    store: FolderStore, database: str, make_job: MakeJob
+) -> None:
     job = make_job()
     with Journal(store.journal(job.id)) as journal:
         journal.begin(job)

@@ -49,7 +49,7 @@ def counted(database: str, table: str) -> int:
     return int(row[0])
 
 
-def test_journals_parts_and_imports_are_sent_and_twice_is_harmless(
+def test_push_sends_journals_parts_and_imports_once(
     outcomes: FolderStore, database: str, keep: Keep, make_job: MakeJob
 ) -> None:
     compact(outcomes)
@@ -71,7 +71,7 @@ def test_imported_rows_come_back_equal(store: FolderStore, database: str) -> Non
     assert sorted(map(repr, kept)) == sorted(map(repr, foreign_runs(store.path)))
 
 
-def test_the_folder_is_not_changed(outcomes: FolderStore, database: str) -> None:
+def test_push_does_not_change_the_folder(outcomes: FolderStore, database: str) -> None:
     before = {path: path.read_bytes() for path in outcomes.path.rglob("*.*") if path.is_file()}
     push(outcomes, database)
     assert {
@@ -79,15 +79,13 @@ def test_the_folder_is_not_changed(outcomes: FolderStore, database: str) -> None
     } == before
 
 
-def test_a_store_that_was_compacted_meanwhile_sends_nothing_again(
-    outcomes: FolderStore, database: str
-) -> None:
+def test_push_after_compaction_sends_nothing_again(outcomes: FolderStore, database: str) -> None:
     push(outcomes, database)
     compact(outcomes)
     assert (done := push(outcomes, database)).runs == 0 and done.present == 3
 
 
-def test_small_batches_send_the_same(
+def test_push_in_small_batches_sends_the_same(
     outcomes: FolderStore, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pushing, "BATCH_CHARACTERS", 1)
@@ -97,7 +95,7 @@ def test_small_batches_send_the_same(
     assert (done.runs, done.foreign_runs) == (3, 5)
 
 
-def test_two_may_push_at_once(
+def test_push_works_from_two_processes_at_once(
     store: FolderStore, database: str, keep: Keep, make_job: MakeJob
 ) -> None:
     for _ in range(30):
@@ -114,9 +112,12 @@ def test_two_may_push_at_once(
     assert sum(one.runs for one in done) == 30 == counted(database, "runs") and len(done) == 4
 
 
-def test_records_can_be_asked_in_sql(outcomes: FolderStore, database: str) -> None:
+def test_records_can_be_queried_in_sql(outcomes: FolderStore, database: str) -> None:
     push(outcomes, database)
-    question = "SELECT record->'case'->>'workload', record->'failure'->>'cause', status FROM runs WHERE status != 'ok'"
+    question = (
+        "SELECT record->'case'->>'workload', record->'failure'->>'cause', "
+        "status FROM runs WHERE status != 'ok'"
+    )
     with psycopg.connect(database) as connection:
         assert connection.execute(question).fetchall() == [("mnist-mlp", "crashed", "crashed")]
         row = connection.execute("SELECT started, record->>'started' FROM runs").fetchone()
@@ -136,7 +137,7 @@ def test_records_can_be_asked_in_sql(outcomes: FolderStore, database: str) -> No
 def test_attempts_come_back_to_the_last_digit(
     found: list[dict[str, Any]], tmp_path: Path, database: str, make_job: MakeJob
 ) -> None:
-    """jsonb would turn 1e+16 into a whole number, forget the order, and refuse NaN and the character zero."""
+    """jsonb would change 1e+16 and the order, and refuse NaN and the character zero."""
     store, task = FolderStore(tmp_path / uuid7()), uuid7()
     for findings in found:
         job = make_job(task=task)
@@ -151,7 +152,7 @@ def test_attempts_come_back_to_the_last_digit(
     ]
 
 
-def test_an_id_that_is_none_is_told_and_the_rest_is_sent(
+def test_push_reports_an_invalid_id_and_sends_the_rest(
     store: FolderStore, database: str, keep: Keep, make_job: MakeJob
 ) -> None:
     keep(make_job())
@@ -161,7 +162,7 @@ def test_an_id_that_is_none_is_told_and_the_rest_is_sent(
     assert done.runs == 1 and str(path) in done.problems[0]
 
 
-def test_a_damaged_part_is_told_and_the_rest_is_sent(
+def test_push_reports_a_damaged_part_and_sends_the_rest(
     outcomes: FolderStore, database: str, keep: Keep, make_job: MakeJob
 ) -> None:
     compact(outcomes)
@@ -171,7 +172,7 @@ def test_a_damaged_part_is_told_and_the_rest_is_sent(
     assert done.runs == 1 and "left as it is" in done.problems[0]
 
 
-def test_a_database_that_does_not_answer_keeps_the_journals(outcomes: FolderStore) -> None:
+def test_push_to_an_unreachable_database_keeps_the_journals(outcomes: FolderStore) -> None:
     before = sorted(outcomes.path.rglob("*.jsonl"))
     with pytest.raises(SteptimeError, match="does not answer"):
         push(outcomes, "postgresql://127.0.0.1:1/team")

@@ -19,7 +19,7 @@ def path(keep: Callable[[Job], Path], make_job: Callable[..., Job]) -> Path:
     return keep(make_job())
 
 
-def test_cut_anywhere_a_journal_reads_and_never_tells_a_wrong_measurement(
+def test_journal_cut_anywhere_never_gives_a_wrong_measurement(
     path: Path, measurement: Measurement
 ) -> None:
     whole = path.read_bytes()
@@ -36,9 +36,7 @@ def test_cut_anywhere_a_journal_reads_and_never_tells_a_wrong_measurement(
     max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
-def test_damaged_anywhere_a_journal_still_reads_without_error(
-    path: Path, data: st.DataObject
-) -> None:
+def test_journal_damaged_anywhere_reads_without_error(path: Path, data: st.DataObject) -> None:
     whole = path.read_bytes()
     start = data.draw(st.integers(0, len(whole) - 1))
     stop = data.draw(st.integers(start, len(whole)))
@@ -48,7 +46,7 @@ def test_damaged_anywhere_a_journal_still_reads_without_error(
 
 
 @pytest.mark.parametrize("lost", [2, 3])
-def test_a_lost_sample_line_costs_the_measurement_and_is_told(lost: int, path: Path) -> None:
+def test_lost_sample_line_costs_the_measurement(lost: int, path: Path) -> None:
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:lost] + lines[lost + 1 :]))
     problems: list[str] = []
@@ -58,7 +56,7 @@ def test_a_lost_sample_line_costs_the_measurement_and_is_told(lost: int, path: P
     assert "samples are missing" in problems[0]
 
 
-def test_many_damaged_lines_are_one_note_with_their_count(path: Path) -> None:
+def test_many_damaged_lines_are_one_problem_with_their_count(path: Path) -> None:
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([lines[0], "{torn\n" * 1000, *lines[1:]]))
     problems: list[str] = []
@@ -74,7 +72,7 @@ def test_one_damaged_line_is_named(path: Path) -> None:
     assert problems == [f"{path}: skipped damaged line 2."]
 
 
-def test_without_an_end_the_attempt_crashed_and_says_what_was_printed(path: Path) -> None:
+def test_journal_without_end_is_a_crash_with_its_output(path: Path) -> None:
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
     path.with_suffix(".log").write_text("Segmentation fault\n")
     attempt = read(path)
@@ -84,14 +82,14 @@ def test_without_an_end_the_attempt_crashed_and_says_what_was_printed(path: Path
     assert attempt.machine == {"cpu": "x"}
 
 
-def test_a_newer_schema_is_a_problem_that_names_the_file(path: Path) -> None:
+def test_newer_schema_is_a_problem_that_names_the_file(path: Path) -> None:
     path.write_text(path.read_text().replace("steptime/2", "steptime/3"))
     problems: list[str] = []
     assert read(path, problems) is None
     assert str(path) in problems[0] and "newer steptime" in problems[0]
 
 
-def test_fields_of_a_later_version_are_passed_over(path: Path, measurement: Measurement) -> None:
+def test_fields_of_a_later_version_are_skipped(path: Path, measurement: Measurement) -> None:
     lines = [json.loads(line) | {"later": 1} for line in path.read_text().splitlines()]
     lines[-1]["measurement"]["later"] = 1
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -99,19 +97,19 @@ def test_fields_of_a_later_version_are_passed_over(path: Path, measurement: Meas
     assert attempt is not None and attempt.measurement == measurement
 
 
-def test_an_empty_journal_is_nothing_yet(tmp_path: Path) -> None:
+def test_empty_journal_is_no_attempt_yet(tmp_path: Path) -> None:
     with Journal(tmp_path / "a.jsonl"):
         pass
     assert read(tmp_path / "a.jsonl") is None
 
 
-def test_only_the_end_of_a_long_log_is_kept(tmp_path: Path) -> None:
+def test_last_output_is_the_end_of_a_long_log(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("".join(f"line {number}\n" for number in range(100_000)))
     assert last_output(log).splitlines() == [f"line {number}" for number in range(99_960, 100_000)]
 
 
-def test_a_low_precision_without_its_price_is_read_as_a_failure(path: Path) -> None:
+def test_low_precision_without_accuracy_loss_reads_as_a_failure(path: Path) -> None:
     path.write_text(path.read_text().replace('"precision":"fp32"', '"precision":"int8"'))
     attempt = read(path)
     assert attempt is not None and attempt.measurement is None and attempt.failure is not None
