@@ -1,4 +1,4 @@
-"""A real server and a real Chromium. Whoever lacks the browser is told so when the tests skip."""
+"""A real server and a real Chromium. Without the browser the tests skip and say so."""
 
 from __future__ import annotations
 
@@ -37,60 +37,102 @@ from steptime.index.workspace import Workspace  # noqa: E402
 from steptime.web.server import make_app  # noqa: E402
 
 QUIET = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 WORK = {
-    "fingerprint": "f", "unit": "images", "units_per_step": 32, "flops_per_step": 1_000_000, "optimizer": "sgd",
-}  # fmt: skip
-INSIDE: dict[str, Any] = {
+    "fingerprint": "f",
+    "unit": "images",
+    "units_per_step": 32,
+    "flops_per_step": 1_000_000,
+    "optimizer": "sgd",
+}
+PROFILE: dict[str, Any] = {
     "phases": {
-        "seconds": {"optimizer": 5e-5, "forward": 3.2e-4, "loss": 1e-5, "backward": 6e-4}, "plain_seconds": 9.5e-4,
-        "perturbation": 0.004, "how": "stamps", "steps": 500,
+        "seconds": {"optimizer": 5e-5, "forward": 3.2e-4, "loss": 1e-5, "backward": 6e-4},
+        "plain_seconds": 9.5e-4,
+        "perturbation": 0.004,
+        "how": "stamps",
+        "steps": 500,
     },
     "operators": {
-        "classes": {"convolution": 0.62, "normalisation": 0.2, "elementwise": 0.1, "framework overhead": 0.08},
+        "classes": {
+            "convolution": 0.62,
+            "normalisation": 0.2,
+            "elementwise": 0.1,
+            "framework overhead": 0.08,
+        },
         "operators": [
-            {"name": "aten::convolution_backward", "class": "convolution", "calls": 3, "share": 0.4},
+            {
+                "name": "aten::convolution_backward",
+                "class": "convolution",
+                "calls": 3,
+                "share": 0.4,
+            },
             {"name": "aten::mkldnn_convolution", "class": "convolution", "calls": 3, "share": 0.22},
             {"name": "<i>aten::batch_norm</i>", "class": "normalisation", "calls": 2, "share": 0.2},
         ],
-        "plain_seconds": 9.5e-4, "perturbation": 0.11, "steps": 10, "unlisted_share": 0.0,
+        "plain_seconds": 9.5e-4,
+        "perturbation": 0.11,
+        "steps": 10,
+        "unlisted_share": 0.0,
     },
     "memory": {
-        "held_bytes": {"weights": 480_000, "optimizer state": 960_000, "gradients": 480_000, "activations": 5_600_000},
-        "note": "", "process_peak_bytes": 374_000_000,
+        "held_bytes": {
+            "weights": 480_000,
+            "optimizer state": 960_000,
+            "gradients": 480_000,
+            "activations": 5_600_000,
+        },
+        "note": "",
+        "process_peak_bytes": 374_000_000,
     },
     "absent": {},
     "least_bytes": 400_000,
-}  # fmt: skip
+}
 SPEED = {"fp32": 1.0, "bf16": 1.8, "int8": 3.0}
 
 
-def made_rows(count: int = 400) -> list[dict[str, Any]]:
+def make_rows(count: int = 400) -> list[dict[str, Any]]:
     rng = random.Random(0)
-    return [made_row(number, rng) for number in range(count)]
+    return [make_row(number, rng) for number in range(count)]
 
 
-def made_row(number: int, rng: random.Random) -> dict[str, Any]:
+def make_row(number: int, rng: random.Random) -> dict[str, Any]:
     precision, batch = rng.choice(sorted(SPEED)), rng.choice([1, 8, 64])
     speed = 1000 * rng.uniform(0.9, 1.1) * SPEED[precision]
     return {
-        "id": f"{number:08}", "started": f"2026-01-01T00:00:{number % 60:02}", "source": "steptime", "device": "cpu",
-        "model": rng.choice(["resnet50", "vgg16"]), "framework": rng.choice(["jax", "pytorch", "<b>bold</b>"]),
-        "phase": rng.choice(["inference", "training"]), "precision": precision, "replica_batch": batch,
-        "throughput": speed, "throughput_low": speed * 0.97, "throughput_high": speed * 1.03,
-        "step_time": batch / speed, "mode": "eager", "status": "ok", "plausible": "yes",
-    }  # fmt: skip
+        "id": f"{number:08}",
+        "started": f"2026-01-01T00:00:{number % 60:02}",
+        "source": "steptime",
+        "device": "cpu",
+        "model": rng.choice(["resnet50", "vgg16"]),
+        "framework": rng.choice(["jax", "pytorch", "<b>bold</b>"]),
+        "phase": rng.choice(["inference", "training"]),
+        "precision": precision,
+        "replica_batch": batch,
+        "throughput": speed,
+        "throughput_low": speed * 0.97,
+        "throughput_high": speed * 1.03,
+        "step_time": batch / speed,
+        "mode": "eager",
+        "status": "ok",
+        "plausible": "yes",
+    }
 
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
-    return made_rows()
+    return make_rows()
 
 
 @contextlib.contextmanager
-def served(workspace: Workspace, running: Callable[[], list[Any]] = list) -> Iterator[str]:
+def serve_workspace(workspace: Workspace, running: Callable[[], list[Any]] = list) -> Iterator[str]:
     server = uvicorn.Server(
         uvicorn.Config(make_app(workspace, campaigns=running), port=0, log_level="warning")
     )
@@ -107,13 +149,14 @@ def served(workspace: Workspace, running: Callable[[], list[Any]] = list) -> Ite
 def address(rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     workspace = Workspace(FolderStore(tmp_path_factory.mktemp("store")))
     workspace.index.add(rows)
-    with served(workspace) as found:
+    with serve_workspace(workspace) as found:
         yield found
 
 
-class Filled:
-    """A store with journals: a history that slows down by 30 %, another framework, a failure, certificates, a machine,
-    and somebody else's result that cannot be true."""
+class FilledStore:
+    """A store with journals: a history that slows down by 30 %, and several frameworks.
+
+    Also a failure, certificates, a machine, and an imported result that cannot be true."""
 
     def __init__(self, path: Path) -> None:
         self.store = FolderStore(path)
@@ -217,19 +260,19 @@ class Filled:
 @pytest.fixture(scope="module")
 def filled(
     tmp_path_factory: pytest.TempPathFactory,
-) -> Filled:
-    return Filled(tmp_path_factory.mktemp("filled"))
+) -> FilledStore:
+    return FilledStore(tmp_path_factory.mktemp("filled"))
 
 
 @pytest.fixture(scope="module")
-def filled_address(filled: Filled) -> Iterator[str]:
+def filled_address(filled: FilledStore) -> Iterator[str]:
     workspace = Workspace(filled.store)
     workspace.refresh()
-    with served(workspace) as found:
+    with serve_workspace(workspace) as found:
         yield found
 
 
-SEEN = {
+MONITOR = {
     "first_ns": 0,
     "absent": ["disk_read_bytes"],
     "cost": {"cpu_seconds": 0.2, "share": 0.004},
@@ -242,16 +285,20 @@ SEEN = {
 }
 
 
-class Looked(Filled):
-    """A run that somebody looked inside, on a board that tells its power, under peaks; one that nobody did, and one of
-    two ranks."""
+class ProfiledStore(FilledStore):
+    """A profiled run on a board that reports its power, a plain run, and one of two ranks."""
 
     def __init__(self, path: Path) -> None:
         self.store = FolderStore(path)
         self.ids, self.seed, self.steps = {}, 0, 50
         board = {"sm_clock_mhz": 1980.0, "power_w": 512.5, "temperature_c": 55.0}
         self.record(
-            "looked", 1.0e6, phase="training", gpu=board, network=WORK, findings={"monitor": SEEN}
+            "profiled",
+            1.0e6,
+            phase="training",
+            gpu=board,
+            network=WORK,
+            findings={"monitor": MONITOR},
         )
         self.record("plain", 1.0e6, phase="training", batch_size=64)
         # A step of the second rank takes a fifth longer.
@@ -262,7 +309,7 @@ class Looked(Filled):
         shared = {"devices": 2, "exchange": "allreduce", "ranks": ranks}
         self.record("ranks", 1.2e6, phase="training", **shared)
         made = self.attempt([1] * 40, blocks=1, phase="training", network=WORK)
-        found = {**INSIDE, "operators": {**INSIDE["operators"], "trace": self.trace()}}
+        found = {**PROFILE, "operators": {**PROFILE["operators"], "trace": self.trace()}}
         write_journal(
             self.store, replace(made, task="profile", measurement=None, findings={"profile": found})
         )
@@ -294,23 +341,23 @@ class Looked(Filled):
 
 
 @pytest.fixture(scope="module")
-def looked(
+def profiled(
     tmp_path_factory: pytest.TempPathFactory,
-) -> Looked:
-    return Looked(tmp_path_factory.mktemp("looked"))
+) -> ProfiledStore:
+    return ProfiledStore(tmp_path_factory.mktemp("profiled"))
 
 
 @pytest.fixture(scope="module")
-def looked_address(looked: Looked) -> Iterator[str]:
-    workspace = Workspace(looked.store)
+def profiled_address(profiled: ProfiledStore) -> Iterator[str]:
+    workspace = Workspace(profiled.store)
     workspace.refresh()
-    with served(workspace) as found:
+    with serve_workspace(workspace) as found:
         yield found
 
 
 @pytest.fixture
-def open_looked(chromium: Any, looked_address: str) -> Iterator[Callable[..., Any]]:
-    with opener(chromium, looked_address) as open_view:
+def open_profiled(chromium: Any, profiled_address: str) -> Iterator[Callable[..., Any]]:
+    with open_views(chromium, profiled_address) as open_view:
         yield open_view
 
 
@@ -326,8 +373,8 @@ def chromium() -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def opener(chromium: Any, address: str) -> Iterator[Callable[..., Any]]:
-    """Opens a view; at the end nothing may have gone wrong in it, and nothing may have been asked of another host."""
+def open_views(chromium: Any, address: str) -> Iterator[Callable[..., Any]]:
+    """Opens views. In the end, none may have logged a problem or contacted another host."""
     contexts, troubles = [], []
 
     def open_view(path: str = "/", **settings: Any) -> Any:
@@ -354,29 +401,29 @@ def opener(chromium: Any, address: str) -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture
 def serve() -> Callable[..., contextlib.AbstractContextManager[str]]:
-    return served
+    return serve_workspace
 
 
 @pytest.fixture
-def opening() -> Callable[..., contextlib.AbstractContextManager[Callable[..., Any]]]:
-    return opener
+def opener() -> Callable[..., contextlib.AbstractContextManager[Callable[..., Any]]]:
+    return open_views
 
 
 @pytest.fixture
 def open_page(chromium: Any, address: str) -> Iterator[Callable[..., Any]]:
-    with opener(chromium, address) as open_view:
+    with open_views(chromium, address) as open_view:
         yield open_view
 
 
 @pytest.fixture
 def open_filled(chromium: Any, filled_address: str) -> Iterator[Callable[..., Any]]:
     """The same with real journals behind the pages."""
-    with opener(chromium, filled_address) as open_view:
+    with open_views(chromium, filled_address) as open_view:
         yield open_view
 
 
 @pytest.fixture
-def barriers() -> Callable[[Any], list[Any]]:
+def violations() -> Callable[[Any], list[Any]]:
     """What axe-core finds in a page."""
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe-core is not installed"
@@ -399,7 +446,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def picture(request: pytest.FixtureRequest) -> Callable[[Any, str], Path]:
-    """The docs' picture of a view. With --screenshots it is written, in 256 colours to stay small."""
+    """The docs' picture of a view. --screenshots writes it, in 256 colours to stay small."""
 
     def take(page: Any, name: str) -> Path:
         path = IMAGES / f"{name}.png"

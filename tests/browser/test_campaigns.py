@@ -1,4 +1,4 @@
-"""How far campaigns are, on the page: it looks again by itself."""
+"""The page of campaigns, which updates itself."""
 
 from __future__ import annotations
 
@@ -18,18 +18,32 @@ from steptime.web.pages import campaigns
 Opener = Callable[..., Any]
 FAILURE = {"case": "batch size 50", "cause": "timed_out", "reason": "<b>Too long.</b>"}
 RUNNING: dict[str, Any] = {
-    "campaign": "01a1-7e21", "name": "Deep MNIST", "started": "2026-01-01T00:00:00+00:00", "waiting": 2, "running": 4,
-    "done": 17, "failed": 1, "processes": 24, "causes": {"timed_out": 1}, "failures": [FAILURE], "seconds_left": 40.0,
-    "basis": "as fast as the last 17 results came in", "is_over": False,
+    "campaign": "01a1-7e21",
+    "name": "Deep MNIST",
+    "started": "2026-01-01T00:00:00+00:00",
+    "waiting": 2,
+    "running": 4,
+    "done": 17,
+    "failed": 1,
+    "processes": 24,
+    "causes": {"timed_out": 1},
+    "failures": [FAILURE],
+    "seconds_left": 40.0,
+    "basis": "as fast as the last 17 results came in",
+    "is_over": False,
     "kinds": [
         {"name": "k80", "waiting": 2, "running": 2, "done": 7, "failed": 1},
         {"name": "p100", "waiting": 0, "running": 2, "done": 10, "failed": 0},
     ],
-}  # fmt: skip
+}
 SILENT = {
-    "campaign": "01a1-0000", "name": "Old", "started": "2025-01-01T00:00:00+00:00", "done": 3, "processes": 9,
+    "campaign": "01a1-0000",
+    "name": "Old",
+    "started": "2025-01-01T00:00:00+00:00",
+    "done": 3,
+    "processes": 9,
     "trouble": "squeue did not answer.",
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -42,7 +56,7 @@ def told() -> list[dict[str, Any]]:
 def open_campaigns(
     chromium: Any,
     serve: Any,
-    opening: Any,
+    opener: Any,
     told: list[dict[str, Any]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -50,12 +64,12 @@ def open_campaigns(
     monkeypatch.setattr(campaigns, "LIVE_SECONDS", 0.2)
     with (
         serve(Workspace(FolderStore(tmp_path)), lambda: told) as address,
-        opening(chromium, address) as open_view,
+        opener(chromium, address) as open_view,
     ):
         yield open_view
 
 
-def test_a_campaign_tells_counts_causes_and_the_time_left(open_campaigns: Opener) -> None:
+def test_campaigns_page_shows_counts_causes_and_time_left(open_campaigns: Opener) -> None:
     page = open_campaigns("/campaigns")
     text = page.inner_text("section:first-of-type")
     assert (
@@ -71,7 +85,7 @@ def test_a_campaign_tells_counts_causes_and_the_time_left(open_campaigns: Opener
     assert "batch size 50: timed out. <b>Too long.</b>" in page.inner_text("details li")
 
 
-def test_it_follows_without_a_reload_and_what_was_opened_stays_open(
+def test_campaigns_page_updates_itself_and_keeps_details_open(
     open_campaigns: Opener, told: list[dict[str, Any]]
 ) -> None:
     page = open_campaigns("/campaigns")
@@ -82,7 +96,7 @@ def test_it_follows_without_a_reload_and_what_was_opened_stays_open(
     assert page.evaluate("window.same") and page.locator("details[open]").count() == 1
 
 
-def test_a_slurm_that_is_silent_is_told_with_what_is_known(open_campaigns: Opener) -> None:
+def test_campaigns_page_reports_a_silent_slurm(open_campaigns: Opener) -> None:
     text = open_campaigns("/campaigns").inner_text("section:last-of-type")
     assert (
         "3 of 9 processes done; the state of the rest is unknown." in text
@@ -90,21 +104,21 @@ def test_a_slurm_that_is_silent_is_told_with_what_is_known(open_campaigns: Opene
     )
 
 
-def test_without_javascript_it_is_all_there(open_campaigns: Opener) -> None:
+def test_campaigns_page_works_without_javascript(open_campaigns: Opener) -> None:
     page = open_campaigns("/campaigns", java_script_enabled=False)
     assert page.locator("section").count() == 2 and page.locator("noscript a").count() == 1
 
 
-def test_without_a_campaign_the_command_is_named(open_page: Opener) -> None:
+def test_campaigns_page_without_campaigns_names_the_command(open_page: Opener) -> None:
     assert "steptime submit" in open_page("/campaigns").inner_text(".notice")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_barrier_is_found(open_campaigns: Opener, barriers: Any, scheme: str) -> None:
-    assert barriers(open_campaigns("/campaigns", color_scheme=scheme)) == []
+def test_campaigns_page_is_accessible(open_campaigns: Opener, violations: Any, scheme: str) -> None:
+    assert violations(open_campaigns("/campaigns", color_scheme=scheme)) == []
 
 
-def test_a_program_gets_the_same(open_campaigns: Opener) -> None:
+def test_campaigns_api_returns_the_same(open_campaigns: Opener) -> None:
     answer = open_campaigns("/campaigns").evaluate(
         "fetch('/api/v1/campaigns').then((answer) => answer.json())"
     )

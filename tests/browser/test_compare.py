@@ -1,4 +1,4 @@
-"""Two questions, or two runs, side by side."""
+"""Two queries, or two runs, side by side."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def address(a: str, b: str, **more: str) -> str:
 FRAMEWORKS = address("framework=pytorch", "framework=jax")
 
 
-def test_only_configurations_that_both_have_are_compared(open_filled: Opener) -> None:
+def test_compare_page_compares_only_common_configurations(open_filled: Opener) -> None:
     page = open_filled(FRAMEWORKS)
     assert page.locator("#ratios tbody tr").count() == 2
     assert "2 matched configurations; left out: 1 only in A, 0 only in B." in page.inner_text(
@@ -27,7 +27,7 @@ def test_only_configurations_that_both_have_are_compared(open_filled: Opener) ->
     )
 
 
-def test_each_ratio_has_its_interval(open_filled: Opener) -> None:
+def test_compare_page_ratios_have_intervals(open_filled: Opener) -> None:
     page = open_filled(FRAMEWORKS)
     for row in page.locator("#ratios tbody tr").all():
         ratio, interval = (
@@ -38,12 +38,12 @@ def test_each_ratio_has_its_interval(open_filled: Opener) -> None:
         assert low < float(ratio) < high
 
 
-def test_the_geometric_mean_has_its_interval(open_filled: Opener) -> None:
+def test_compare_page_mean_has_an_interval(open_filled: Opener) -> None:
     headline = open_filled(FRAMEWORKS).inner_text(".headline")
     assert "95 %" in headline and "the geometric mean of 2 matched configurations" in headline
 
 
-def test_better_and_worse_can_be_shown_alone(open_filled: Opener) -> None:
+def test_compare_page_filters_by_verdict(open_filled: Opener) -> None:
     page = open_filled(FRAMEWORKS)
     for word in ("better", "worse"):
         page.select_option("#show", word)
@@ -51,11 +51,11 @@ def test_better_and_worse_can_be_shown_alone(open_filled: Opener) -> None:
         assert page.locator("#ratios tbody td:nth-child(6)").all_inner_texts() == [word]
 
 
-def test_what_differs_is_told_with_both_values(open_filled: Opener) -> None:
+def test_compare_page_lists_differences_with_both_values(open_filled: Opener) -> None:
     assert "jax" in open_filled(FRAMEWORKS).inner_text("#difference tr:has-text('Framework')")
 
 
-def test_certificates_of_both_frameworks_are_looked_up(open_filled: Opener) -> None:
+def test_compare_page_counts_certified_pairs(open_filled: Opener) -> None:
     page = open_filled(FRAMEWORKS)
     assert "cover both sides of 2 of 2 pairs" in page.inner_text(".certified")
     page = open_filled(address("framework=pytorch", "framework=onnxruntime"))
@@ -63,19 +63,19 @@ def test_certificates_of_both_frameworks_are_looked_up(open_filled: Opener) -> N
     assert "no certificate covers onnxruntime" in page.inner_text("#ratios")
 
 
-def test_two_runs_are_named_by_the_ends_of_their_ids(open_filled: Opener, filled: Any) -> None:
+def test_compare_page_accepts_ends_of_ids(open_filled: Opener, filled: Any) -> None:
     page = open_filled(address(filled.ids["pytorch 0"], filled.ids["jax"][-12:]))
     assert page.locator("#ratios tbody tr").count() == 1
 
 
-def test_different_work_is_no_race(open_filled: Opener) -> None:
+def test_compare_page_warns_of_different_work(open_filled: Opener) -> None:
     page = open_filled(address("framework=jax", "model=bert-base&plausible=no"))
     assert "no configuration in common" in page.inner_text(
         "main"
     ) or "Different work" in page.inner_text("main")
 
 
-def test_without_javascript_the_form_asks(open_filled: Opener) -> None:
+def test_compare_page_form_works_without_javascript(open_filled: Opener) -> None:
     page = open_filled("/compare", java_script_enabled=False)
     page.fill("#a", "framework=pytorch")
     page.fill("#b", "framework=jax")
@@ -83,7 +83,7 @@ def test_without_javascript_the_form_asks(open_filled: Opener) -> None:
     assert page.locator("#ratios tbody tr").count() == 2
 
 
-def test_back_and_forward_restore_the_view(open_filled: Opener) -> None:
+def test_compare_page_is_restored_by_back(open_filled: Opener) -> None:
     page = open_filled(FRAMEWORKS)
     page.locator("#ratios a").first.click()
     page.wait_for_selector("[data-spec=strip]")
@@ -93,10 +93,12 @@ def test_back_and_forward_restore_the_view(open_filled: Opener) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", ["/compare", FRAMEWORKS])
-def test_no_barrier_is_found(open_filled: Opener, barriers: Any, path: str, scheme: str) -> None:
-    assert barriers(open_filled(path, color_scheme=scheme)) == []
+def test_compare_page_is_accessible(
+    open_filled: Opener, violations: Any, path: str, scheme: str
+) -> None:
+    assert violations(open_filled(path, color_scheme=scheme)) == []
 
 
-def test_a_phone_needs_no_sideways_scrolling(open_filled: Opener) -> None:
+def test_compare_page_fits_a_phone(open_filled: Opener) -> None:
     page = open_filled(FRAMEWORKS, viewport={"width": 380, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 380

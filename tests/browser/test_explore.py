@@ -1,4 +1,4 @@
-"""The explore page, as people use it."""
+"""The explore page in a browser."""
 
 from __future__ import annotations
 
@@ -20,20 +20,24 @@ CHART = "#chart svg"
 
 
 def points(page: Any) -> int:
-    return int(re.search(r"(\d+) points", page.inner_text(".chips"))[1])  # type: ignore[index]
+    match = re.search(r"(\d+) points", page.inner_text(".chips"))
+    assert match
+    return int(match[1])
 
 
 def runs(page: Any) -> int:
-    return int(re.search(r"([\d,]+) runs", page.inner_text(".chips"))[1].replace(",", ""))  # type: ignore[index]
+    match = re.search(r"([\d,]+) runs", page.inner_text(".chips"))
+    assert match
+    return int(match[1].replace(",", ""))
 
 
-def test_the_chart_is_drawn(open_page: Opener) -> None:
+def test_explore_page_draws_the_chart(open_page: Opener) -> None:
     page = open_page("/?by=framework")
     page.wait_for_selector(CHART)
     assert page.locator(f"{CHART} .mark-symbol path").count() >= points(page)
 
 
-def test_a_facet_narrows_and_its_count_is_what_it_leaves(
+def test_explore_page_facet_leaves_as_many_runs_as_it_counts(
     open_page: Opener, rows: list[dict[str, Any]]
 ) -> None:
     page = open_page("/")
@@ -43,7 +47,7 @@ def test_a_facet_narrows_and_its_count_is_what_it_leaves(
     assert runs(page) == sum(row["phase"] == "training" for row in rows)
 
 
-def test_the_other_values_of_a_chosen_facet_keep_their_counts(
+def test_explore_page_chosen_facet_keeps_other_counts(
     open_page: Opener, rows: list[dict[str, Any]]
 ) -> None:
     page = open_page("/?phase=training")
@@ -53,7 +57,7 @@ def test_the_other_values_of_a_chosen_facet_keep_their_counts(
     assert label.split()[-1] == str(sum(row["phase"] == "inference" for row in rows))
 
 
-def test_focus_stays_on_the_ticked_box(open_page: Opener) -> None:
+def test_explore_page_keeps_focus_on_the_ticked_box(open_page: Opener) -> None:
     page = open_page("/")
     page.locator("input[name=phase][value=training]").focus()
     page.keyboard.press("Space")
@@ -61,7 +65,7 @@ def test_focus_stays_on_the_ticked_box(open_page: Opener) -> None:
     expect(page.locator("input[name=phase][value=training]")).to_be_focused()
 
 
-def test_back_and_forward_restore_the_view(open_page: Opener) -> None:
+def test_explore_page_is_restored_by_back_and_forward(open_page: Opener) -> None:
     page = open_page("/")
     before = runs(page)
     page.get_by_label("training").check()
@@ -73,7 +77,7 @@ def test_back_and_forward_restore_the_view(open_page: Opener) -> None:
     page.wait_for_selector("a.chip")
 
 
-def test_a_copied_address_shows_the_same_to_others(open_page: Opener) -> None:
+def test_explore_page_url_shows_the_same_view(open_page: Opener) -> None:
     page = open_page(
         "/?by=framework&split=phase&precision=int8&precision=bf16&log=y&agg=median&err=iqr"
     )
@@ -81,7 +85,7 @@ def test_a_copied_address_shows_the_same_to_others(open_page: Opener) -> None:
     assert page.inner_text("table") == other.inner_text("table")
 
 
-def test_every_control_changes_the_address(open_page: Opener) -> None:
+def test_explore_page_controls_change_the_url(open_page: Opener) -> None:
     page = open_page("/")
     for name, value in (
         ("y", "step_time"),
@@ -94,7 +98,7 @@ def test_every_control_changes_the_address(open_page: Opener) -> None:
         page.wait_for_url(f"**{name}={value}*")
 
 
-def test_the_notice_names_what_a_point_mixes_and_fix_and_split_end_it(open_page: Opener) -> None:
+def test_explore_page_notice_offers_fix_and_split(open_page: Opener) -> None:
     page = open_page("/?framework=jax&precision=fp32&phase=training")
     assert "Replica batch (3 values" in page.inner_text(".notice")
     page.click(".notice a:text('fix')")
@@ -106,7 +110,7 @@ def test_the_notice_names_what_a_point_mixes_and_fix_and_split_end_it(open_page:
     assert "split=replica_batch" in page.url
 
 
-def test_the_table_is_the_charts_data(open_page: Opener) -> None:
+def test_explore_page_table_has_the_charts_data(open_page: Opener) -> None:
     page = open_page("/?by=framework")
     drawn = json.loads(
         page.inner_text("#spec") or page.evaluate("document.getElementById('spec').textContent")
@@ -114,7 +118,7 @@ def test_the_table_is_the_charts_data(open_page: Opener) -> None:
     assert page.locator("tbody tr").count() == len(drawn["data"]["values"]) == points(page)
 
 
-def test_a_filter_can_be_removed_by_its_chip(open_page: Opener) -> None:
+def test_explore_page_chip_removes_its_filter(open_page: Opener) -> None:
     page = open_page("/?phase=training")
     page.click("a.chip")
     assert "phase" not in page.url
@@ -127,7 +131,7 @@ def taken(page: Any, kind: str) -> Any:
     return answer
 
 
-def test_pictures_hold_exactly_the_pages_data(open_page: Opener) -> None:
+def test_chart_files_have_the_pages_data(open_page: Opener) -> None:
     page = open_page("/?x=precision&by=framework&phase=training")
     spec = json.loads(page.evaluate("document.getElementById('spec').textContent"))
     assert taken(page, "JSON").json() == spec
@@ -136,21 +140,21 @@ def test_pictures_hold_exactly_the_pages_data(open_page: Opener) -> None:
 
 
 @pytest.mark.parametrize("x", ["precision", "step_time"])
-def test_the_csv_is_the_pages_table(open_page: Opener, x: str) -> None:
+def test_chart_csv_has_the_pages_table(open_page: Opener, x: str) -> None:
     page = open_page(f"/?x={x}&by=framework&phase=training")
     head, *lines = csv.reader(io.StringIO(taken(page, "CSV").text()))
     assert {x, "framework", "throughput", "low", "high", "n", "run"} == set(head)
     assert [line[-1][-8:] for line in lines] == page.locator("tbody td a").all_inner_texts()
 
 
-def test_without_javascript_the_form_asks_and_the_table_answers(open_page: Opener) -> None:
+def test_explore_page_works_without_javascript(open_page: Opener) -> None:
     page = open_page("/", java_script_enabled=False)
     page.get_by_label("training").check()
     page.click("text=Show")
     assert "phase=training" in page.url and page.locator("tbody tr").count() > 0
 
 
-def test_text_of_others_is_shown_and_never_executed(open_page: Opener) -> None:
+def test_explore_page_escapes_foreign_text(open_page: Opener) -> None:
     page = open_page("/?by=framework")
     assert (
         page.get_by_role("checkbox", name="<b>bold</b>").count() == 1
@@ -160,7 +164,7 @@ def test_text_of_others_is_shown_and_never_executed(open_page: Opener) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1200, 380])
-def test_no_barrier_is_found(open_page: Opener, scheme: str, width: int) -> None:
+def test_explore_page_is_accessible(open_page: Opener, scheme: str, width: int) -> None:
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe-core is not installed"
     )
@@ -173,24 +177,24 @@ def test_no_barrier_is_found(open_page: Opener, scheme: str, width: int) -> None
     assert axe.Axe().run(page).response["violations"] == []
 
 
-def test_a_phone_needs_no_sideways_scrolling(open_page: Opener) -> None:
+def test_explore_page_fits_a_phone(open_page: Opener) -> None:
     page = open_page("/?by=framework", viewport={"width": 380, "height": 800})
     page.wait_for_selector(CHART)
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
 
 
-def test_a_wrong_word_is_answered_by_422(open_page: Opener, address: str) -> None:
+def test_explore_page_answers_422_to_an_unknown_name(open_page: Opener, address: str) -> None:
     answer = open_page("/").request.get(f"{address}/?by=framewrk")
     assert answer.status == 422 and "Did you mean 'framework'?" in answer.json()["detail"]
 
 
-def test_a_slash_leads_to_the_filters(open_page: Opener) -> None:
+def test_slash_key_focuses_the_filters(open_page: Opener) -> None:
     page = open_page("/")
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.closest('.facets') !== null")
 
 
-def test_t_turns_the_theme_and_it_stays_turned(open_page: Opener) -> None:
+def test_t_key_toggles_the_theme_and_it_stays(open_page: Opener) -> None:
     page = open_page("/", color_scheme="light")
     background = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(background)
@@ -202,7 +206,7 @@ def test_t_turns_the_theme_and_it_stays_turned(open_page: Opener) -> None:
     assert page.evaluate(background) == light
 
 
-def test_t_in_a_field_is_a_letter(open_page: Opener) -> None:
+def test_t_key_in_a_field_is_a_letter(open_page: Opener) -> None:
     page = open_page("/")
     page.focus("#rel")
     page.keyboard.press("t")
@@ -212,7 +216,7 @@ def test_t_in_a_field_is_a_letter(open_page: Opener) -> None:
     )
 
 
-def test_a_named_series_is_added_and_removed(open_page: Opener) -> None:
+def test_explore_page_adds_and_removes_a_series(open_page: Opener) -> None:
     page = open_page("/?s=fast|precision%3Dint8")
     page.fill("#series", "slow|precision=fp32")
     page.keyboard.press("Tab")
@@ -225,7 +229,7 @@ def test_a_named_series_is_added_and_removed(open_page: Opener) -> None:
     assert page.locator("a.series").all_inner_texts() == ["series slow ×"]
 
 
-def test_two_points_are_ticked_and_compared(open_filled: Opener) -> None:
+def test_explore_page_compares_two_ticked_points(open_filled: Opener) -> None:
     page = open_filled("/?by=framework&replica_batch=32")
     for place in (0, 1):
         page.locator("tbody input[name=run]").nth(place).check()
@@ -234,7 +238,7 @@ def test_two_points_are_ticked_and_compared(open_filled: Opener) -> None:
     page.wait_for_selector("#ratios")
 
 
-def test_people_are_told_the_known_words(chromium: Any, address: str) -> None:
+def test_problem_page_lists_known_names(chromium: Any, address: str) -> None:
     page = chromium.new_page()
     answer = page.goto(f"{address}/?by=framewrk")
     assert answer.status == 422 and "Did you mean 'framework'?" in page.inner_text(".notice")
@@ -242,7 +246,7 @@ def test_people_are_told_the_known_words(chromium: Any, address: str) -> None:
     page.close()
 
 
-def test_a_number_in_the_address_ticks_its_box(
+def test_explore_page_ticks_a_number_of_the_url(
     open_page: Opener, rows: list[dict[str, Any]]
 ) -> None:
     page = open_page("/?replica_batch=64")
@@ -252,9 +256,10 @@ def test_a_number_in_the_address_ticks_its_box(
     assert runs(page) == sum(row["replica_batch"] == 64 for row in rows)
 
 
-def test_a_click_keeps_every_word_of_the_question(open_page: Opener) -> None:
-    words = "by=framework&by=mode&by=precision&since=2025&until=2027-01-01&!model=none&agg=mean&rel=mode:eager"
-    page = open_page(f"/?{words}")
+def test_explore_page_click_keeps_all_parameters(open_page: Opener) -> None:
+    groups = "by=framework&by=mode&by=precision"
+    filters = "since=2025&until=2027-01-01&!model=none"
+    page = open_page(f"/?{groups}&{filters}&agg=mean&rel=mode:eager")
     page.locator("input[name=phase][value=training]").check()
     page.wait_for_url("**phase=training*")
     for word in (
@@ -268,7 +273,7 @@ def test_a_click_keeps_every_word_of_the_question(open_page: Opener) -> None:
         assert word in page.url
 
 
-def test_what_was_opened_stays_open(open_page: Opener) -> None:
+def test_explore_page_keeps_facets_open(open_page: Opener) -> None:
     page = open_page("/")
     page.click("details[data-facet=replica_batch] summary")
     page.locator("input[name=phase][value=training]").check()
@@ -276,7 +281,7 @@ def test_what_was_opened_stays_open(open_page: Opener) -> None:
     assert page.locator("details[data-facet=replica_batch][open]").count() == 1
 
 
-def test_a_scaling_without_its_batch_waits_for_it(chromium: Any, address: str) -> None:
+def test_explore_page_waits_for_the_batch_of_scaling(chromium: Any, address: str) -> None:
     page = chromium.new_page()
     page.goto(address)
     page.select_option("#scaling", "weak")
@@ -289,7 +294,7 @@ def test_a_scaling_without_its_batch_waits_for_it(chromium: Any, address: str) -
     page.close()
 
 
-def test_the_newest_question_counts_whatever_comes_back_first(open_page: Opener) -> None:
+def test_explore_page_shows_the_newest_query(open_page: Opener) -> None:
     page = open_page("/")
     page.evaluate("""() => {
         const plain = window.fetch;
@@ -307,7 +312,7 @@ def test_the_newest_question_counts_whatever_comes_back_first(open_page: Opener)
     assert "precision=int8" in page.url and page.locator("a.chip").count() == 2
 
 
-def test_a_range_of_numbers_can_be_typed(open_page: Opener, rows: list[dict[str, Any]]) -> None:
+def test_explore_page_accepts_a_typed_range(open_page: Opener, rows: list[dict[str, Any]]) -> None:
     page = open_page("/")
     page.click("details[data-facet=replica_batch] summary")
     page.fill("details[data-facet=replica_batch] input:not([type=checkbox])", "8..")
@@ -316,14 +321,14 @@ def test_a_range_of_numbers_can_be_typed(open_page: Opener, rows: list[dict[str,
     assert runs(page) == sum(row["replica_batch"] >= 8 for row in rows)
 
 
-def test_the_link_can_be_copied(open_page: Opener) -> None:
+def test_explore_page_copies_its_link(open_page: Opener) -> None:
     page = open_page("/?by=framework", permissions=["clipboard-read", "clipboard-write"])
     page.click("#copy")
     page.wait_for_selector("#copy:text('Copied')")
     assert page.evaluate("navigator.clipboard.readText()") == page.url
 
 
-def test_in_the_dark_a_chart_has_light_letters_on_the_pages_own_ground(open_page: Opener) -> None:
+def test_explore_page_chart_has_light_text_in_the_dark(open_page: Opener) -> None:
     page = open_page("/?by=framework", color_scheme="dark")
     page.wait_for_selector(CHART)
     colour = page.eval_on_selector(f"{CHART} text", "text => getComputedStyle(text).fill")

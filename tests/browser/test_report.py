@@ -31,7 +31,7 @@ def file(filled: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def opened(chromium: Any, file: Path) -> Any:
-    """From the disk, without a network; nothing may be asked for, and no word of complaint may appear."""
+    """From the disk, without a network: no request and no message may occur."""
     contexts, troubles = [], []
 
     def open_file(**settings: Any) -> Any:
@@ -51,19 +51,19 @@ def opened(chromium: Any, file: Path) -> Any:
     assert troubles == []
 
 
-def test_it_is_one_small_file_that_needs_nothing_else(opened: Opener, file: Path) -> None:
+def test_report_is_one_small_file(opened: Opener, file: Path) -> None:
     page = opened()
     assert file.stat().st_size < 2_000_000 and "<script" not in file.read_text()
     assert page.locator("figure svg").count() >= 1 and page.locator("main > h1").count() == 1
 
 
-def test_what_failed_and_what_can_not_be_true_is_there_with_its_cause(opened: Opener) -> None:
+def test_report_shows_failures_and_quarantine_with_reasons(opened: Opener) -> None:
     text = opened().inner_text("main")
     assert "OpenVINO does not train" in text and "19.6× on 8 GPUs" in text
     assert "certified" in text and "refused" in text and "abc123" in text
 
 
-def test_foreign_text_stays_text(opened: Opener) -> None:
+def test_report_escapes_foreign_text(opened: Opener) -> None:
     page = opened()
     assert page.locator("main script").count() == 0
 
@@ -71,20 +71,20 @@ def test_foreign_text_stays_text(opened: Opener) -> None:
 @pytest.mark.parametrize(
     "settings", [{}, {"color_scheme": "dark"}, PHONE], ids=["light", "dark", "phone"]
 )
-def test_nothing_stands_in_the_way_of_any_reader(opened: Opener, settings: dict[str, Any]) -> None:
+def test_report_is_accessible(opened: Opener, settings: dict[str, Any]) -> None:
     page = opened(**settings)
     found = axe.Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_in_the_dark_letters_of_charts_are_light(opened: Opener) -> None:
+def test_report_chart_has_light_text_in_the_dark(opened: Opener) -> None:
     page = opened(color_scheme="dark")
     colour = page.eval_on_selector(".chart text", "text => getComputedStyle(text).fill")
     assert min(int(part) for part in re.findall(r"\d+", colour)) > 200
 
 
-def test_the_button_shows_exactly_this_view(open_filled: Opener) -> None:
+def test_explore_page_links_to_the_report_of_its_view(open_filled: Opener) -> None:
     page = open_filled("/?by=framework&phase=inference&replica_batch=1")
     page.get_by_role("link", name="Report").click()
     page.wait_for_selector("figure svg")

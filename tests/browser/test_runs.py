@@ -1,4 +1,4 @@
-"""The list of runs: what is shown, where it leads, and comparing two of it."""
+"""The list of runs: what it shows, its links, and comparing two of them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ expect = pytest.importorskip("playwright.sync_api", reason="playwright is not in
 Opener = Callable[..., Any]
 
 
-def test_the_newest_run_stands_first(open_filled: Opener) -> None:
+def test_runs_page_shows_the_newest_first(open_filled: Opener) -> None:
     page = open_filled("/runs?source=steptime")
     starts = page.locator("tbody tr td:nth-child(3)").all_inner_texts()
     assert len(starts) == 11 and starts == sorted(starts, reverse=True)
 
 
-def test_failures_and_quarantine_are_one_click_away(open_filled: Opener) -> None:
+def test_runs_page_links_to_failures_and_quarantine(open_filled: Opener) -> None:
     page = open_filled("/runs")
     page.click("text=failures")
     assert "openvino" in page.inner_text("tbody")
@@ -25,13 +25,13 @@ def test_failures_and_quarantine_are_one_click_away(open_filled: Opener) -> None
     assert "bert-base" in page.inner_text("tbody") and page.locator("tbody tr").count() == 1
 
 
-def test_a_filter_can_be_removed(open_filled: Opener) -> None:
+def test_runs_page_chip_removes_its_filter(open_filled: Opener) -> None:
     page = open_filled("/runs?framework=jax")
     page.click("a.chip")
     assert page.locator("tbody tr").count() == 11
 
 
-def test_older_runs_are_on_the_next_page(open_page: Opener) -> None:
+def test_runs_page_links_to_older_runs(open_page: Opener) -> None:
     page = open_page("/runs")
     first = page.inner_text("tbody tr:first-child td")
     page.click("text=Older runs")
@@ -41,7 +41,7 @@ def test_older_runs_are_on_the_next_page(open_page: Opener) -> None:
     )
 
 
-def test_two_ticked_runs_are_compared_without_javascript(open_filled: Opener) -> None:
+def test_runs_page_compares_ticked_runs_without_javascript(open_filled: Opener) -> None:
     page = open_filled("/runs?source=steptime", java_script_enabled=False)
     for place in (0, 1):
         page.locator("input[name=run]").nth(place).check()
@@ -49,7 +49,7 @@ def test_two_ticked_runs_are_compared_without_javascript(open_filled: Opener) ->
     assert "/compare?a=" in page.url and page.locator("#ratios tbody tr").count() == 1
 
 
-def test_keys_alone_lead_from_a_filter_to_a_run(open_filled: Opener) -> None:
+def test_explore_page_can_be_used_with_keys_alone(open_filled: Opener) -> None:
     page = open_filled("/?by=framework")
     page.keyboard.press("/")
     page.keyboard.press("Space")
@@ -63,14 +63,14 @@ def test_keys_alone_lead_from_a_filter_to_a_run(open_filled: Opener) -> None:
     expect(page.locator("h1")).to_contain_text("mnist-mlp")
 
 
-def test_the_end_of_an_id_leads_to_its_run(open_filled: Opener, filled: Any) -> None:
+def test_runs_page_finds_a_run_by_the_end_of_its_id(open_filled: Opener, filled: Any) -> None:
     page = open_filled("/runs")
     page.fill("#id", filled.ids["jax"][-12:])
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/run/{filled.ids['jax']}")
 
 
-def test_back_leads_from_a_run_to_the_list(open_filled: Opener) -> None:
+def test_runs_page_is_restored_by_back(open_filled: Opener) -> None:
     page = open_filled("/runs?framework=jax")
     before = page.inner_text("tbody")
     page.locator("tbody a").first.click()
@@ -82,12 +82,12 @@ def test_back_leads_from_a_run_to_the_list(open_filled: Opener) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_barrier_is_found(
-    open_filled: Opener, barriers: Callable[[Any], list[Any]], scheme: str
+def test_runs_page_is_accessible(
+    open_filled: Opener, violations: Callable[[Any], list[Any]], scheme: str
 ) -> None:
-    assert barriers(open_filled("/runs?source=steptime", color_scheme=scheme)) == []
+    assert violations(open_filled("/runs?source=steptime", color_scheme=scheme)) == []
 
 
-def test_a_phone_needs_no_sideways_scrolling(open_filled: Opener) -> None:
+def test_runs_page_fits_a_phone(open_filled: Opener) -> None:
     page = open_filled("/runs", viewport={"width": 380, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 380

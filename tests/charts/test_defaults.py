@@ -19,7 +19,7 @@ def row(**changes: Any) -> dict[str, Any]:
     return {**known, "throughput": 1.0, **changes}
 
 
-def test_a_view_needs_two_values_of_its_axis() -> None:
+def test_usual_queries_need_two_values_on_the_axis() -> None:
     assert usual_queries([row(), row(framework="jax")]) == []
     assert [
         view.x for view in usual_queries([row(), row(model="other"), row(precision="bf16")])
@@ -29,7 +29,7 @@ def test_a_view_needs_two_values_of_its_axis() -> None:
     ]
 
 
-def test_all_else_is_fixed_where_most_is_shown() -> None:
+def test_focus_query_fixes_all_else_to_show_most() -> None:
     rows = [
         row(model="a"),
         row(model="b"),
@@ -40,22 +40,22 @@ def test_all_else_is_fixed_where_most_is_shown() -> None:
     assert view is not None and dict(view.where) == {"source": ("steptime",), "model": ("b",)}
 
 
-def test_numbers_are_fixed_as_a_query_writes_them() -> None:
+def test_focus_query_spells_numbers_as_queries_do() -> None:
     rows = [row(), row(precision="bf16"), row(replica_batch=16.0)]
     view = focus_query(Query(x="precision"), rows)
     assert view is not None and ("replica_batch", ("8",)) in view.where
 
 
-def test_own_results_come_before_imported_ones() -> None:
+def test_usual_queries_prefer_results_of_steptime() -> None:
     rows = [row(), row(model="other"), *(row(source="lambda", model=f"m{n}") for n in range(9))]
     assert [dict(view.where)["source"] for view in usual_queries(rows)] == [("steptime",)]
 
 
-def test_without_throughput_the_commonest_metric_is_shown() -> None:
+def test_usual_queries_without_throughput_take_the_commonest_metric() -> None:
     rows = [row(throughput=None, flops=1.0), row(throughput=None, flops=2.0, model="other")]
     assert [view.y for view in usual_queries(rows)] == ["flops"]
 
 
-def test_a_price_is_drawn_where_precisions_have_one() -> None:
+def test_usual_queries_include_accuracy_loss_if_precisions_have_one() -> None:
     rows = [row(task_loss=0.0), row(precision="int8", task_loss=0.4)]
     assert usual_queries(rows)[-1].x == "task_loss"

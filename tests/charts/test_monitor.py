@@ -15,7 +15,9 @@ def seen(columns: dict[str, list[Any]], **told: Any) -> dict[str, Any]:
     return {"monitor": {"first_ns": 0, "cost": {"share": 0.01}, "columns": columns, **told}}
 
 
-def test_each_thing_that_was_seen_has_a_chart_and_a_row(record_of: Callable[..., Record]) -> None:
+def test_monitor_view_has_a_chart_and_a_row_for_each_quantity(
+    record_of: Callable[..., Record],
+) -> None:
     columns = {
         "seconds": [0.0, 1.0, 2.0],
         "cpu_seconds": [0.0, 1.0, 3.0],
@@ -36,7 +38,7 @@ def test_each_thing_that_was_seen_has_a_chart_and_a_row(record_of: Callable[...,
     ] == 0.01
 
 
-def test_boards_are_told_apart(record_of: Callable[..., Record]) -> None:
+def test_monitor_view_separates_boards(record_of: Callable[..., Record]) -> None:
     columns = {
         "seconds": [0.0, 1.0],
         "gpu0.power_w": [100.0, 200.0],
@@ -53,17 +55,17 @@ def test_boards_are_told_apart(record_of: Callable[..., Record]) -> None:
     assert found["absent"] == ["gpu0.utilisation"]
 
 
-def test_a_long_series_is_drawn_with_few_points(record_of: Callable[..., Record]) -> None:
+def test_monitor_view_thins_a_long_series(record_of: Callable[..., Record]) -> None:
     columns = {"seconds": [float(n) for n in range(2000)], "memory_bytes": [1 << 20] * 2000}
     found = monitor_view(record_of(processes=1, findings=seen(columns)))
     assert found is not None and len(found["spec"]["data"]["values"]) <= 200
 
 
-def test_a_run_that_nobody_watched_shows_nothing(record_of: Callable[..., Record]) -> None:
+def test_monitor_view_is_none_without_a_monitor(record_of: Callable[..., Record]) -> None:
     assert monitor_view(record_of(processes=1)) is None
 
 
-def test_what_could_not_be_seen_is_told_once(record_of: Callable[..., Record]) -> None:
+def test_monitor_view_reports_missing_ranks_once(record_of: Callable[..., Record]) -> None:
     told = seen({"seconds": [0.0, 1.0], "memory_bytes": [1, 1]}, node="n1")
     found = monitor_view(
         record_of(processes=2, findings=told, devices=2, nodes=2, exchange="allreduce")

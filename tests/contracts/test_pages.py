@@ -16,7 +16,7 @@ from steptime import plugins  # noqa: E402
 from steptime.index.workspace import Workspace  # noqa: E402
 from steptime.store.folder import FolderStore  # noqa: E402
 from steptime.web.access import Access  # noqa: E402
-from steptime.web.context import PageContext  # noqa: E402
+from steptime.web.context import Page, PageContext  # noqa: E402
 from steptime.web.server import PAGES, load_pages, make_app  # noqa: E402
 
 NAMES = plugins.names(PAGES)
@@ -62,13 +62,11 @@ def test_pages_share_no_route_and_no_position(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.TITLE)
-def test_page_of_the_navigation_answers_and_marks_itself(
-    page: object, workspace: Workspace
-) -> None:
+def test_page_of_the_navigation_answers_and_marks_itself(page: Page, workspace: Workspace) -> None:
     client = testclient.TestClient(make_app(workspace), base_url="http://127.0.0.1:8765")
-    response = client.get(page.PATH)  # type: ignore[attr-defined]
+    response = client.get(page.PATH)
     assert response.status_code == 200
-    link = f'<a href="{page.PATH}" aria-current="page">{page.TITLE}</a>'  # type: ignore[attr-defined]
+    link = f'<a href="{page.PATH}" aria-current="page">{page.TITLE}</a>'
     assert link in response.text
 
 

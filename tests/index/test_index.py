@@ -58,8 +58,11 @@ queries = st.builds(
     ),
 )
 PICK: dict[str, Callable[[list[float]], float]] = {
-    "min": min, "max": max, "mean": statistics.fmean, "median": statistics.median,
-}  # fmt: skip
+    "min": min,
+    "max": max,
+    "mean": statistics.fmean,
+    "median": statistics.median,
+}
 
 
 @cache
@@ -129,9 +132,7 @@ def same(
 
 @settings(max_examples=30, deadline=None)
 @given(rows_of, queries)
-def test_points_are_what_plain_python_says_by_rows_and_by_cells(
-    rows: list[Row], query: Query
-) -> None:
+def test_points_equal_plain_python_from_rows_and_from_cells(rows: list[Row], query: Query) -> None:
     for index in both(rows):
         assert same(found(index.points(query)), told(query, rows))
         assert index.count_runs(query) == sum(n for _, n in told(query, rows).values())
@@ -139,7 +140,9 @@ def test_points_are_what_plain_python_says_by_rows_and_by_cells(
 
 @settings(max_examples=10, deadline=None)
 @given(rows_of, rows_of, queries)
-def test_cells_follow_their_rows(before: list[Row], after: list[Row], query: Query) -> None:
+def test_cells_are_updated_with_their_rows(
+    before: list[Row], after: list[Row], query: Query
+) -> None:
     index = indexed(before)
     index.make_cells()
     gone = [f"{number:04}" for number in range(0, len(before), 3)]
@@ -153,7 +156,7 @@ def test_cells_follow_their_rows(before: list[Row], after: list[Row], query: Que
 
 @settings(max_examples=15, deadline=None)
 @given(rows_of, queries)
-def test_a_facet_counts_under_all_filters_but_its_own(rows: list[Row], query: Query) -> None:
+def test_facets_count_under_all_filters_but_their_own(rows: list[Row], query: Query) -> None:
     names = ["model", "precision", "framework"]
     for index in both(rows):
         counts = index.facets(query, names)
@@ -166,7 +169,7 @@ def test_a_facet_counts_under_all_filters_but_its_own(rows: list[Row], query: Qu
 
 @settings(max_examples=15, deadline=None)
 @given(rows_of, queries)
-def test_mixed_names_what_a_point_has_several_of(rows: list[Row], query: Query) -> None:
+def test_mixed_dimensions_names_what_a_point_has_several_of(rows: list[Row], query: Query) -> None:
     sets: dict[tuple[Any, ...], dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
     for row in wanted(query, rows):
         for name in ("model", "precision", "framework", "replica_batch"):
@@ -182,17 +185,25 @@ def test_mixed_names_what_a_point_has_several_of(rows: list[Row], query: Query) 
         }
 
 
-SPEEDS = [{"model": "a", "framework": f, "throughput": v, "throughput_low": v - 1, "throughput_high": v + 1}
-          for f, v in (("jax", 20.0), ("pytorch", 10.0), ("pytorch", 8.0))]  # fmt: skip
+SPEEDS = [
+    {
+        "model": "a",
+        "framework": f,
+        "throughput": v,
+        "throughput_low": v - 1,
+        "throughput_high": v + 1,
+    }
+    for f, v in (("jax", 20.0), ("pytorch", 10.0), ("pytorch", 8.0))
+]
 ROWS = [{**row, "status": "ok", "plausible": "yes"} for row in SPEEDS]
 
 
-def test_the_best_names_a_real_run_with_its_own_interval() -> None:
+def test_points_with_best_have_the_run_and_its_own_interval() -> None:
     (point,) = indexed(ROWS).points(from_url("framework=pytorch"))
     assert (point.run, point.value, point.low, point.high, point.n) == ("0001", 10.0, 9.0, 11.0, 2)
 
 
-def test_relative_divides_by_the_baseline_of_the_same_group() -> None:
+def test_points_with_rel_are_divided_by_the_baseline_of_their_group() -> None:
     points = indexed(ROWS).points(from_url("by=framework&rel=framework:pytorch"))
     assert {point.groups["framework"]: point.value for point in points} == {
         "jax": 2.0,
@@ -200,7 +211,7 @@ def test_relative_divides_by_the_baseline_of_the_same_group() -> None:
     }
 
 
-def test_named_series_have_filters_of_their_own() -> None:
+def test_points_of_a_named_series_follow_its_own_filters() -> None:
     points = indexed(ROWS).points(from_url("s=ours|framework=pytorch&s=theirs|framework=jax"))
     assert {point.groups["series"]: point.value for point in points} == {
         "ours": 10.0,
@@ -209,23 +220,23 @@ def test_named_series_have_filters_of_their_own() -> None:
     assert shared().count_runs(from_url("s=ours|framework=pytorch")) == 2
 
 
-def test_the_interval_of_a_mean_is_students() -> None:
+def test_points_with_mean_have_students_interval() -> None:
     (point,) = indexed(ROWS).points(from_url("framework=pytorch&agg=mean"))
     assert point.low == pytest.approx(9 - 12.706 * math.sqrt(2) / math.sqrt(2), abs=0.01)
 
 
-def test_a_row_that_comes_again_replaces_the_old() -> None:
+def test_add_replaces_a_row_of_the_same_id() -> None:
     index = indexed(ROWS)
     index.add([{**ROWS[0], "id": "0000", "started": "", "throughput": 30.0}])
     assert index.count() == 3 and max(point.value for point in index.points(from_url(""))) == 30
 
 
-def test_two_metrics_make_every_run_a_point() -> None:
+def test_points_of_two_metrics_are_single_runs() -> None:
     rows = [{**row, "task_loss": 0.5} for row in ROWS]
     assert len(indexed(rows).points(from_url("x=task_loss"))) == 3
 
 
-def test_pages_of_a_listing_tile_it() -> None:
+def test_list_runs_pages_cover_every_run_once() -> None:
     index, after, seen = indexed(ROWS), None, []
     while page := index.list_runs(from_url(""), limit=2, after=after):
         seen += [row["id"] for row in page]
@@ -233,7 +244,7 @@ def test_pages_of_a_listing_tile_it() -> None:
     assert seen == ["0002", "0001", "0000"]
 
 
-def test_a_stream_is_the_whole_listing_some_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_yields_all_runs_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "STREAM_BATCH", 2)
     index = indexed(ROWS)
     ((names,), *batches) = index.stream(from_url(""))
@@ -243,7 +254,7 @@ def test_a_stream_is_the_whole_listing_some_rows_at_a_time(monkeypatch: pytest.M
     ] == index.list_runs(from_url(""))
 
 
-def test_a_listing_of_some_metrics_has_every_dimension_and_these() -> None:
+def test_list_runs_of_some_metrics_has_every_dimension_and_only_these() -> None:
     index = indexed([*ROWS, {**ROWS[0], "throughput": None, "step_time": 1.0}])
     _, whole, *_ = index.list_runs(from_url(""))
     few, *_ = index.list_runs(from_url(""), metrics=["throughput"])  # the newest has none
@@ -253,7 +264,7 @@ def test_a_listing_of_some_metrics_has_every_dimension_and_these() -> None:
     )
 
 
-def test_text_that_looks_like_sql_is_only_text() -> None:
+def test_points_treat_text_that_looks_like_sql_as_text() -> None:
     row = {**ROWS[0], "model": "'; DROP TABLE runs; --"}
     index = indexed([row])
     query = Query(where=(("model", ("'; DROP TABLE runs; --",)),))
@@ -261,7 +272,7 @@ def test_text_that_looks_like_sql_is_only_text() -> None:
 
 
 @pytest.mark.parametrize(("runs", "cells"), [(3, False), (8, True)])
-def test_cells_take_over_where_many_runs_repeat_few_configurations(
+def test_summarise_makes_cells_if_many_runs_repeat_few_configurations(
     runs: int, cells: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table, "CELLS_FROM", 5)
@@ -270,14 +281,14 @@ def test_cells_take_over_where_many_runs_repeat_few_configurations(
     assert index.has_cells is cells and index.count_runs(from_url("")) == runs
 
 
-def test_cells_are_not_made_where_every_run_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_summarise_makes_no_cells_if_no_run_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "CELLS_FROM", 5)
     index = indexed([{**ROWS[0], "model": str(number)} for number in range(8)])
     index.summarise()
     assert not index.has_cells
 
 
-def test_a_number_that_is_none_is_absent() -> None:
+def test_add_leaves_out_numbers_that_are_none() -> None:
     rows = [
         {**ROWS[0], "throughput": value}
         for value in ("12.5", "fast", float("nan"), float("inf"), None)
@@ -306,12 +317,12 @@ COUNTED = [
 @pytest.mark.parametrize(
     "query", ["y=efficiency", "y=throughput_per_device&x=devices&rel=devices:2"]
 )
-def test_efficiency_is_what_a_device_keeps_of_its_speed_on_the_fewest(query: str) -> None:
+def test_points_of_efficiency_are_relative_to_the_fewest_devices(query: str) -> None:
     points = indexed(COUNTED).points(from_url(query))
     assert {point.groups["devices"]: point.value for point in points} == {2: 1.0, 4: 0.9, 8: 0.75}
 
 
-def test_numbers_are_counted_as_a_question_writes_them() -> None:
+def test_facets_spell_numbers_as_queries_do() -> None:
     index = indexed(COUNTED)
     assert index.facets(from_url(""), ["replica_batch"]) == {
         "replica_batch": {"64": 2, "1048576": 1}
@@ -319,14 +330,14 @@ def test_numbers_are_counted_as_a_question_writes_them() -> None:
     assert index.count_runs(from_url("replica_batch=1048576")) == 1
 
 
-def test_series_are_told_apart_where_every_run_is_a_point() -> None:
+def test_points_of_two_metrics_name_their_series() -> None:
     points = indexed([{**row, "power": 1.0} for row in ROWS]).points(
         from_url("x=power&s=ours|framework=pytorch&s=theirs|framework=jax")
     )
     assert Counter(point.groups["series"] for point in points) == {"ours": 2, "theirs": 1}
 
 
-def test_what_each_series_fixes_is_not_mixed() -> None:
+def test_mixed_dimensions_omits_what_each_series_fixes() -> None:
     index = indexed(ROWS)
     assert index.mixed_dimensions(from_url("")) == {"framework": 2}
     assert index.mixed_dimensions(from_url("s=ours|framework=pytorch&s=theirs|framework=jax")) == {}
@@ -342,7 +353,7 @@ def test_what_each_series_fixes_is_not_mixed() -> None:
     ],
     ids=["infinite", "none", "tiny", "long"],
 )
-def test_numbers_beyond_all_bounds_find_nothing_and_break_nothing(text: str) -> None:
+def test_points_of_numbers_out_of_range_are_empty(text: str) -> None:
     assert indexed(COUNTED).points(from_url(text)) == []
 
 
@@ -357,7 +368,7 @@ def test_numbers_beyond_all_bounds_find_nothing_and_break_nothing(text: str) -> 
         (("images", "images"), "model=none-of-them", ""),
     ],
 )
-def test_the_unit_is_named_where_all_that_is_asked_for_shares_it(
+def test_unit_is_named_if_all_runs_share_it(
     units: tuple[str | None, ...], query: str, unit: str
 ) -> None:
     frameworks = ("pytorch", "jax")

@@ -43,26 +43,26 @@ queries = st.builds(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(queries)
-def test_a_query_written_as_an_address_reads_back_the_same(query: Query) -> None:
+def test_query_reads_back_from_its_url(query: Query) -> None:
     assert from_url(query.to_url()) == query
 
 
-def test_defaults_are_left_out_of_the_address() -> None:
+def test_query_url_omits_defaults() -> None:
     assert from_url("y=throughput&x=model&log=&by=precision&agg=best").to_url() == "by=precision"
 
 
-def test_several_names_may_stand_behind_one_by() -> None:
+def test_query_takes_several_names_in_one_by() -> None:
     assert from_url("by=framework,mode&by=precision").by == ("framework", "mode", "precision")
 
 
 @pytest.mark.parametrize(
     ("scaling", "name"), [("weak", "replica_batch"), ("strong", "effective_batch")]
 )
-def test_scaling_says_which_batch_is_meant(scaling: str, name: str) -> None:
+def test_query_scaling_decides_which_batch_is_filtered(scaling: str, name: str) -> None:
     assert (name, ("128",)) in from_url(f"scaling={scaling}&batch=128").conditions
 
 
-def test_failures_and_the_impossible_are_left_out_unless_asked_for() -> None:
+def test_query_omits_failed_and_implausible_results_by_default() -> None:
     assert dict(from_url("").conditions) == {"status": ("ok",), "plausible": ("yes",)}
     assert dict(from_url("status=crashed&!plausible=yes").conditions) == {
         "status": ("crashed",),
@@ -80,7 +80,7 @@ def test_failures_and_the_impossible_are_left_out_unless_asked_for() -> None:
         ("..", (None, None)),
     ],
 )
-def test_two_dots_are_a_range(text: str, found: Any) -> None:
+def test_bounds_reads_two_dots_as_a_range(text: str, found: Any) -> None:
     assert bounds(text) == found
 
 
@@ -98,7 +98,7 @@ def test_two_dots_are_a_range(text: str, found: Any) -> None:
         "s=a|b=c",
     ],
 )
-def test_an_unknown_word_is_named(text: str) -> None:
+def test_query_names_an_unknown_name(text: str) -> None:
     with pytest.raises(UnknownName):
         from_url(text)
 
@@ -119,12 +119,12 @@ def test_an_unknown_word_is_named(text: str) -> None:
         "by=mode&rel=mode:fewest",
     ],
 )
-def test_what_does_not_go_together_is_refused(text: str) -> None:
+def test_query_refuses_contradictory_parameters(text: str) -> None:
     with pytest.raises(SteptimeError):
         from_url(text)
 
 
-def test_a_condition_that_would_be_a_riddle_has_its_name() -> None:
+def test_describe_condition_has_a_label_if_the_value_is_unclear() -> None:
     told = [
         describe_condition("model", "a", "b"),
         describe_condition("!replica_batch", "8"),
@@ -136,18 +136,18 @@ def test_a_condition_that_would_be_a_riddle_has_its_name() -> None:
 @pytest.mark.parametrize(
     ("text", "told"), [("64.0", "64"), ("1e3", "1000"), ("8.0..", "8.0.."), ("nan", "nan")]
 )
-def test_a_number_has_one_spelling(text: str, told: str) -> None:
+def test_query_gives_numbers_one_spelling(text: str, told: str) -> None:
     assert from_url(f"replica_batch={text}").where == (("replica_batch", (told,)),)
 
 
-def test_efficiency_is_short_for_the_speed_of_a_device_against_that_on_the_fewest() -> None:
+def test_query_expands_efficiency_to_its_parameters() -> None:
     assert from_url("y=efficiency&model=m") == from_url(
         "y=throughput_per_device&x=devices&rel=devices:fewest&model=m"
     )
     assert from_url("y=efficiency&x=model&by=devices").x == "model"
 
 
-def test_a_series_inherits_the_shared_filters_and_may_ask_for_the_impossible() -> None:
+def test_query_series_inherits_shared_filters_and_may_override_defaults() -> None:
     ((name, where),) = from_url("phase=training&s=odd|plausible=no").branches
     assert (name, dict(where)) == (
         "odd",

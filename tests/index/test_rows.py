@@ -15,17 +15,26 @@ from steptime.index.rows import make_row
 
 BESIDE = {"id", "started"}
 ACCURACY = {
-    "largest_relative_error": 0.02, "top1_agreement": 0.99, "top1_agreement_interval": [0.98, 0.995],
-    "task": {"metric": "top-1 accuracy", "after": 0.7, "change": -0.01, "change_interval": [-0.015, -0.005]},
-}  # fmt: skip
+    "largest_relative_error": 0.02,
+    "top1_agreement": 0.99,
+    "top1_agreement_interval": [0.98, 0.995],
+    "task": {
+        "metric": "top-1 accuracy",
+        "after": 0.7,
+        "change": -0.01,
+        "change_interval": [-0.015, -0.005],
+    },
+}
 
 
-def test_a_row_has_only_names_of_the_catalogue(record_of: Callable[..., Record]) -> None:
+def test_make_row_has_only_names_of_the_catalogue(record_of: Callable[..., Record]) -> None:
     names = {name.removesuffix("_low").removesuffix("_high") for name in make_row(record_of())}
     assert names - BESIDE <= {*DIMENSIONS, *METRICS}
 
 
-def test_a_failure_has_dimensions_and_no_metric(record_of: Callable[..., Record]) -> None:
+def test_make_row_of_a_failure_has_dimensions_and_no_metric(
+    record_of: Callable[..., Record],
+) -> None:
     attempt = replace(
         record_of().last, measurement=None, failure=Failure(cause=Cause.CRASHED, reason="why")
     )
@@ -33,11 +42,13 @@ def test_a_failure_has_dimensions_and_no_metric(record_of: Callable[..., Record]
     assert found["status"] == "crashed" and not set(found) & set(METRICS)
 
 
-def test_full_precision_has_no_price(record_of: Callable[..., Record]) -> None:
+def test_make_row_of_full_precision_has_no_accuracy_loss(record_of: Callable[..., Record]) -> None:
     assert make_row(record_of())["task_loss"] == 0
 
 
-def test_a_low_precision_has_its_price_with_an_interval(record_of: Callable[..., Record]) -> None:
+def test_make_row_of_low_precision_has_its_accuracy_loss_with_an_interval(
+    record_of: Callable[..., Record],
+) -> None:
     record = record_of(precision="int8")
     attempts = tuple(
         replace(attempt, findings={"accuracy": ACCURACY}) for attempt in record.attempts
@@ -47,7 +58,7 @@ def test_a_low_precision_has_its_price_with_an_interval(record_of: Callable[...,
     assert round(found["disagreement"], 6) == 1 and found["logit_error"] == 0.02
 
 
-def test_ranks_are_told_by_devices_nodes_exchange_and_both_batches(
+def test_make_row_of_ranks_has_devices_nodes_exchange_and_both_batches(
     record_of: Callable[..., Record],
 ) -> None:
     found = make_row(
@@ -61,7 +72,7 @@ def test_ranks_are_told_by_devices_nodes_exchange_and_both_batches(
     assert found["throughput"] == 4 * found["throughput_per_device"]
 
 
-def test_one_process_has_no_exchange_whatever_is_allocated_for_it(
+def test_make_row_of_one_process_has_no_exchange(
     record_of: Callable[..., Record],
 ) -> None:
     found = make_row(record_of(devices=4, batch_size=8))
@@ -73,22 +84,26 @@ BOARDS = {"cpu": "A processor", "gpus": [{"name": "NVIDIA H200"}, {"name": "NVID
 
 @pytest.mark.parametrize(
     ("case", "name"),
-    [({}, "A processor"), ({"device": "cuda:1"}, "NVIDIA H200"), ({"device": "cuda:9"}, "cuda:9"),
-     ({"device": "cuda:0", "node_type": "h200"}, "h200")],
-)  # fmt: skip
-def test_a_processing_unit_has_the_name_that_it_gives_itself(
+    [
+        ({}, "A processor"),
+        ({"device": "cuda:1"}, "NVIDIA H200"),
+        ({"device": "cuda:9"}, "cuda:9"),
+        ({"device": "cuda:0", "node_type": "h200"}, "h200"),
+    ],
+)
+def test_make_row_names_the_processing_unit(
     record_of: Callable[..., Record], case: dict[str, Any], name: str
 ) -> None:
     assert make_row(record_of(machine=BOARDS, **case))["device"] == name
 
 
-def test_a_machine_that_says_nothing_leaves_the_word_of_the_case(
+def test_make_row_names_the_device_of_the_case_if_the_machine_is_unknown(
     record_of: Callable[..., Record],
 ) -> None:
     assert make_row(record_of())["device"] == "cpu"
 
 
-def test_what_a_board_tells_and_how_long_the_start_took_are_metrics(
+def test_make_row_has_board_readings_and_start_time(
     record_of: Callable[..., Record],
 ) -> None:
     board = {"power_w": 500.0, "temperature_c": 50.0}
@@ -110,7 +125,7 @@ def test_what_a_board_tells_and_how_long_the_start_took_are_metrics(
     )
 
 
-def test_more_arithmetic_than_the_board_can_do_is_in_quarantine(
+def test_make_row_quarantines_more_arithmetic_than_the_board_can_do(
     record_of: Callable[..., Record],
 ) -> None:
     work = {"fingerprint": "f", "unit": "images", "units_per_step": 32}
@@ -135,7 +150,7 @@ PROCESSOR = {"threads": 2, "vector_flags": ["avx", "avx2", "fma"]}
         ({}, 1, 5e12, "yes"),
     ],
 )
-def test_more_arithmetic_than_any_such_processor_can_do_is_in_quarantine(
+def test_make_row_quarantines_more_arithmetic_than_the_processor_can_do(
     record_of: Callable[..., Record],
     machine: dict[str, Any],
     nodes: int,
@@ -150,6 +165,6 @@ def test_more_arithmetic_than_any_such_processor_can_do_is_in_quarantine(
     assert make_row(record_of(**ranks, network=fast))["plausible"] == plausible
 
 
-def test_steps_that_were_not_waited_for_are_in_quarantine(record_of: Callable[..., Record]) -> None:
+def test_make_row_quarantines_unsynchronised_steps(record_of: Callable[..., Record]) -> None:
     assert make_row(record_of(checks={"forced_share": 0.9}))["plausible"] == "no"
     assert make_row(record_of(steady=False))["plausible"] == "yes"  # noisy, and true

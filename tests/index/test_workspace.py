@@ -1,4 +1,4 @@
-"""The index follows its store: whatever happens to the store, it ends where somebody who starts anew begins."""
+"""The index follows its store, and ends like one that is made anew, whatever happens."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def seen(workspace: Workspace) -> list[dict[str, Any]]:
     return sorted(workspace.index.list_runs(EVERYTHING, 1000), key=lambda row: str(row["id"]))
 
 
-def test_runs_and_imports_that_arrive_are_seen_without_a_restart(
+def test_workspace_shows_new_runs_and_imports_without_a_restart(
     store: FolderStore, measured: Measured
 ) -> None:
     workspace = Workspace(store)
@@ -98,7 +98,9 @@ def test_runs_and_imports_that_arrive_are_seen_without_a_restart(
     assert len(seen(workspace)) == 5 and seen(workspace) == seen(Workspace(FolderStore(store.path)))
 
 
-def test_a_session_that_grows_keeps_its_row(store: FolderStore, measured: Measured) -> None:
+def test_workspace_keeps_the_row_of_a_growing_session(
+    store: FolderStore, measured: Measured
+) -> None:
     workspace, first = Workspace(store), measured(process=0)
     before = seen(workspace)
     measured(process=1)
@@ -111,7 +113,9 @@ def test_a_session_that_grows_keeps_its_row(store: FolderStore, measured: Measur
     )
 
 
-def test_a_run_is_shown_when_it_ended_or_was_killed(store: FolderStore, attempt: Attempt) -> None:
+def test_workspace_shows_a_run_after_it_ended_or_was_killed(
+    store: FolderStore, attempt: Attempt
+) -> None:
     workspace = Workspace(store)
     job = Job(
         id=uuid7(), session="s", plan="p", process=0, case=attempt.case, protocol=attempt.protocol
@@ -122,7 +126,7 @@ def test_a_run_is_shown_when_it_ended_or_was_killed(store: FolderStore, attempt:
     assert [row["status"] for row in seen(workspace)] == ["crashed"]
 
 
-def test_compaction_meanwhile_changes_nothing_and_reads_no_journal_again(
+def test_workspace_reads_no_journal_again_after_compaction(
     store: FolderStore, measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace, first = Workspace(store), measured()
@@ -137,7 +141,7 @@ def test_compaction_meanwhile_changes_nothing_and_reads_no_journal_again(
     assert isinstance(found, Record) and found.attempts[0].id == first
 
 
-def test_a_journal_that_a_killed_compactor_left_goes_later(
+def test_workspace_keeps_rows_if_a_compacted_journal_goes_later(
     store: FolderStore, measured: Measured
 ) -> None:
     workspace, first = Workspace(store), measured()
@@ -150,7 +154,7 @@ def test_a_journal_that_a_killed_compactor_left_goes_later(
     assert seen(workspace) == before != [] and workspace.find_run(first)
 
 
-def test_an_import_that_changes_or_goes_takes_its_rows_along(store: FolderStore) -> None:
+def test_workspace_replaces_rows_of_changed_and_removed_imports(store: FolderStore) -> None:
     workspace = Workspace(store)
     file = imported(store, "a", 3)
     imported(store, "b", 2)
@@ -161,7 +165,7 @@ def test_an_import_that_changes_or_goes_takes_its_rows_along(store: FolderStore)
     assert len(seen(workspace)) == 2
 
 
-def test_what_is_thrown_away_is_no_more_shown(
+def test_workspace_drops_removed_runs(
     store: FolderStore, measured: Measured, tmp_path: Path
 ) -> None:
     """Also where another part still holds one of the attempts."""
@@ -182,7 +186,7 @@ def test_what_is_thrown_away_is_no_more_shown(
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_following_ends_where_starting_anew_begins(
+def test_workspace_that_follows_equals_a_fresh_one(
     store: FolderStore, measured: Measured, attempt: Attempt, tmp_path: Path, seed: int
 ) -> None:
     rng, workspace = random.Random(seed), Workspace(store)
@@ -207,10 +211,15 @@ def test_following_ends_where_starting_anew_begins(
             rng.choice(kept).unlink()
 
     steps: list[Callable[[], Any]] = [
-        lambda: measured(rng.choice("abc"), rng.randrange(3)), crash, lose, lambda: compact(store),
-        lambda: imported(store, rng.choice("xyz"), rng.randrange(1, 4)), lambda: merge(store, other),
-        lambda: shutil.rmtree(store.path / "parts", ignore_errors=True), lambda: None,
-    ]  # fmt: skip
+        lambda: measured(rng.choice("abc"), rng.randrange(3)),
+        crash,
+        lose,
+        lambda: compact(store),
+        lambda: imported(store, rng.choice("xyz"), rng.randrange(1, 4)),
+        lambda: merge(store, other),
+        lambda: shutil.rmtree(store.path / "parts", ignore_errors=True),
+        lambda: None,
+    ]
     for _ in range(14):
         store.make()
         rng.choices(steps, [6, 2, 1, 2, 3, 1, 0.5, 1])[0]()
@@ -220,7 +229,7 @@ def test_following_ends_where_starting_anew_begins(
     assert seen(workspace) == seen(Workspace(FolderStore(store.path)))
 
 
-def test_a_settled_folder_is_not_listed_again(
+def test_workspace_does_not_list_a_settled_folder_again(
     store: FolderStore, measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace, file = Workspace(store), imported(store, "a")
@@ -249,7 +258,7 @@ def test_a_settled_folder_is_not_listed_again(
         b"x" * 20_000_000,
     ],
 )
-def test_a_damaged_line_of_an_import_is_told_and_the_rest_is_there(
+def test_workspace_reports_a_damaged_import_line_and_shows_the_rest(
     store: FolderStore, damage: bytes
 ) -> None:
     workspace, file = Workspace(store), imported(store, "a", 3)
@@ -262,7 +271,7 @@ def test_a_damaged_line_of_an_import_is_told_and_the_rest_is_there(
     )
 
 
-def test_imported_values_fit_their_columns_or_are_absent(store: FolderStore) -> None:
+def test_workspace_omits_imported_values_that_do_not_fit(store: FolderStore) -> None:
     dimensions = {
         "model": "ü\0</b>",
         "devices": "8",
@@ -295,7 +304,7 @@ def test_imported_values_fit_their_columns_or_are_absent(store: FolderStore) -> 
     )
 
 
-def test_a_damaged_part_is_told_once_and_the_rest_is_there(
+def test_workspace_reports_a_damaged_part_once_and_shows_the_rest(
     store: FolderStore, measured: Measured
 ) -> None:
     workspace = Workspace(store)
@@ -307,7 +316,7 @@ def test_a_damaged_part_is_told_once_and_the_rest_is_there(
     assert len(store.problems) == 1 and "left as it is" in store.problems[0]
 
 
-def test_a_store_that_can_not_be_asked_any_more_still_answers(
+def test_workspace_answers_from_the_index_if_the_store_fails(
     store: FolderStore, measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace = Workspace(store)
@@ -323,7 +332,7 @@ def test_a_store_that_can_not_be_asked_any_more_still_answers(
     assert numbers.headers["X-Steptime-Trouble"] == "\\u201cIt\\u201d does not answer."
 
 
-def test_a_store_that_is_gone_is_told_and_may_come_back(
+def test_workspace_reports_a_store_that_is_gone_until_it_is_back(
     store: FolderStore, measured: Measured
 ) -> None:
     workspace, elsewhere = Workspace(store), store.path.with_name("moved")
@@ -341,7 +350,7 @@ def test_a_store_that_is_gone_is_told_and_may_come_back(
 @pytest.mark.parametrize(
     "page", ["/", "/runs", "/compare", "/history", "/certificates", "/machines", "/run/{}"]
 )
-def test_every_page_says_that_the_store_is_gone(
+def test_every_page_reports_a_store_that_is_gone(
     store: FolderStore, measured: Measured, page: str
 ) -> None:
     workspace, name = Workspace(store), measured()
@@ -360,7 +369,7 @@ def test_every_page_says_that_the_store_is_gone(
     assert not store.path.exists()
 
 
-def test_a_store_of_which_a_part_is_gone_forgets_that_part_alone(
+def test_workspace_forgets_only_the_part_of_a_store_that_is_gone(
     store: FolderStore, measured: Measured
 ) -> None:
     workspace, name = Workspace(store), measured("a")
@@ -370,7 +379,7 @@ def test_a_store_of_which_a_part_is_gone_forgets_that_part_alone(
     assert [row["id"] for row in seen(workspace)] == [name] and not workspace.trouble
 
 
-def test_a_store_that_becomes_newer_than_this_version_is_told(
+def test_workspace_reports_a_store_of_a_newer_version(
     store: FolderStore, measured: Measured
 ) -> None:
     workspace, _ = Workspace(store), measured()
@@ -379,7 +388,7 @@ def test_a_store_that_becomes_newer_than_this_version_is_told(
     assert seen(workspace) == before and "Use a newer steptime" in workspace.trouble
 
 
-def test_an_index_that_finds_no_room_is_told(
+def test_workspace_reports_a_full_disk(
     store: FolderStore, measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
@@ -396,7 +405,9 @@ def test_an_index_that_finds_no_room_is_told(
     assert len(seen(workspace)) == 2 and not workspace.trouble
 
 
-def test_many_may_ask_while_news_come(store: FolderStore, measured: Measured) -> None:
+def test_workspace_answers_many_threads_during_changes(
+    store: FolderStore, measured: Measured
+) -> None:
     workspace, counts = Workspace(store), list[int]()
 
     def ask() -> None:
@@ -414,7 +425,7 @@ def test_many_may_ask_while_news_come(store: FolderStore, measured: Measured) ->
     assert len(counts) == 60 and len(seen(workspace)) == 6
 
 
-def test_the_next_process_reads_nothing_again(
+def test_cache_spares_the_next_process_all_reading(
     store: FolderStore, measured: Measured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(caching, "WORTH_SECONDS", 0.0)
@@ -434,7 +445,7 @@ def test_the_next_process_reads_nothing_again(
 
 
 @pytest.mark.parametrize("damage", ["noise", "half", "empty"])
-def test_a_damaged_cache_is_made_again(
+def test_cache_that_is_damaged_is_made_again(
     store: FolderStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     monkeypatch.setattr(caching, "WORTH_SECONDS", 0.0)
@@ -449,7 +460,7 @@ def test_a_damaged_cache_is_made_again(
     assert seen(Workspace(FolderStore(store.path), Cache("here", tmp_path / "cache"))) == before
 
 
-def test_what_is_quickly_made_is_not_kept(store: FolderStore, tmp_path: Path) -> None:
+def test_cache_does_not_publish_a_quickly_made_index(store: FolderStore, tmp_path: Path) -> None:
     imported(store, "a")
     workspace = Workspace(store, Cache("here", tmp_path / "cache"))
     seen(workspace)
@@ -457,7 +468,7 @@ def test_what_is_quickly_made_is_not_kept(store: FolderStore, tmp_path: Path) ->
     assert not (tmp_path / "cache").exists()
 
 
-def test_the_original_of_an_imported_result_is_handed_over_and_never_shown(
+def test_original_file_is_a_download_and_never_shown(
     store: FolderStore,
 ) -> None:
     imported(store, "a/b <c>.html")
@@ -472,9 +483,7 @@ def test_the_original_of_an_imported_result_is_handed_over_and_never_shown(
     assert guide.get("/run/nobody/original").status_code == 404
 
 
-def test_what_could_not_be_read_is_told_on_every_page(
-    store: FolderStore, measured: Measured
-) -> None:
+def test_every_page_reports_what_could_not_be_read(store: FolderStore, measured: Measured) -> None:
     measured()
     (store.path / "parts").mkdir()
     (store.path / "parts" / f"2026-01-01.{'0' * 64}.parquet").write_bytes(b"PAR1 <b>not</b>")

@@ -55,7 +55,7 @@ def guide(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return testclient.TestClient(make_app(workspace), base_url="http://127.0.0.1:8765")
 
 
-def test_a_thousand_names_make_a_page_of_less_than_two_megabytes(guide: Any) -> None:
+def test_report_of_a_thousand_names_is_smaller_than_two_megabytes(guide: Any) -> None:
     page = guide.get("/report.html?by=model")
     assert page.status_code == 200 and len(page.content) < 2_000_000
     assert "<script" not in page.text and re.search(
@@ -63,7 +63,7 @@ def test_a_thousand_names_make_a_page_of_less_than_two_megabytes(guide: Any) -> 
     )
 
 
-def test_a_report_may_only_use_its_own_style(guide: Any) -> None:
+def test_report_policy_allows_only_its_own_style(guide: Any) -> None:
     page = guide.get("/report.html?model=grown")
     meta = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page.text)
     assert meta and meta[1].replace("&#39;", "'") == f"default-src 'none'; style-src {STYLE_HASH}"
@@ -73,7 +73,7 @@ def test_a_report_may_only_use_its_own_style(guide: Any) -> None:
     )
 
 
-def test_an_axis_of_devices_brings_scaling_tables(guide: Any) -> None:
+def test_report_of_devices_has_scaling_tables(guide: Any) -> None:
     (table,) = guide.get("/api/v1/scaling?x=devices&model=grown").json()["tables"]
     assert (table["kind"], [line["efficiency"]["value"] for line in table["lines"]]) == (
         "strong",
@@ -86,11 +86,11 @@ def test_an_axis_of_devices_brings_scaling_tables(guide: Any) -> None:
     assert guide.get("/api/v1/scaling?model=grown").json()["tables"] == []
 
 
-def test_a_wrong_question_has_the_guides_own_answer(guide: Any) -> None:
+def test_report_page_refuses_a_wrong_query(guide: Any) -> None:
     assert guide.get("/report.html?x=modell", headers={"Accept": "text/html"}).status_code == 422
 
 
-def test_a_process_that_failed_beside_others_is_told(
+def test_report_lists_a_process_that_failed_beside_others(
     tmp_path: Path, attempt_of: Any, times_of: Any, write: Any
 ) -> None:
     good, store = attempt_of(times_of(0, steps=40)), FolderStore(tmp_path)
@@ -107,7 +107,7 @@ def test_a_process_that_failed_beside_others_is_told(
     )
 
 
-def test_a_result_of_ours_that_can_not_be_true_has_its_reason(
+def test_report_explains_a_quarantined_result(
     tmp_path: Path, attempt_of: Any, times_of: Any, write: Any
 ) -> None:
     store = FolderStore(tmp_path)
@@ -117,9 +117,7 @@ def test_a_result_of_ours_that_can_not_be_true_has_its_reason(
 
 
 @pytest.mark.parametrize(("loss", "charts"), [(0.0, 0), (1.5, 1)])
-def test_a_chart_of_prices_needs_one_that_is_not_zero(
-    tmp_path: Path, loss: float, charts: int
-) -> None:
+def test_report_omits_an_accuracy_chart_of_zeros(tmp_path: Path, loss: float, charts: int) -> None:
     workspace = Workspace(FolderStore(tmp_path))
     workspace.index.add(
         [row(1, precision="fp32", task_loss=0.0), row(2, precision="int8", task_loss=loss)]

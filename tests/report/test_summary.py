@@ -35,14 +35,14 @@ def headline_of(workspace: Workspace, query: str, rows: list[dict[str, Any]]) ->
     return headline(workspace, from_url(query), rows)
 
 
-def test_one_pair_is_a_ratio_with_its_interval(workspace: Workspace) -> None:
+def test_headline_of_one_pair_is_a_ratio_with_its_interval(workspace: Workspace) -> None:
     rows = [row(1, 100.0), row(2, 200.0, precision="bf16")]
     assert headline_of(workspace, "by=precision", rows) == (
         "Throughput of bf16 is 2 times that of fp32 (1.972 … 2.028): bf16 is better."
     )
 
 
-def test_the_larger_side_is_named_first_whichever_is_better(workspace: Workspace) -> None:
+def test_headline_names_the_larger_side_first(workspace: Workspace) -> None:
     rows = [row(1, 100.0), row(2, 50.0, precision="bf16")]
     assert "Throughput of fp32 is 2 times that of bf16" in headline_of(
         workspace, "by=precision", rows
@@ -53,7 +53,7 @@ def test_the_larger_side_is_named_first_whichever_is_better(workspace: Workspace
     )
 
 
-def test_few_configurations_are_counted(workspace: Workspace) -> None:
+def test_headline_of_few_configurations_counts_wins(workspace: Workspace) -> None:
     rows = [row(n, 100.0 * n, model=f"m{n}") for n in (1, 2)]
     rows += [
         row(3, 150.0, model="m1", precision="bf16"),
@@ -65,7 +65,7 @@ def test_few_configurations_are_counted(workspace: Workspace) -> None:
     )
 
 
-def test_many_configurations_have_a_geometric_mean(workspace: Workspace) -> None:
+def test_headline_of_many_configurations_is_a_geometric_mean(workspace: Workspace) -> None:
     rows = [row(n, 100.0, model=f"m{n}") for n in range(6)]
     rows += [row(10 + n, 200.0 + n, model=f"m{n}", precision="bf16") for n in range(6)]
     assert "geometric mean over 6 configurations that both have): bf16 is better." in headline_of(
@@ -73,7 +73,7 @@ def test_many_configurations_have_a_geometric_mean(workspace: Workspace) -> None
     )
 
 
-def test_frameworks_without_certificates_get_no_ratio(workspace: Workspace) -> None:
+def test_headline_has_no_ratio_of_uncertified_frameworks(workspace: Workspace) -> None:
     rows = [row(1, 100.0), row(2, 200.0, framework="jax")]
     text = headline_of(workspace, "by=framework", rows)
     assert text.startswith(
@@ -81,14 +81,14 @@ def test_frameworks_without_certificates_get_no_ratio(workspace: Workspace) -> N
     )
 
 
-def test_different_work_is_not_compared(workspace: Workspace) -> None:
+def test_headline_of_different_work_is_the_best_result(workspace: Workspace) -> None:
     rows = [row(1, 100.0), row(2, 200.0, model="other")]
     assert headline_of(workspace, "", rows) == (
         "The best throughput is 200 images/s (198 … 202): other, training, pytorch, eager, fp32."
     )
 
 
-def test_nothing_is_said_of_nothing(workspace: Workspace) -> None:
+def test_headline_of_no_results_says_so(workspace: Workspace) -> None:
     assert headline_of(workspace, "", [{"throughput": None}]) == "No results match this query."
 
 
@@ -96,5 +96,5 @@ def test_nothing_is_said_of_nothing(workspace: Workspace) -> None:
     ("query", "name"),
     [("by=model,mode", "mode"), ("x=precision", "precision"), ("x=devices", ""), ("x=session", "")],
 )
-def test_what_is_set_side_by_side(query: str, name: str) -> None:
+def test_compared_dimension_says_how_not_what(query: str, name: str) -> None:
     assert compared_dimension(from_url(query)) == name

@@ -19,7 +19,7 @@ def guide(folder: Path, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_a_port_in_use_is_told_as_a_sentence(tmp_path: Path) -> None:
+def test_guide_command_reports_a_port_in_use(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         process = guide(tmp_path, "--port", str(taken.getsockname()[1]))
         _, said = process.communicate(timeout=120)
@@ -27,13 +27,13 @@ def test_a_port_in_use_is_told_as_a_sentence(tmp_path: Path) -> None:
     assert "Address already in use. Choose another with --port." in said and "Traceback" not in said
 
 
-def test_another_address_without_a_token_is_refused(tmp_path: Path) -> None:
+def test_guide_command_refuses_another_host_without_a_token(tmp_path: Path) -> None:
     process = guide(tmp_path, "--host", "0.0.0.0")
     _, said = process.communicate(timeout=120)
     assert process.returncode == 1 and "give a token with --token or $STEPTIME_TOKEN" in said
 
 
-def test_it_says_where_it_listens_and_answers_there(tmp_path: Path) -> None:
+def test_guide_command_prints_where_it_listens(tmp_path: Path) -> None:
     with guide(tmp_path, "--port", "0") as process:
         try:
             said = process.stdout.readline() if process.stdout else ""

@@ -22,11 +22,16 @@ from steptime.web.server import make_app  # noqa: E402
 
 STEPS = 50
 EXCHANGE: dict[str, Any] = {
-    "backend": "gloo", "ranks": 2, "bytes": 490_280, "seconds": [0.003, 0.004, 0.005], "rank_seconds": [0.0031, 0.004],
-    "bus_bytes_per_second": 1.2e8, "tiny": {"bytes": 4, "seconds": [1e-4]},
+    "backend": "gloo",
+    "ranks": 2,
+    "bytes": 490_280,
+    "seconds": [0.003, 0.004, 0.005],
+    "rank_seconds": [0.0031, 0.004],
+    "bus_bytes_per_second": 1.2e8,
+    "tiny": {"bytes": 4, "seconds": [1e-4]},
     "latency_seconds": {"value": 1e-4, "low": 9e-5, "high": 1.2e-4},
     "bandwidth_bytes_per_second": {"value": 1.3e8, "low": 1e8, "high": None},
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -62,13 +67,13 @@ def cells(page: str, table: str) -> list[list[str]]:
     ]
 
 
-def test_every_rank_has_a_row_without_any_script(page: str) -> None:
+def test_run_page_has_a_row_for_every_rank(page: str) -> None:
     first, second = cells(page, "ranks")
     assert first == ["0", "node0", "cpu", "1 ms", "1 ms … 1 ms", "0.0 %", "3.1 ms"]
     assert second == ["1", "node1", "cpu", "1.25 ms", "1.25 ms … 1.25 ms", "100.0 %", "4 ms"]
 
 
-def test_the_headline_says_whose_step_it_is_and_tells_one_rank_s_rate_from_all(page: str) -> None:
+def test_headline_separates_the_aggregate_from_one_rank(page: str) -> None:
     headline = page.partition('<p class="headline">')[2].partition("</p>")[0]
     assert (
         headline.startswith("1.25 ms ±")
@@ -77,28 +82,28 @@ def test_the_headline_says_whose_step_it_is_and_tells_one_rank_s_rate_from_all(p
     assert headline.endswith("; aggregate 51,200 images/s, per rank 25,600 images/s")
 
 
-def test_the_numbers_name_the_aggregate_and_the_rank(page: str) -> None:
+def test_run_page_numbers_name_the_aggregate_and_the_rank(page: str) -> None:
     rates = {row[0]: row[1] for row in cells(page, "numbers") if "/s, " in row[0]}
     assert rates == {"images/s, aggregate of 2 ranks": "51,200", "images/s, per rank": "25,600"}
     assert any(row[0] == "CPU time per step, rank 0" for row in cells(page, "numbers"))
 
 
-def test_latency_and_bandwidth_are_told_apart(page: str) -> None:
+def test_exchange_sentence_separates_latency_from_bandwidth(page: str) -> None:
     told = page.partition('<p id="exchange">')[2].partition("</p>")[0]
     assert "490.3 kB of each rank by gloo take 4 ms, 120 MB/s over each link." in told
     assert (
-        "One number takes 100 µs (90 µs … 120 µs): that is latency, and the rest is 130 MB/s (100 MB/s … ∞)"
-        in told
+        "One number takes 100 µs (90 µs … 120 µs): that is latency, "
+        "and the rest is 130 MB/s (100 MB/s … ∞)" in told
     )
 
 
-def test_an_exchange_that_is_all_latency_has_no_bandwidth() -> None:
+def test_exchange_sentence_has_no_bandwidth_if_all_is_latency() -> None:
     assert exchange_sentence({**EXCHANGE, "bandwidth_bytes_per_second": None}).endswith(
         "as long as all of it: it is latency."
     )
 
 
-def test_an_exchange_measured_before_there_was_a_tiny_one_is_told_as_it_was() -> None:
+def test_exchange_sentence_of_older_runs_has_no_latency() -> None:
     older = {
         name: EXCHANGE[name] for name in ("backend", "bytes", "seconds", "bus_bytes_per_second")
     }
@@ -108,7 +113,7 @@ def test_an_exchange_measured_before_there_was_a_tiny_one_is_told_as_it_was() ->
     )
 
 
-def test_a_run_of_one_process_has_no_table_of_ranks(
+def test_run_page_of_one_process_has_no_rank_table(
     tmp_path: Path,
     attempt_of: Callable[..., Any],
     times_of: Callable[..., Any],
@@ -132,7 +137,5 @@ def test_a_run_of_one_process_has_no_table_of_ranks(
         ({"devices": 4, "nodes": 2, "exchange": "allreduce", "device": "cuda:0"}, 4),
     ],
 )
-def test_ranks_stand_under_as_many_peaks_as_they_have_devices(
-    settings: dict[str, Any], peaks: int
-) -> None:
+def test_peak_count_is_one_for_each_device(settings: dict[str, Any], peaks: int) -> None:
     assert peak_count(Case(workload="lenet5", **settings)) == peaks

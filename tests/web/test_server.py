@@ -44,26 +44,28 @@ def journal(tmp_path: Path, attempt_of: Any, times_of: Any, write: Any) -> bytes
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
-def test_this_machine_is_answered(client: Client, host: str) -> None:
+def test_server_answers_this_machine(client: Client, host: str) -> None:
     assert client(host=host).get("/").status_code == 200
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "169.254.0.1"])
-def test_a_name_that_others_made_point_here_is_refused(client: Client, host: str) -> None:
+def test_server_refuses_other_host_names(client: Client, host: str) -> None:
     assert client(host=host).get("/api/v1/runs").status_code == 403
 
 
 @pytest.mark.parametrize(
     "path", ["/", "/runs", "/api/v1/catalogue", "/static/guide.css", "/openapi.json", "/nowhere"]
 )
-def test_with_a_token_every_request_needs_it(client: Client, path: str) -> None:
+def test_server_with_a_token_needs_it_in_every_request(client: Client, path: str) -> None:
     guide = client(TOKEN)
     assert guide.get(path).status_code == 401
     assert guide.get(path, headers={"Authorization": f"Bearer {TOKEN[:-1]}"}).status_code == 401
     assert guide.get(path, headers=BEARER).status_code in (200, 404)
 
 
-def test_whoever_has_no_token_learns_nothing_of_the_store(client: Client, tmp_path: Path) -> None:
+def test_server_tells_nothing_of_the_store_without_the_token(
+    client: Client, tmp_path: Path
+) -> None:
     journal = FolderStore(tmp_path / "store").journal(uuid7())
     journal.write_text("no journal\n")
     guide, strangers = client(TOKEN), {"Accept": "text/html"}
@@ -71,7 +73,7 @@ def test_whoever_has_no_token_learns_nothing_of_the_store(client: Client, tmp_pa
     assert journal.name not in guide.get("/", headers=strangers).text
 
 
-def test_a_token_in_the_address_becomes_a_cookie_and_leaves_the_address(client: Client) -> None:
+def test_server_turns_a_token_in_the_url_into_a_cookie(client: Client) -> None:
     guide = client(TOKEN)
     answer = guide.get(f"/runs?framework=jax&token={TOKEN}")
     assert (answer.status_code, answer.headers["location"]) == (303, "/runs?framework=jax")
@@ -82,18 +84,18 @@ def test_a_token_in_the_address_becomes_a_cookie_and_leaves_the_address(client: 
     assert guide.get("/runs").status_code == 200
 
 
-def test_a_wrong_token_in_the_address_sets_no_cookie(client: Client) -> None:
+def test_server_sets_no_cookie_for_a_wrong_token(client: Client) -> None:
     answer = client(TOKEN).get("/?token=wrong")
     assert answer.status_code == 401 and "set-cookie" not in answer.headers
 
 
 @pytest.mark.parametrize("path", ["/", "/nowhere", "/?by=framewrk", "/api/v1/runs"])
-def test_every_answer_carries_the_policy(client: Client, path: str) -> None:
+def test_server_sends_the_policy_with_every_response(client: Client, path: str) -> None:
     policy = client().get(path).headers["content-security-policy"]
     assert "default-src 'none'" in policy and "unsafe-eval" not in policy
 
 
-def test_an_unknown_word_is_answered_with_the_known_ones(client: Client) -> None:
+def test_server_lists_known_names_after_an_unknown_one(client: Client) -> None:
     answer = client().get("/api/v1/chart?by=framewrk")
     assert answer.status_code == 422 and "Did you mean 'framework'?" in answer.json()["detail"]
     assert (
@@ -103,7 +105,7 @@ def test_an_unknown_word_is_answered_with_the_known_ones(client: Client) -> None
 
 
 @pytest.mark.parametrize("page", ["/runs", "/history"])
-def test_a_table_says_of_each_run_what_it_counts(
+def test_page_table_names_the_unit_of_each_run(
     client: Client, tmp_path: Path, attempt_of: Any, times_of: Any, write: Any, page: str
 ) -> None:
     made = attempt_of(times_of(0))
@@ -117,39 +119,39 @@ def test_a_table_says_of_each_run_what_it_counts(
 @pytest.mark.parametrize(
     "path", ["/?by=framewrk", "/runs?colour=red", "/history?y=speed", "/compare?a=x=1&b=nobody"]
 )
-def test_people_are_refused_in_the_pages_frame(client: Client, path: str) -> None:
+def test_server_explains_a_refusal_to_browsers_in_a_page(client: Client, path: str) -> None:
     answer = client().get(path, headers=PERSON)
     assert answer.status_code == 422 and "<nav" in answer.text and "No " in answer.text
 
 
-def test_words_of_others_are_shown_and_not_executed(client: Client) -> None:
+def test_server_escapes_foreign_text(client: Client) -> None:
     text = client().get("/?by=<script>alert(1)</script>", headers=PERSON).text
     assert "&lt;script&gt;" in text and "<script>alert" not in text
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/run/nobody"])
-def test_what_is_not_there_is_told_in_the_frame_or_as_json(client: Client, path: str) -> None:
+def test_server_reports_not_found_as_page_or_json(client: Client, path: str) -> None:
     page, data = client().get(path, headers=PERSON), client().get(path)
     assert (page.status_code, data.status_code) == (404, 404)
     assert "<nav" in page.text and "detail" in data.json()
 
 
-def test_one_run_can_not_be_compared(client: Client) -> None:
+def test_compare_page_refuses_a_single_run(client: Client) -> None:
     assert "Tick exactly two runs" in client().get("/compare?run=a").json()["detail"]
 
 
-def test_runs_are_not_taken_without_a_token(client: Client, journal: bytes) -> None:
+def test_receive_refuses_runs_without_a_token(client: Client, journal: bytes) -> None:
     assert client().post("/api/v1/runs", content=journal).status_code == 403
     assert client(TOKEN).post("/api/v1/runs", content=journal).status_code == 401
 
 
-def test_a_cookie_is_not_enough_to_write(client: Client, journal: bytes) -> None:
+def test_receive_refuses_a_cookie(client: Client, journal: bytes) -> None:
     guide = client(TOKEN)
     guide.get(f"/?token={TOKEN}")
     assert guide.post("/api/v1/runs", content=journal).status_code == 401
 
 
-def test_a_journal_is_taken_once_and_shown(client: Client, journal: bytes) -> None:
+def test_receive_stores_a_journal_once_and_shows_it(client: Client, journal: bytes) -> None:
     guide = client(TOKEN)
     first, second = (guide.post("/api/v1/runs", content=journal, headers=BEARER) for _ in range(2))
     assert (first.status_code, second.status_code) == (201, 200)
@@ -157,7 +159,7 @@ def test_a_journal_is_taken_once_and_shown(client: Client, journal: bytes) -> No
     assert guide.get(f"/run/{first.json()['id']}", headers=BEARER).status_code == 200
 
 
-def test_a_taken_journal_is_kept_byte_for_byte_and_alone(
+def test_receive_stores_a_journal_byte_for_byte(
     client: Client, journal: bytes, tmp_path: Path
 ) -> None:
     client(TOKEN).post("/api/v1/runs", content=journal, headers=BEARER)
@@ -165,7 +167,7 @@ def test_a_taken_journal_is_kept_byte_for_byte_and_alone(
     assert path.read_bytes() == journal
 
 
-def test_a_journal_makes_no_new_store_where_one_is_gone(
+def test_receive_makes_no_new_store_if_it_is_gone(
     client: Client, journal: bytes, tmp_path: Path
 ) -> None:
     guide = client(TOKEN)
@@ -177,7 +179,7 @@ def test_a_journal_makes_no_new_store_where_one_is_gone(
     assert not (tmp_path / "store").exists()
 
 
-def test_a_disk_that_refuses_a_journal_is_told(
+def test_receive_reports_a_full_disk(
     client: Client, journal: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -191,7 +193,7 @@ def test_a_disk_that_refuses_a_journal_is_told(
     )
 
 
-def test_a_baseline_that_no_point_has_is_told(client: Client, journal: bytes) -> None:
+def test_explore_page_reports_a_baseline_that_no_point_has(client: Client, journal: bytes) -> None:
     guide = client(TOKEN)
     guide.post("/api/v1/runs", content=journal, headers=BEARER)
     page = guide.get("/?by=framework&rel=framework:nobody", headers=BEARER).text
@@ -199,7 +201,7 @@ def test_a_baseline_that_no_point_has_is_told(client: Client, journal: bytes) ->
     assert "No results match" not in page
 
 
-def test_another_journal_of_the_same_id_is_refused(client: Client, journal: bytes) -> None:
+def test_receive_refuses_another_journal_of_the_same_id(client: Client, journal: bytes) -> None:
     guide = client(TOKEN)
     guide.post("/api/v1/runs", content=journal, headers=BEARER)
     other = journal.replace(b'"session":"s"', b'"session":"t"')
@@ -213,11 +215,18 @@ def changed(journal: bytes, **values: Any) -> bytes:
 
 @pytest.mark.parametrize(
     "identifier",
-    ["../../../escaped", "", 7, None, "01890000-0000-7000-8000-000000000000/../x",
-     "{01890000-0000-7000-8000-000000000000}", "01890000-0000-4000-8000-000000000000",
-     "ffffffff-ffff-7fff-bfff-ffffffffffff"],
-)  # fmt: skip
-def test_an_id_that_is_none_never_becomes_a_file(
+    [
+        "../../../escaped",
+        "",
+        7,
+        None,
+        "01890000-0000-7000-8000-000000000000/../x",
+        "{01890000-0000-7000-8000-000000000000}",
+        "01890000-0000-4000-8000-000000000000",
+        "ffffffff-ffff-7fff-bfff-ffffffffffff",
+    ],
+)
+def test_receive_refuses_an_invalid_id(
     client: Client, journal: bytes, tmp_path: Path, identifier: Any
 ) -> None:
     answer = client(TOKEN).post(
@@ -230,17 +239,21 @@ def test_an_id_that_is_none_never_becomes_a_file(
 @pytest.mark.parametrize(
     "damage", ["empty", "half", "no end", "noise", "newer", "nested", "case", "surrogate"]
 )
-def test_what_is_no_whole_journal_is_refused(client: Client, journal: bytes, damage: str) -> None:
+def test_receive_refuses_an_incomplete_journal(client: Client, journal: bytes, damage: str) -> None:
     text = {
-        "empty": b"", "half": journal[: len(journal) // 2], "no end": journal[: journal.rindex(b'{"line":"end"')],
-        "noise": b"\x00\xff" * 100, "newer": journal.replace(b"steptime/2", b"steptime/9"),
-        "nested": b"[" * 100_000, "case": changed(journal, case={"workload": 3, "phase": []}),
+        "empty": b"",
+        "half": journal[: len(journal) // 2],
+        "no end": journal[: journal.rindex(b'{"line":"end"')],
+        "noise": b"\x00\xff" * 100,
+        "newer": journal.replace(b"steptime/2", b"steptime/9"),
+        "nested": b"[" * 100_000,
+        "case": changed(journal, case={"workload": 3, "phase": []}),
         "surrogate": changed(journal, session="\ud800"),
-    }[damage]  # fmt: skip
+    }[damage]
     assert client(TOKEN).post("/api/v1/runs", content=text, headers=BEARER).status_code == 422
 
 
-def test_odd_text_in_a_journal_breaks_no_page(client: Client, journal: bytes) -> None:
+def test_pages_survive_odd_text_of_a_journal(client: Client, journal: bytes) -> None:
     guide = client(TOKEN)
     answer = guide.post(
         "/api/v1/runs", content=changed(journal, session="a\0b</script>"), headers=BEARER
@@ -257,14 +270,16 @@ def test_odd_text_in_a_journal_breaks_no_page(client: Client, journal: bytes) ->
     assert [guide.get(path, headers=BEARER).status_code for path in paths] == [200] * len(paths)
 
 
-def test_too_much_is_not_taken(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_receive_refuses_a_journal_that_is_too_large(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(receive, "MOST_BYTES", 1000)
     assert (
         client(TOKEN).post("/api/v1/runs", content=b"x" * 1001, headers=BEARER).status_code == 413
     )
 
 
-def test_a_record_without_sense_does_not_hide_the_others(
+def test_workspace_shows_others_beside_a_senseless_record(
     tmp_path: Path, attempt_of: Any, times_of: Any, write: Any
 ) -> None:
     store = FolderStore(tmp_path / "store")
@@ -278,16 +293,14 @@ def test_a_record_without_sense_does_not_hide_the_others(
     )
 
 
-def test_the_description_names_every_word_of_a_question(client: Client) -> None:
+def test_openapi_names_every_parameter_of_a_query(client: Client) -> None:
     found = client().get("/openapi.json").json()["paths"]["/api/v1/chart"]["get"]["parameters"]
     assert {"y", "x", "by", "agg", "rel", "framework", "replica_batch"} <= {
         one["name"] for one in found
     }
 
 
-def test_an_end_of_an_id_leads_to_its_run_and_nobodys_nowhere(
-    client: Client, journal: bytes
-) -> None:
+def test_run_page_redirects_from_the_end_of_an_id(client: Client, journal: bytes) -> None:
     guide = client(TOKEN)
     name = guide.post("/api/v1/runs", content=journal, headers=BEARER).json()["id"]
     for path in (f"/run/{name[-9:]}", f"/run?id=+{name[:30]}"):
