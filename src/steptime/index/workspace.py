@@ -24,7 +24,7 @@ from steptime.store.readable import ReadableStore
 
 # Looking for changes is cheap, but not cheap enough for every click.
 FRESH_SECONDS = 1.0
-# Runs kept in memory after somebody looked at them.
+# Runs kept in memory after a page showed them.
 MOST_KEPT_RUNS = 200
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -167,7 +167,7 @@ class Workspace:
     def peaks(self, machine: dict[str, Any], device: str) -> dict[str, float]:
         """The measured peaks of a device: FLOP/s by precision, and bytes/s of a copy.
 
-        Empty if nobody measured this machine."""
+        Empty if this machine was not measured."""
         for measured in self.machines():
             if measured["fingerprint"] == machine.get("fingerprint"):
                 return peak_rates(measured, device)

@@ -26,7 +26,7 @@ STYLE = (TEMPLATES / "report.css").read_text()
 STYLE_HASH = f"'sha256-{b64encode(sha256(STYLE.encode()).digest()).decode()}'"
 # No script, nothing from elsewhere, no other style than the page's own.
 POLICY = f"default-src 'none'; style-src {STYLE_HASH}"
-# What a report tells of a machine, in this order.
+# What a report says about a machine, in this order.
 MACHINE_FACTS = {
     "host": "{}",
     "cpu": "{}",

@@ -1,4 +1,4 @@
-"""What a report tells about stored results: the answer first, then what it rests on."""
+"""What a report says about stored results: the answer first, then what it rests on."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _headline(
 
 
 def _charts(workspace: Workspace, views: Sequence[Query], *, keep_empty: bool) -> list[Chart]:
-    """`keep_empty`: also charts on which everything is 0, because somebody asked for them."""
+    """`keep_empty`: also charts on which everything is 0, because the query names them."""
     # A view that shows nothing is left out, so each chart is drawn before it is judged.
     charts = [_chart(workspace, view) for view in views]
     return [chart for chart in charts if chart.points and (keep_empty or _is_telling(chart))]

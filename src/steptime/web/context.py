@@ -44,7 +44,7 @@ class PageContext:
     ) -> None:
         self.workspace = workspace
         self.access = access
-        # Tells how far campaigns are. The guide itself asks no cluster.
+        # Returns how far campaigns are. The guide itself queries no cluster.
         self.campaigns = campaigns
         self._templates = make_environment(TEMPLATES)
         self._templates.filters |= {

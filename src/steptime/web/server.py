@@ -37,7 +37,7 @@ ErrorHandler = Callable[[Request, Exception], Awaitable[Response]]
 def make_app(
     workspace: Workspace, access: Access | None = None, campaigns: Campaigns = list
 ) -> FastAPI:
-    """`campaigns`: tells how far campaigns are."""
+    """`campaigns`: returns how far campaigns are."""
     # The built-in documentation pages load scripts from elsewhere; /reference replaces them.
     server = FastAPI(
         title="steptime",
@@ -131,7 +131,7 @@ def make_problem(
     if not wants_html or request.url.path.startswith("/api/"):
         content = {"detail": sentence, "known": names} if names else {"detail": sentence}
         return JSONResponse(content, status_code=status)
-    # Notes name files of the store, which nobody may see without access.
+    # Notes name files of the store, which no client may see without access.
     notes = {} if status in (401, 403) else context.store_notes
     page = context.render(
         "problem.html", current="", status=status, sentence=sentence, names=names, **notes

@@ -1,4 +1,4 @@
-// Looks again while somebody looks: the same page, of which only the campaigns are put in place. Opened lists stay open.
+// Fetches the same page again while it is visible and replaces the campaigns. Open lists stay open.
 "use strict";
 const put = (page) => {
   const old = document.getElementById("campaigns"), now = page.getElementById("campaigns");

@@ -1,4 +1,4 @@
-// The form's fields are the query: a change asks for the same address with them and puts the answer in place.
+// The fields of the form are the query: a change fetches its page and replaces the main part.
 "use strict";
 const draw = () => {
   for (const button of document.querySelectorAll("#theme, #copy, [data-copy]")) button.hidden = false; // dead without scripts
@@ -22,7 +22,7 @@ const copy = async (text, button) => {
   await navigator.clipboard.writeText(text);
   button.textContent = "Copied";
 };
-const address = (form) => {
+const formUrl = (form) => {
   const parameters = new URLSearchParams();
   for (const [name, value] of new FormData(form)) if (value) parameters.append(name, value);
   return form.getAttribute("action") + "?" + parameters;
@@ -57,10 +57,10 @@ const show = async (url, remember) => {
 };
 document.addEventListener("change", (event) => {
   const form = event.target.form;
-  if (form && form.id === "query") show(address(form), true);
+  if (form && form.id === "query") show(formUrl(form), true);
 });
 document.addEventListener("submit", (event) => {
-  if (event.target.id === "query") { event.preventDefault(); show(address(event.target), true); }
+  if (event.target.id === "query") { event.preventDefault(); show(formUrl(event.target), true); }
 });
 document.addEventListener("click", (event) => {
   if (event.target.id === "copy") copy(window.location.href, event.target);

@@ -1,4 +1,4 @@
-// A trace as a picture: one track per thread, spans under the spans that hold them. Loaded when somebody asks for it.
+// A trace as a picture: one track per thread, spans under the spans that hold them. Loaded on request.
 "use strict";
 const ROW = 18, AXIS = 22, TITLE = 18, DEEPEST = 24, LEAST_SPAN = 0.01;
 const TINTS = ["#8ecae6", "#ffb703", "#a8dadc", "#f4a261", "#b7e4c7", "#e5989b", "#cdb4db", "#ffd6a5", "#9bf6ff", "#caffbf"];
