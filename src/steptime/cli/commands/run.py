@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 NEXT_STEPS = """
 Next:
-  steptime run --workload cifar10-cnn --preset standard     one case, with a 95 % interval
-  steptime compare workload=cifar10-cnn layout=nhwc         is the second layout faster?
-  steptime machine                                          the peaks of this machine"""
+  steptime compare workload=lenet5,threads=1 layout=nhwc   is B faster? also on a busy machine
+  steptime run --workload cifar10-cnn --preset standard    one case until its interval is ±2 %
+  steptime machine                                         the peaks of this machine"""
 
 
 def run_command(
