@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Command, Process, Snapshot
+from steptime.cli.request import read_plan
 from steptime.core.case import Case
 from steptime.core.protocol import preset
 from steptime.run.session import plan_hash
@@ -60,6 +61,18 @@ def test_table_of_results(
     done = steptime("run", *flags, "--set", "threads=1", columns=columns)
     assert done.returncode == 0
     snapshot(f"run-{columns}", done.stdout)
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_tour_ends_with_a_headline_the_table_and_what_to_do_next(
+    columns: int, steptime: Command, snapshot: Snapshot, store_session: Callable[..., list[str]]
+) -> None:
+    plan = read_plan("tour", {})
+    facts = {"plan": plan_hash(plan.cases, plan.protocol), "protocol": plan.protocol}
+    store_session(plan.cases, processes=6, **facts)
+    done = steptime("run", columns=columns)
+    assert done.returncode == 0
+    snapshot(f"run-tour-{columns}", done.stdout)
 
 
 def test_a_result_that_exists_is_not_measured_again(
