@@ -29,7 +29,12 @@ def guest(tmp_path: Path) -> dict[str, str]:
     info = tmp_path / "guest-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: guest\nVersion: 1\n")
-    groups = "[steptime.networks]\nguest = guest_networks\n[steptime.frameworks]\nguest = guest_framework\n"
+    groups = (
+        "[steptime.networks]\n"
+        "guest = guest_networks\n"
+        "[steptime.frameworks]\n"
+        "guest = guest_framework\n"
+    )
     (info / "entry_points.txt").write_text(groups)
     return {**os.environ, "PYTHONPATH": str(tmp_path), "STEPTIME_STORE": str(tmp_path / "store")}
 
@@ -50,7 +55,11 @@ def test_read_constant_does_not_import() -> None:
 
 
 def test_names_include_plugins_of_other_packages(guest: dict[str, str]) -> None:
-    text = "from steptime import plugins; print(plugins.names('frameworks'), plugins.read_constant('frameworks', 'guest', 'INSTALL'))"
+    text = (
+        "from steptime import plugins\n"
+        "print(plugins.names('frameworks'))\n"
+        "print(plugins.read_constant('frameworks', 'guest', 'INSTALL'))\n"
+    )
     done = subprocess.run(
         [sys.executable, "-c", text], env=guest, capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""Every executor that waits: a job becomes an attempt in the store, measured at once or turn by turn."""
+"""The contract of an executor: a job becomes an attempt in the store."""
 
 from __future__ import annotations
 

@@ -13,7 +13,13 @@ BOX = '[launches.box]\ncontainer = "podman"\nimage = "ubuntu"'
 
 
 def test_parse_accepts_containers_for_frameworks_and_launches() -> None:
-    text = f'[frameworks.pytorch]\ncontainer = "apptainer"\nimage = "torch.sif"\noptions = ["--nv"]\n{BOX}'
+    text = (
+        f"[frameworks.pytorch]\n"
+        f'container = "apptainer"\n'
+        f'image = "torch.sif"\n'
+        f'options = ["--nv"]\n'
+        f"{BOX}"
+    )
     found = parse(text, "machine.toml", ["pytorch"])
     sif, box = Container("apptainer", "torch.sif", options=("--nv",)), Container("podman", "ubuntu")
     assert found.commands == {"pytorch": sif} and found.launches == {"box": box}

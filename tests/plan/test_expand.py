@@ -91,7 +91,13 @@ def test_expand_uses_the_default_mode_of_a_framework() -> None:
 
 
 def test_rules_see_the_default_mode_of_the_framework_they_chose() -> None:
-    rules = '[[override]]\nset = { framework = "jax" }\n[[exclude]]\nwhen = { mode = "compiled" }\nreason = "slow"\n'
+    rules = (
+        "[[override]]\n"
+        'set = { framework = "jax" }\n'
+        "[[exclude]]\n"
+        'when = { mode = "compiled" }\n'
+        'reason = "slow"\n'
+    )
     plan = expand(f'constants.workload = "resnet50"\n{rules}', Request(modes=MODES))
     assert [(gone.case.framework, gone.case.mode) for gone in plan.excluded] == [
         ("jax", "compiled")
@@ -128,7 +134,11 @@ def test_expand_makes_the_product_in_file_order(sweep: dict[str, list[object]]) 
 def test_exclude_removes_exactly_what_matches(
     sweep: dict[str, list[object]], most: int, phase: str
 ) -> None:
-    rule = f'[[exclude]]\nwhen = {{ phase = "{phase}", batch_size = {{ at_most = {most} }} }}\nreason = "why"'
+    rule = (
+        f"[[exclude]]\n"
+        f'when = {{ phase = "{phase}", batch_size = {{ at_most = {most} }} }}\n'
+        f'reason = "why"'
+    )
     all_cases, plan = planned(written(sweep)).cases, planned(written(sweep) + rule)
     gone = [case for case in all_cases if case.phase == phase and case.batch_size <= most]
     assert [excluded.case for excluded in plan.excluded] == gone
@@ -154,7 +164,13 @@ def test_expand_notes_duplicates_and_runs_them_once() -> None:
 
 
 def test_expand_notes_unused_rules() -> None:
-    text = '[constants]\nworkload = "resnet50"\n[[exclude]]\nwhen = { phase = "forward" }\nreason = "why"\n'
+    text = (
+        "[constants]\n"
+        'workload = "resnet50"\n'
+        "[[exclude]]\n"
+        'when = { phase = "forward" }\n'
+        'reason = "why"\n'
+    )
     assert planned(text).notes == ("line 3: this rule applies to no case.",)
 
 
@@ -226,7 +242,13 @@ def test_expand_refuses_mistakes_with_line_and_suggestion(
 def test_expand_refuses_mistakes_in_unused_rules() -> None:
     with pytest.raises(SteptimeError, match="line 4: No mode 'eeger'"):
         planned(
-            '[constants]\nworkload = "resnet50"\n[[exclude]]\nwhen = { mode = "eeger" }\nreason = "why"\n'
+            (
+                "[constants]\n"
+                'workload = "resnet50"\n'
+                "[[exclude]]\n"
+                'when = { mode = "eeger" }\n'
+                'reason = "why"\n'
+            )
         )
 
 
@@ -241,7 +263,14 @@ def test_expand_accepts_a_file_as_workload() -> None:
 
 def test_expand_changes_the_protocol() -> None:
     plan = planned(
-        'preset = "gold"\n[constants]\nworkload = "resnet50"\n[protocol]\ntarget = 0.005\npair_looks = [6]\n'
+        (
+            'preset = "gold"\n'
+            "[constants]\n"
+            'workload = "resnet50"\n'
+            "[protocol]\n"
+            "target = 0.005\n"
+            "pair_looks = [6]\n"
+        )
     )
     assert plan.protocol.changes() == {"target": 0.005, "pair_looks": (6,)}
     with pytest.raises(
@@ -337,12 +366,25 @@ def test_expand_refuses_referenced_lists_outside_a_sweep() -> None:
         SteptimeError, match=r"line 5: batch_size takes one value here.*belongs into \[sweep\]"
     ):
         planned(
-            '[variables]\nsizes = [1, 2]\n[constants]\nworkload = "resnet50"\nbatch_size = "${sizes}"\n'
+            (
+                "[variables]\n"
+                "sizes = [1, 2]\n"
+                "[constants]\n"
+                'workload = "resnet50"\n'
+                'batch_size = "${sizes}"\n'
+            )
         )
 
 
 def test_protocol_numbers_may_refer_to_variables() -> None:
-    text = '[variables]\nprecise = 0.003\n[constants]\nworkload = "resnet50"\n[protocol]\ntarget = "${precise}"\n'
+    text = (
+        "[variables]\n"
+        "precise = 0.003\n"
+        "[constants]\n"
+        'workload = "resnet50"\n'
+        "[protocol]\n"
+        'target = "${precise}"\n'
+    )
     assert planned(text).protocol.target == 0.003
 
 
@@ -355,5 +397,10 @@ def test_examples_of_the_plans_page_expand_as_described() -> None:
     text = computed + 'workload = "resnet50"\n[sweep]\ndevices = [1, 2]\n'
     cases = expand(text, Request(outside=outside)).cases
     assert [(case.batch_size, case.threads) for case in cases] == [(256, 2), (128, 2)]
-    sweep = '[sweep]\nworkload = ["resnet50", "ptb-lstm-small"]\nphase = ["inference"]\nbatch_size = [8, 128]\n'
+    sweep = (
+        "[sweep]\n"
+        'workload = ["resnet50", "ptb-lstm-small"]\n'
+        'phase = ["inference"]\n'
+        "batch_size = [8, 128]\n"
+    )
     assert len(expand(sweep + rules, Request()).cases) == 1 + 3 + 4 + 4

@@ -48,8 +48,9 @@ def test_evaluate_agrees_with_python(written: str, meant: object) -> None:
 
 
 REFUSED = """
-__import__('os') | kind.__class__ | ().__class__.__bases__ | open('/etc/passwd') | lambda: 1 | [x for x in sizes]
-f'{size}' | {'a': 1} | sizes[0:2] | size := 3 | 1 if | print(1) | exec('1') | (yield) | b'1' | None | 1j
+__import__('os') | kind.__class__ | ().__class__.__bases__ | open('/etc/passwd') | lambda: 1
+[x for x in sizes] | f'{size}' | {'a': 1} | sizes[0:2] | size := 3 | 1 if | print(1) | exec('1')
+(yield) | b'1' | None | 1j
 ... | *sizes | max(*sizes) | int(x=1) | size is 8 | size & 1 | a.b | '%s' % size
 """
 

@@ -41,7 +41,13 @@ def test_parse_keeps_the_line_of_every_value() -> None:
 
 
 def test_parse_finds_the_line_of_each_case() -> None:
-    rule = '[[override]]\ncases = [\n  { mode = "eager", threads = 8, weights = "a b.x" }, # one\n  { threads=9 },\n]\n'
+    rule = (
+        "[[override]]\n"
+        "cases = [\n"
+        '  { mode = "eager", threads = 8, weights = "a b.x" }, # one\n'
+        "  { threads=9 },\n"
+        "]\n"
+    )
     (found,) = parse(rule).rules["override"]
     assert [{name: value.line for name, value in case.items()} for case in found.cases] == [
         {"mode": 3, "threads": 3, "weights": 3},

@@ -140,7 +140,11 @@ def test_rules_with_mistakes_are_refused_with_their_line(rule: str, message: str
 
 
 def test_named_groups_are_unknown_to_other_rules() -> None:
-    rule = '[[override]]\nwhen = { workload = { matches = "resnet(?P<depth>.*)" } }\nset = { threads = "${depth}" }\n'
+    rule = (
+        "[[override]]\n"
+        'when = { workload = { matches = "resnet(?P<depth>.*)" } }\n'
+        'set = { threads = "${depth}" }\n'
+    )
     with pytest.raises(SteptimeError, match="line 7: No name 'depth'"):
         planned(START + rule + '[[exclude]]\nwhen = "${depth > 1}"\nreason = "deep"\n')
 

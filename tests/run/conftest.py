@@ -20,7 +20,7 @@ from steptime.store.journal import Journal
 
 
 class FakeExecutor:
-    """Does what the script for a batch size says, one word per process; measures when the script has ended."""
+    """Follows the script of a batch size, one word per process, and measures after its end."""
 
     def __init__(self) -> None:
         self.jobs: list[Job] = []

@@ -1,4 +1,4 @@
-"""Which processes a certificate takes: the reference once, then each candidate, and nothing twice."""
+"""Which processes a certificate takes: the reference once, then each candidate."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ITEM = {
 
 
 class Examiner:
-    """Writes what real workers write, without starting any. `causes`: how a framework fails, in which phases."""
+    """Writes what real workers write. `causes`: how a framework fails, and in which phases."""
 
     def __init__(self) -> None:
         self.jobs: list[Job] = []
@@ -106,7 +106,7 @@ def test_certify_falls_back_to_inference(examiner: Examiner, store: FolderStore)
 
 
 def test_effort_is_equal_for_inference_and_training() -> None:
-    """The inference of ptb-lstm-small is so much cheaper that it looked for a reference that nobody had written."""
+    """ptb-lstm-small infers much faster, and once looked for a reference that did not exist."""
     ours = certified_case(Case(workload="ptb-lstm-small"))
     assert (
         effort(replace(ours, phase="inference"))

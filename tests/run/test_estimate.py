@@ -55,7 +55,7 @@ def test_estimate_is_corrected_by_a_similar_case() -> None:
     "words", [{"framework": "numpy"}, {"mode": "compiled"}, {"workload": "mnist-mlp"}]
 )
 def test_estimate_ignores_other_networks_frameworks_and_modes(words: dict[str, str]) -> None:
-    other = Case(**{"workload": "lenet5", **words})  # type: ignore[arg-type]
+    other = Case(**{"workload": "lenet5", **words})
     assert estimate(CASE, preset("quick"), past((other, 40.0))).source == "guess"
 
 
@@ -82,7 +82,7 @@ def test_estimate_bounds_the_most_by_the_budget() -> None:
 
 def test_estimate_is_longer_for_compilation_and_gpus() -> None:
     plain, compiled, gpu = (
-        estimate(Case(workload="lenet5", **words), preset("quick"), {}).least_seconds  # type: ignore[arg-type]
+        estimate(Case(workload="lenet5", **words), preset("quick"), {}).least_seconds
         for words in ({}, {"mode": "compiled"}, {"device": "cuda:0"})
     )
     assert plain < gpu < compiled
@@ -105,5 +105,5 @@ def test_speed_prefers_a_measured_peak() -> None:
 
 def test_speed_is_low_for_the_reference_and_high_for_a_gpu() -> None:
     reference, cpu, gpu = {"framework": "numpy"}, {"threads": 4}, {"device": "cuda:0"}
-    speeds = [speed(Case(workload="lenet5", **words), {}) for words in (reference, cpu, gpu)]  # type: ignore[arg-type]
+    speeds = [speed(Case(workload="lenet5", **words), {}) for words in (reference, cpu, gpu)]
     assert speeds == sorted(speeds) and len(set(speeds)) == 3

@@ -1,4 +1,4 @@
-"""Fault injection: whatever is killed, whenever, nothing that was acknowledged is lost and nobody is left behind."""
+"""Fault injection: whatever is killed, no acknowledged result is lost and no process is left."""
 
 from __future__ import annotations
 
@@ -32,9 +32,15 @@ class Watch:
     def on_start(self, job, done, expected): print("started", job.id, flush=True)
     def on_finish(self, attempt): print("finished", attempt.id, attempt.failure is None, flush=True)
 
-short = Protocol(preset="quick", processes_least=PROCESSES, processes_most=PROCESSES, block_seconds=0.01,
-    least_steps=5, least_seconds=0.05, warmup_steps=10, warmup_seconds=0.02, warmup_most_seconds=0.1)
-cases = [Case(workload="mnist-mlp", framework=framework, batch_size=size) for framework, size in FRAMEWORKS]
+short = Protocol(
+    preset="quick", processes_least=PROCESSES, processes_most=PROCESSES,
+    block_seconds=0.01, least_steps=5, least_seconds=0.05,
+    warmup_steps=10, warmup_seconds=0.02, warmup_most_seconds=0.1,
+)
+cases = [
+    Case(workload="mnist-mlp", framework=framework, batch_size=size)
+    for framework, size in FRAMEWORKS
+]
 try:
     session.run(cases, short, FolderStore(sys.argv[1]), watch=Watch())
 except KeyboardInterrupt:
@@ -86,7 +92,7 @@ def test_run_killed_at_any_moment_loses_no_acknowledged_result(
 
 
 def kill_something(parent: Any, rng: random.Random, workers: Workers) -> list[int]:
-    """The parent, and sometimes a worker shortly before. Returns the workers that were there at the end."""
+    """Kill the parent, and sometimes a worker before. Returns the workers that were running."""
     time.sleep(rng.uniform(0.0, 1.2))
     for process in workers() if rng.random() < 0.4 else ():
         os.kill(process, signal.SIGKILL)

@@ -11,7 +11,7 @@ from typing import Any
 from steptime.core.errors import SteptimeError, unknown
 
 # Settings with a closed list of values. Workloads and frameworks are plugins, and are checked by
-# those who know their names.
+# the code that knows their names.
 CHOICES: dict[str, tuple[str, ...]] = {
     "phase": ("training", "inference", "forward"),
     "mode": ("eager", "compiled", "cudagraph", "graph", "session", "xla"),

@@ -20,7 +20,7 @@ class StepProfile:
     operators: tuple[Operator, ...]  # of all steps together; what passes between them is one too
     events: list[dict[str, Any]]  # of Chrome's trace format, times in microseconds
     seconds: float  # that all steps took under the profiler
-    where: str = "host"  # whose time the operators' is: host, or device
+    where: str = "host"  # the clock of the operators: host, or device
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from steptime.plan.validate import DEFAULTS, Names, check_document, check_value,
 
 # Numbers of the protocol that a plan cannot set: the session learns them.
 LEARNED = ("preset", "steps", "warmup_start")
+# A larger plan is a mistake: its cases would run for months.
 MOST_POINTS = 100_000
 Point = dict[str, Value]
 """Every name with its value at one point of the space."""
@@ -141,6 +142,7 @@ class _Expansion:
 
     def _points(self) -> Iterator[Point]:
         """Defaults, then variables, constants and sweeps, then overrides in file order."""
+        # Without the mode: its default depends on the framework, see `_scope`.
         start = {name: Value(value) for name, value in DEFAULTS.items() if name != "mode"}
         start |= self.variables
         start |= self.constants
@@ -149,6 +151,7 @@ class _Expansion:
         points: Iterable[Point] = (start | point for point in self._product(sweeps, scope))
         for rule in self.document.rules["override"]:
             points = self._override(points, rule)
+        # Counted one by one: rules are generators, and could multiply the points without end.
         for count, point in enumerate(points):
             if count >= MOST_POINTS:
                 raise SteptimeError(f"More than {MOST_POINTS:,} points: split the plan.")
@@ -193,6 +196,7 @@ class _Expansion:
             for case in rule.cases or [{}]:
                 for chosen in self._product(rule.sweep, scope):
                     changes = groups | rule.set | case | chosen
+                    # Settings of the command line win over rules, too.
                     yield point | {
                         name: value for name, value in changes.items() if name not in self.pinned
                     }
@@ -295,6 +299,7 @@ class _Expansion:
         scope = Scope(self.variables, self.request.outside)
         default = getattr(base, name)
         if isinstance(default, tuple):
+            # A list in TOML. Its elements may be references.
             return tuple(scope.resolve(element) for element in scope.resolve_list(value))
         raw = scope.resolve(value)
         allowed = (int, float) if isinstance(default, float) else (type(default),)

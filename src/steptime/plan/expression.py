@@ -11,6 +11,7 @@ from typing import Any
 
 from steptime.core.errors import SteptimeError, unknown
 
+# Limits, because a plan may come from anybody and must not use up time or memory.
 LONGEST = 1000  # characters of a text, or elements of a list
 LARGEST_BITS = 1024  # of a whole number
 ALLOWED = (
@@ -85,6 +86,7 @@ def check(text: str, functions: Collection[str], where: str = "") -> list[str]:
             interpreter.check(node)
     except RecursionError:
         raise interpreter.error("it is nested too deeply.") from None
+    # The name of a function is a Name node, too.
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     return [node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in called]
 

@@ -177,6 +177,7 @@ class _Reader:
             raise SteptimeError(
                 f'{self._where(parent, name)}write [{table}], and python = "…/bin/python" below.'
             )
+        # A container has several keys, all other ways have exactly one.
         if "container" in entry:
             return parse_container(table, entry, where)
         for key in entry:

@@ -25,10 +25,14 @@ EXAMPLES = {
     "cases": '[{ precision = "bf16" }, { mode = "compiled" }]',
     "sweep": "{ batch_size = [8, 16] }",
 }
+# Limits against files that would take minutes to read.
 MOST_CHARACTERS = 1_000_000
 MOST_DOTS = 1_000
+# [name] or [[name]], perhaps with a comment.
 HEADER = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]\]?\s*(?:#.*)?")
+# The last part of a key, which may be dotted or in quotes.
 KEY = re.compile(r"""\s*(?:[\w-]+\.)*["']?([\w-]+)["']?\s*=""")
+# A text in quotes, or a bare value.
 TOKEN = re.compile(r"""\"[^"]*"|'[^']*'|[^\s,=#"'\[\]{}]+""")
 
 
@@ -142,10 +146,12 @@ class Lines:
                 parent = table.partition(".")[0]
                 number = max(counts[parent] - 1, 0)
                 if header[1] == "[[" and parent != table:
+                    # [[override.cases]]: one of several, so its number becomes part of the name.
                     counts[table, number] += 1
                     table = f"{table}.{counts[table, number] - 1}"
                 self._line_of[Position(table, number)] = line
             elif key:
+                # The first one counts: a later line of this form may be part of a long text.
                 self._line_of.setdefault(Position(table, number, key[1]), line)
 
     def find(self, *positions: Position, token: object = None) -> int:

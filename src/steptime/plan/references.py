@@ -12,6 +12,7 @@ from steptime.plan.expression import LONGEST, evaluate
 from steptime.plan.parse import Value, line_prefix
 
 REFERENCE = re.compile(r"\$\{([^{}]+)\}")
+# env:NAME or machine:NAME, perhaps with a default: env:NAME:-default.
 OUTSIDE = re.compile(r"(env|machine):([A-Za-z_][\w-]*)(?::-(.*))?", re.DOTALL)
 INTEGER = re.compile(r"[+-]?\d+")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
@@ -76,6 +77,7 @@ class Scope:
         reference = REFERENCE.fullmatch(raw)
         if reference:
             return self._resolve_alone(reference[1].strip(), trail, value.line)
+        # What the pattern leaves over is not closed, or is nested.
         if "${" in REFERENCE.sub("", raw):
             raise SteptimeError(
                 f"{line_prefix(value.line)}A reference is ${{name}} or ${{env:NAME}}, "

@@ -99,6 +99,7 @@ def _parse_value(key: str, value: Any, where: str) -> Any:
                 f'{{ NAME = "value" }}, found {value!r}.'
             )
         return tuple(sorted(value.items()))
+    # These may be plain numbers in TOML.
     if key in ("cpus", "memory", "time") and type(value) is int:
         return str(value)
     if not _is_line(value):

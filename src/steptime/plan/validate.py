@@ -40,6 +40,7 @@ def check_value(name: str, value: Value, plugin_names: Names) -> None:
         raise SteptimeError(f"{where}{name} must be one value, found a table ({', '.join(raw)}).")
     if name == "workload" and str(raw).endswith(".py"):
         raise SteptimeError(f"{where}{raw} is a file: name the network in it too, {raw}:NAME.")
+    # A network in the user's own file has no plugin name.
     is_user_file = name == "workload" and ".py:" in str(raw)
     choices = CHOICES.get(name) or plugin_names.get(name)
     if choices is not None and raw not in choices and not is_user_file:
@@ -56,6 +57,7 @@ def _check_type(name: str, raw: Any, where: str) -> None:
             if type(raw) is float:
                 expected += " (// divides to one)"
         raise SteptimeError(f"{where}{name} must be {expected}, found {raw!r}.")
+    # The case itself knows the range of each number.
     try:
         Case.from_dict({"workload": "any", name: raw})
     except SteptimeError as problem:

@@ -200,7 +200,7 @@ class PairedComparison:
             raise
 
     def _take_turns(self, residents: list[Resident]) -> bool:
-        """In each pair of blocks, chance decides who is first. False if a worker is gone."""
+        """In each pair of blocks, a random worker is first. False if one is gone."""
         for _ in range(block_pairs(self.pairs, self.protocol)):
             for resident in self.rng.sample(residents, 2):
                 if not resident.alive or not resident.turn():

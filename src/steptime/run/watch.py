@@ -1,4 +1,4 @@
-"""What is told how far a session is.
+"""The interface that reports how far a session is.
 
 It is called only between processes, because output must not disturb a measurement."""
 

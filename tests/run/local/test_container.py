@@ -202,8 +202,15 @@ def box(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("there is no bubblewrap here: apt-get install bubblewrap")
     if subprocess.run(ask, capture_output=True, check=False).returncode:
         pytest.skip("bubblewrap may not make namespaces here")
-    own = f'["--ro-bind", "{sys.prefix}", "{sys.prefix}"]'  # which may lie in /tmp, and that is another one inside
-    text = f'[launches.box]\ncontainer = "bubblewrap"\nimage = "/"\npython = "{sys.executable}"\noptions = {own}'
+    # Which may lie in /tmp, and that is another one inside.
+    own = f'["--ro-bind", "{sys.prefix}", "{sys.prefix}"]'
+    text = (
+        f"[launches.box]\n"
+        f'container = "bubblewrap"\n'
+        f'image = "/"\n'
+        f'python = "{sys.executable}"\n'
+        f"options = {own}"
+    )
     (here / "machine.toml").write_text(text)
     monkeypatch.setenv("STEPTIME_MACHINE", str(here / "machine.toml"))
 
@@ -215,7 +222,8 @@ def pod(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         pytest.skip("there is no podman with runc here: apt-get install podman runc")
     storage = f'[storage]\ndriver = "vfs"\nrunroot = "{here}/run"\ngraphroot = "{here}/images"\n'
     engine = (
-        '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n[engine]\nruntime = "runc"\n'
+        '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n'
+        '[engine]\nruntime = "runc"\n'
         'cgroup_manager = "cgroupfs"\nevents_logger = "file"\n'
     )
     for name, text in (("storage.conf", storage), ("containers.conf", engine)):
@@ -241,7 +249,13 @@ def pod(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     options = ", ".join(
         f'"--volume={folder}:{folder}:ro"' for folder in dict.fromkeys([*folders, *links])
     )
-    text = f'[launches.box]\ncontainer = "podman"\nimage = "box"\npython = "{sys.executable}"\noptions = [{options}]'
+    text = (
+        f"[launches.box]\n"
+        f'container = "podman"\n'
+        f'image = "box"\n'
+        f'python = "{sys.executable}"\n'
+        f"options = [{options}]"
+    )
     (here / "machine.toml").write_text(text)
     monkeypatch.setenv("STEPTIME_MACHINE", str(here / "machine.toml"))
     yield

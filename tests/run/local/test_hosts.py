@@ -1,4 +1,4 @@
-"""Ranks on two hosts: a launch line starts them, the link's rate shows in the exchange. Needs root and iproute2."""
+"""Ranks on two hosts: the rate of their link determines the exchange. Needs root and iproute2."""
 
 from __future__ import annotations
 
@@ -17,9 +17,16 @@ from steptime.run import session
 from steptime.store.folder import FolderStore
 
 TINY = Protocol(
-    preset="single", processes_least=1, processes_most=1, limit_seconds=120.0, least_steps=3, least_seconds=0.01,
-    warmup_steps=3, warmup_seconds=0.01, warmup_most_seconds=0.05,
-)  # fmt: skip
+    preset="single",
+    processes_least=1,
+    processes_most=1,
+    limit_seconds=120.0,
+    least_steps=3,
+    least_seconds=0.01,
+    warmup_steps=3,
+    warmup_seconds=0.01,
+    warmup_most_seconds=0.05,
+)
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ def job(short: Protocol) -> Job:
 
 @pytest.fixture
 def interpreter(tmp_path: Path) -> Path:
-    """A virtual environment that has our packages, but not steptime: what is installed to be edited is no package."""
+    """A virtual environment with our packages but without steptime, which is editable."""
     venv.create(tmp_path / "other", with_pip=False, symlinks=True)
     (folder,) = (tmp_path / "other" / "lib").glob("python*/site-packages")
     (folder / "ours.pth").write_text("\n".join(site.getsitepackages()))

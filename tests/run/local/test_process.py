@@ -33,7 +33,7 @@ MakeJob = Callable[..., Job]
 @pytest.fixture
 def make_job(short: Protocol) -> MakeJob:
     def make(framework: str = "calm", *, protocol: Protocol = short, **settings: object) -> Job:
-        case = Case(workload="mnist-mlp", framework=framework, batch_size=4, **settings)  # type: ignore[arg-type]
+        case = Case(workload="mnist-mlp", framework=framework, batch_size=4, **settings)
         return Job(id=uuid7(), session="s", plan="p", process=0, case=case, protocol=protocol)
 
     return make
@@ -207,7 +207,7 @@ def test_oom_kill_is_out_of_memory(
 def test_supervise_ends_the_worker_on_an_interrupt(
     store: FolderStore, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Raised where the wait would be interrupted; tests/session/test_kills.py sends a real one to a whole command."""
+    """Raised inside the wait; test_kills.py sends a real signal to a whole command."""
 
     def interrupted(worker: WorkerProcess, file: int) -> bool:
         raise KeyboardInterrupt
@@ -227,7 +227,7 @@ def test_run_explains_a_missing_interpreter(store: FolderStore, make_job: MakeJo
 def test_parent_sleeps_while_a_worker_measures(
     store: FolderStore, make_job: MakeJob, short: Protocol
 ) -> None:
-    """One that polls is woken every time, and one that spins uses the CPU; benchmarks/overhead.py tells its cost."""
+    """A parent that polls is woken every time, and one that spins uses the CPU."""
     job = make_job(protocol=replace(short, least_seconds=3.0))
     before, wall = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
     LocalExecutor().run(job, store)
@@ -238,13 +238,15 @@ def test_parent_sleeps_while_a_worker_measures(
 
 NEW_ARRAYS = """
 import resource
-faults = [bytearray(64 << 20) and resource.getrusage(resource.RUSAGE_SELF).ru_minflt for _ in range(4)]
+def faults_so_far():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+faults = [bytearray(64 << 20) and faults_so_far() for _ in range(4)]
 print(faults[3] - faults[1])
 """
 
 
 def test_pinned_allocator_keeps_large_arrays_in_the_heap(make_job: MakeJob) -> None:
-    """A new array of 64 MiB costs up to 16,384 page faults unless the allocator keeps what was freed."""
+    """A new array of 64 MiB costs up to 16,384 page faults if its memory was given back."""
     faults = {}
     for profile in ("pinned", "stock"):
         variables, _ = worker_environment(make_job(allocator=profile), os.environ)

@@ -1,10 +1,10 @@
-"""Hosts on one machine: network namespaces on a switch, each with a link of its own whose rate can be set.
+"""Hosts on one machine: network namespaces on a switch, each with a link of a chosen rate.
 
     python virtual_hosts.py launch PREFIX python -P -m steptime.worker CASE.json JOURNAL.jsonl
 
-As a launch line of the machine file it starts rank 0, 1, … of the case on host 0, 1, …, and sets the links to what the
-case calls its interconnect: `unshaped`, or a rate such as `100mbit`. Needs root and iproute2; the machine's own network
-is not touched."""
+As a launch line of the machine file it starts rank 0, 1, … of the case on host 0, 1, …. It sets
+the links to the case's interconnect: `unshaped`, or a rate such as `100mbit`. Needs root and
+iproute2; the machine's own network is not touched."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from pathlib import Path
 
 LINK, PORT = "eth0", "29500"  # a host has all ports to itself
 PAYLOAD = 1448 / (1514 + 66 / 2)
-"""Of what the shaper counts: full Ethernet frames with the headers of IP and TCP, and for two that come one that
-acknowledges them, on the same link, because all ranks send and receive at once."""
+"""The share of data in what the shaper counts: Ethernet frames with headers of IP and TCP.
+
+All ranks send and receive at once, so each link also carries one acknowledgement for two frames."""
 LEAST_BURST, BURST_SECONDS = (
     16_384,
     1e-3,
@@ -78,7 +79,7 @@ class VirtualHosts:
             shape(self.prefix, number, rate)
 
     def machine_file(self, *before: str) -> str:
-        """Text of one by which PyTorch's ranks run on these hosts; `before`: words that start the starter."""
+        """By this file PyTorch's ranks run on these hosts. `before` starts the starter."""
         words = [
             *before,
             sys.executable,

@@ -1,4 +1,4 @@
-"""One real Slurm for the whole folder, and a desk to submit from: a store, a machine file, short cases."""
+"""One real Slurm for all tests here, and a `desk` to submit from: store, machine file, cases."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def clusters() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def open_folder() -> Iterator[Path]:
-    """Not pytest's own, which is closed to others: munge wants its socket where everybody can get to."""
+    """Not pytest's own folder, which is private: munge needs a socket that everybody can reach."""
     with tempfile.TemporaryDirectory(prefix="steptime-slurm-", ignore_cleanup_errors=True) as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -114,9 +114,8 @@ class Desk:
         deadline = time.monotonic() + seconds
         while not reached(found := self.progress()):
             if time.monotonic() > deadline:
-                raise AssertionError(
-                    f"not reached within {seconds} s: {[(p.case.batch_size, p.state, p.cause) for p in found.processes]}"
-                )
+                states = [(p.case.batch_size, p.state, p.cause) for p in found.processes]
+                raise AssertionError(f"not reached within {seconds} s: {states}")
             time.sleep(0.2)
         return found
 
@@ -135,9 +134,16 @@ def module_patch() -> Iterator[pytest.MonkeyPatch]:
 
 def make_desk(path: Path, cluster: Any, patch: pytest.MonkeyPatch) -> Desk:
     protocol = Protocol(
-        preset="single", processes_least=1, processes_most=1, block_seconds=0.01, least_steps=5, least_seconds=0.02,
-        warmup_steps=10, warmup_seconds=0.02, warmup_most_seconds=0.1,
-    )  # fmt: skip
+        preset="single",
+        processes_least=1,
+        processes_most=1,
+        block_seconds=0.01,
+        least_steps=5,
+        least_seconds=0.02,
+        warmup_steps=10,
+        warmup_seconds=0.02,
+        warmup_most_seconds=0.1,
+    )
     for name, value in {**cluster.variables, "STEPTIME_TEST_GATE": str(path / "gate")}.items():
         patch.setenv(name, value)
     return Desk(path, cluster, protocol, parse(MACHINE, "machine.toml", ()))

@@ -1,10 +1,10 @@
-"""Kills parts of a campaign at random moments, again and again, and then looks whether anything is missing or double.
+"""Kill parts of a campaign at random moments, then check that nothing is missing or double.
 
-    python faults.py FOLDER KILLS CASES SECONDS SEED    # with SLURM_CONF set; prints one JSON document
+    python faults.py FOLDER KILLS CASES SECONDS SEED    # with SLURM_CONF set; prints JSON
 
 SECONDS is how long each case measures: long enough that something runs until the last kill.
 
-Victims: the command that submits, the one that collects, the driver of a task on its node, a worker."""
+Victims: the command that submits, the one that collects, the driver of a task, a worker."""
 
 from __future__ import annotations
 
@@ -68,8 +68,11 @@ class Faults:
     def command(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "steptime", *words, "--json"],
-            cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+            cwd=self.folder,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
 
     def strike(self) -> None:
         """Something on a node is killed, or a command that was started a moment ago."""

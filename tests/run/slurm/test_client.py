@@ -9,8 +9,13 @@ from steptime.core.errors import SteptimeError
 from steptime.run.slurm.client import NoAnswer, Slurm
 
 Program = Callable[[str, str], None]
-# As sacct 22.05 prints it: a task that lost its node and was restarted, one that somebody cancelled.
-ACCOUNTS = "7_0|2026-01-01T10:00:00|NODE_FAIL\n7_0|2026-01-01T10:01:00|COMPLETED\n7_1|2026-01-01T10:00:00|CANCELLED by 0"
+# As sacct 22.05 prints it: a task that lost its node and was restarted, one that somebody
+# cancelled.
+ACCOUNTS = (
+    "7_0|2026-01-01T10:00:00|NODE_FAIL\n"
+    "7_0|2026-01-01T10:01:00|COMPLETED\n"
+    "7_1|2026-01-01T10:00:00|CANCELLED by 0"
+)
 
 
 @pytest.fixture

@@ -16,10 +16,14 @@ from steptime.data.sets import mnist
 
 pytestmark = pytest.mark.live
 FAST = {
-    "block_seconds": 0.01, "least_steps": 5, "least_seconds": 0.1, "warmup_steps": 10, "warmup_seconds": 0.02,
+    "block_seconds": 0.01,
+    "least_steps": 5,
+    "least_seconds": 0.1,
+    "warmup_steps": 10,
+    "warmup_seconds": 0.02,
     "warmup_most_seconds": 0.1,
-}  # fmt: skip
-"""Short, but of blocks enough that one which a busy machine disturbs does not make a result look unsynchronised."""
+}
+"""Short, but with enough blocks: one that a busy machine disturbs must not spoil a result."""
 MACHINE = Path(__file__).parents[3] / "docs" / "examples" / "psc-machine.toml"
 BYTES = 1000
 
@@ -37,8 +41,12 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def command(desk: Any, *words: str) -> tuple[int, Any]:
     done = subprocess.run(
         [sys.executable, "-P", "-m", "steptime", *words, "--json"],
-        cwd=desk.path, capture_output=True, text=True, check=False, timeout=200,
-    )  # fmt: skip
+        cwd=desk.path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 

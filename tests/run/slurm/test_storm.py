@@ -1,4 +1,4 @@
-"""A campaign to which everything happens: each case ends with one result or with the right cause."""
+"""A campaign with every fault: each case ends with one result or with the right cause."""
 
 from __future__ import annotations
 
@@ -114,10 +114,14 @@ def test_storm_leaves_one_result_per_case(storm: Storm) -> None:
 @pytest.mark.parametrize(
     "fate, cause",
     {
-        "node": "node_failed", "requeued": "requeued", "cancelled": "cancelled", "waiting": "cancelled",
-        "limit": "timed_out", "memory": "out_of_memory",
+        "node": "node_failed",
+        "requeued": "requeued",
+        "cancelled": "cancelled",
+        "waiting": "cancelled",
+        "limit": "timed_out",
+        "memory": "out_of_memory",
     }.items(),
-)  # fmt: skip
+)
 def test_storm_failures_have_the_cause_of_slurm(storm: Storm, fate: str, cause: str) -> None:
     assert cause in causes(storm.last[fate])
 

@@ -1,9 +1,11 @@
-"""A real Slurm on one machine: its own munge, a controller, four virtual nodes with two kinds of made-up GPUs.
+"""A real Slurm on one machine: munge, a controller, four virtual nodes with two GPU types.
 
-    python virtual_cluster.py FOLDER      # runs until interrupted; export SLURM_CONF=FOLDER/slurm.conf
+    python virtual_cluster.py FOLDER      # runs until interrupted
+    export SLURM_CONF=FOLDER/slurm.conf
 
-Everything lies in one folder, nothing in /etc. Needs the Debian packages slurmctld, slurmd, slurm-client and munge;
-works as root or as a plain user. Every node gives its jobs a shared $SCRATCH and a $LOCAL that goes with the job."""
+Everything lies in one folder, nothing in /etc. Needs the Debian packages slurmctld, slurmd,
+slurm-client and munge; works as root or as a plain user. Every node gives its jobs a shared
+$SCRATCH and a $LOCAL that is removed after the job."""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/munge
 CredType=cred/munge
-# The life of a credential is also how long a requeued job has to wait: 5 is the least that is taken, else it is 120.
+# The life of a credential is also how long a requeued job has to wait: 5 is the least that is
+# taken, else it is 120.
 AuthInfo=socket={folder}/munge/socket,cred_expire=5
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool/%n
@@ -61,7 +64,8 @@ PrologFlags=Alloc
 GresTypes=gpu
 NodeName=DEFAULT CPUs=4 RealMemory=8000
 NodeName=k80-[0-1] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[{first}-{second}] Gres=gpu:k80:4
-NodeName=p100-[0-1] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[{third}-{fourth}] Gres=gpu:p100:4
+NodeName=p100-[0-1] NodeHostname=localhost NodeAddr=127.0.0.1 \\
+ Port=[{third}-{fourth}] Gres=gpu:p100:4
 PartitionName=k80 Nodes=k80-[0-1] MaxTime=1:00:00 Default=YES State=UP
 PartitionName=p100 Nodes=p100-[0-1] MaxTime=1:00:00 State=UP
 """
@@ -94,7 +98,7 @@ def has_control_groups() -> bool:
 
 
 class VirtualCluster:
-    """Memory is watched by Slurm itself, once a second, or by the kernel where `control_groups` are wanted."""
+    """Slurm watches memory once a second, or the kernel does with `control_groups`."""
 
     def __init__(self, folder: Path, *, control_groups: bool = False) -> None:
         self.folder, self.control_groups = folder.resolve(), control_groups
@@ -115,7 +119,7 @@ class VirtualCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """First the nodes with all that runs on them, then the controller, then munge: all ours, each by its number."""
+        """End the nodes with all their jobs, then the controller, then munge, each by its pid."""
         for node in NODES:
             self.kill_node(node)
         for daemon in reversed(list(self.daemons.values())):
@@ -192,7 +196,8 @@ class VirtualCluster:
         }
         self.configuration.write_text(CONFIGURATION.format(**values))
         limit = "ConstrainRAMSpace=yes\n" if self.control_groups else ""
-        # Left to itself slurmd looks for a hierarchy even where none is used, and fails where none is mounted.
+        # Left to itself slurmd looks for a hierarchy even where none is used, and fails where
+        # none is mounted.
         (self.folder / "cgroup.conf").write_text(f"CgroupPlugin=cgroup/v1\n{limit}")
         devices = self._devices()
         kinds = [
@@ -239,8 +244,12 @@ class VirtualCluster:
         with (self.folder / "log" / f"{name}.out").open("ab") as log:
             self.daemons[name] = subprocess.Popen(
                 [shutil.which(program, path=PATH) or program, *arguments],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+            )
 
     def _log(self, node: str) -> Path:
         return self.folder / "log" / f"slurmd-{node}.log"

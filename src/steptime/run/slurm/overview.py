@@ -82,7 +82,7 @@ def _folder_summary(folder: CampaignFolder) -> Summary:
 
 
 def _slurm_summary(folder: CampaignFolder) -> Summary:
-    """Without an answer nobody knows whether the rest still waits or is lost."""
+    """Without an answer, the rest may still wait or be lost."""
     try:
         return _progress_summary(read_progress(folder, Slurm(ANSWER_SECONDS)))
     except NoAnswer as problem:
