@@ -75,7 +75,7 @@ def measurement() -> Measurement:
 
 
 @pytest.fixture
-def price() -> dict[str, Any]:
+def accuracy_loss() -> dict[str, Any]:
     """The complete accuracy loss that a low precision must report."""
     found = {name: 0.5 for name in (*COUNTS, *ERRORS)} | {
         "samples": 8,

@@ -155,15 +155,18 @@ def test_write_measurement_refuses_low_precision_without_accuracy_loss(
 
 
 def test_write_measurement_keeps_the_accuracy_loss(
-    tmp_path: Path, make_job: Callable[..., Job], measurement: Measurement, price: dict[str, Any]
+    tmp_path: Path,
+    make_job: Callable[..., Job],
+    measurement: Measurement,
+    accuracy_loss: dict[str, Any],
 ) -> None:
     path = tmp_path / "a.jsonl"
     with Journal(path) as journal:
         journal.begin(make_job(case=Case(workload="mnist-mlp", precision="bf16")))
-        journal.write_measurement(measurement, {"accuracy": price})
+        journal.write_measurement(measurement, {"accuracy": accuracy_loss})
     attempt = read(path)
     assert (
         attempt is not None
         and attempt.measurement == measurement
-        and attempt.findings["accuracy"] == price
+        and attempt.findings["accuracy"] == accuracy_loss
     )

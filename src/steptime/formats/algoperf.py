@@ -142,5 +142,5 @@ def _failure(evaluations: list[Evaluation], target: Target) -> str:
         return "no evaluation"
     best = max(evaluation.value for evaluation in evaluations)
     if target.value is None:
-        return f"{target.measure} reached {best:.4f}; no target told"
+        return f"{target.measure} reached {best:.4f}; no target is known"
     return f"{target.measure} reached {best:.4f}, below its target {target.value}"

@@ -73,7 +73,7 @@ def _read_run(file: Original, location: str, entry: dict[str, Any]) -> Row:
     dimensions["unit"] = "samples"
     failure = ""
     if seconds is None:
-        failure = f"status {clean_text(entry.get('status')) or 'not told'}"
+        failure = f"status {clean_text(entry.get('status')) or 'unknown'}"
     return file.run(
         location,
         dimensions,

@@ -30,6 +30,7 @@ class Blobs:
             f"The store {self.folder.parent}", "Choose another folder with --store."
         ):
             sha256 = sha256_of(content)
+            # A damaged blob is written again.
             if not self.is_intact(sha256):
                 with atomic_write(self.path(sha256), sync=sync) as draft:
                     _copy(content, draft, sha256)

@@ -22,6 +22,7 @@ from steptime.store.folder import MARK, FolderStore, read_format
 from steptime.store.journal import is_running
 from steptime.store.versions import FORMAT, JOURNAL_SCHEMA
 
+# What the version before this one wrote.
 OLD_FORMAT = 1
 OLD_SCHEMA = "steptime/1"
 OLD_PART_SCHEMA = "steptime-part/1"
@@ -123,6 +124,7 @@ def _convert_journals(old: Path, new: Path, known_ids: set[str], report: Convers
         if path.stem in known_ids:
             report.count("journals", changed=False)
             continue
+        # Its end is not written yet. Convert again when it has ended.
         if is_running(path):
             report.left["running"] += 1
             continue

@@ -17,6 +17,7 @@ from steptime.store.blobs import Blobs
 from steptime.store.folder import FolderStore
 from steptime.store.imported_rows import read_line, read_rows
 
+# Below a store's folder.
 PATTERN = "imports/*.jsonl"
 
 

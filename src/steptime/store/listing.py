@@ -46,6 +46,7 @@ class FolderListing:
                     marks[location] = _mark(self.path / location)
                 else:
                     marks[location] = FINAL
+        # Imports and parts appear complete, so the listing of their folder has their marks.
         for folder, suffix in (("imports", ".jsonl"), ("parts", ".parquet")):
             for name, mark in self._list(folder, suffix).items():
                 location = f"{folder}/{name}"

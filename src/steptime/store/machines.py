@@ -9,6 +9,7 @@ from typing import Any
 
 from steptime.store.atomic import atomic_write, explain_write_errors
 
+# Below a store's folder.
 FOLDER = "machines"
 PATTERN = f"{FOLDER}/*.json"
 

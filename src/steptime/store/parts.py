@@ -20,6 +20,7 @@ from steptime.store.journal import uuid7
 from steptime.store.journals import ENDED, StoredJournal
 from steptime.store.versions import PART_SCHEMA, schema_problem
 
+# Each column follows from the attempt, so that a query need not parse the text.
 COLUMNS: dict[str, Callable[[Attempt], Any]] = {
     "id": lambda attempt: attempt.id,
     "session": lambda attempt: attempt.session,
@@ -56,6 +57,7 @@ def write(folder: Path, day: str, journals: Sequence[StoredJournal]) -> Path:
             raise DamagedPart(
                 "A part did not read back as it was written; the journals are kept. Check the disk."
             )
+        # The name is known only now, because it holds the hash of the content.
         path = folder / f"{day}.{sha256_of(scratch)}.parquet"
         with atomic_write(path) as draft:
             scratch.replace(draft)

@@ -20,7 +20,9 @@ from steptime.store.readable import ReadableStore
 if TYPE_CHECKING:
     import psycopg
 
+# Without a limit a firewall that drops packets would block for minutes.
 CONNECT_SECONDS = 10
+# Rows per answer, so that not all journals are in memory at once.
 BATCH_ROWS = 1000
 SCHEMES = ("postgresql://", "postgres://")
 

@@ -25,6 +25,7 @@ from steptime.store.postgres_tables import prepare
 if TYPE_CHECKING:
     import psycopg
 
+# Of journals, and rows of imports, in one transaction.
 BATCH_CHARACTERS = 10_000_000
 BATCH_ROWS = 1000
 # Of a blob: the database holds it in memory while it is sent.

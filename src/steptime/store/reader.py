@@ -20,6 +20,7 @@ from steptime.store.journal import is_running
 from steptime.store.versions import JOURNAL_SCHEMA, schema_problem
 
 NO_END = "No end line: the process was killed or the machine went down."
+# Of a log: its last lines are in the last bytes.
 OUTPUT_BYTES = 65_536
 
 Line = dict[str, Any]
@@ -108,6 +109,7 @@ def _parse_attempt(path: Path, lines: list[Line], problems: list[str]) -> Attemp
     case = Case.from_dict(begin["case"])
     findings = end.get("findings", {}) if end else {}
     measurement, failure = _outcome(path, end, lines, problems)
+    # A measurement in low precision without its accuracy loss must not be ranked.
     if measurement and (lacking := accuracy.explain_missing_accuracy(case.precision, findings)):
         measurement = None
         failure = Failure(cause=Cause.CRASHED, reason=lacking)
