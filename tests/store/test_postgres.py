@@ -98,13 +98,18 @@ def test_attempts_skip_and_report_an_unreadable_row(outcomes: FolderStore, datab
     assert store.attempts() == [second] and first.id in store.problems[0]
 
 
-def test_database_of_a_newer_format_is_refused(outcomes: FolderStore, database: str) -> None:
+@pytest.mark.parametrize(
+    ("store_format", "sentence"), [(3, "newer steptime"), (1, "steptime store convert OLD NEW")]
+)
+def test_database_of_another_format_is_refused(
+    store_format: int, sentence: str, outcomes: FolderStore, database: str
+) -> None:
     push(outcomes, database)
     with psycopg.connect(database) as connection:
-        connection.execute("UPDATE steptime_store SET format = 3")
-    for asked in (PostgresStore(database).attempts, lambda: push(outcomes, database)):
-        with pytest.raises(SteptimeError, match="newer steptime"):
-            asked()
+        connection.execute("UPDATE steptime_store SET format = %s", [store_format])
+    for command in (PostgresStore(database).attempts, lambda: push(outcomes, database)):
+        with pytest.raises(SteptimeError, match=sentence):
+            command()
 
 
 def test_table_of_another_program_is_one_sentence(

@@ -89,6 +89,13 @@ def test_newer_schema_is_a_problem_that_names_the_file(path: Path) -> None:
     assert str(path) in problems[0] and "newer steptime" in problems[0]
 
 
+def test_older_schema_is_a_problem_that_says_how_to_convert(path: Path) -> None:
+    path.write_text(path.read_text().replace("steptime/2", "steptime/1"))
+    problems: list[str] = []
+    assert read(path, problems) is None
+    assert "steptime store convert OLD NEW" in problems[0]
+
+
 def test_fields_of_a_later_version_are_skipped(path: Path, measurement: Measurement) -> None:
     lines = [json.loads(line) | {"later": 1} for line in path.read_text().splitlines()]
     lines[-1]["measurement"]["later"] = 1
