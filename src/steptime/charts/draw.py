@@ -22,6 +22,7 @@ def draw(suffix: str, chart: dict[str, Any]) -> bytes:
             "This command needs the report extra: pip install 'steptime[report]'"
         ) from None
     if suffix == ".png":
+        # Twice the size, so that a PNG is sharp on screens of high resolution.
         return bytes(vl_convert.vegalite_to_png(clean_text(chart), scale=2))
     return str(vl_convert.vegalite_to_svg(clean_text(chart))).encode()
 

@@ -78,5 +78,6 @@ def histogram_spec(record: Record) -> dict[str, Any]:
 
 def _milliseconds(measurement: Measurement) -> list[float]:
     """The time of a step in each sample, by the device's clock if it has one."""
+    # A sample may be a group of steps, timed together.
     durations = measurement.device_ns or [b - a for a, b in pairwise(measurement.stamps)]
     return [duration / measurement.group / 1e6 for duration in durations]

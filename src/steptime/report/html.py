@@ -109,6 +109,7 @@ def _describe_machine(machine: dict[str, Any]) -> list[str]:
     for name, pattern in MACHINE_FACTS.items():
         if machine.get(name):
             facts.append(pattern.format(machine[name]))
+    # A machine without GPUs has none, or an empty list.
     boards = [board["name"] for board in machine.get("gpus") or []]
     return [*facts, *boards]
 

@@ -170,6 +170,7 @@ def _runs_of(workspace: Workspace, rows: Sequence[Row]) -> list[Record | Foreign
 def _headline(
     workspace: Workspace, scope: Query, views: Sequence[Query], rows: Sequence[Row]
 ) -> str:
+    # The first view is the one that the reader sees below the headline.
     if not views:
         return headline(workspace, scope, rows)
     return headline(workspace, views[0], workspace.index.list_runs(views[0], MOST_ROWS))
@@ -187,6 +188,7 @@ def _used_certificates(
 ) -> list[Certificate]:
     used = []
     for item in certificates:
+        # One by one: among all of them, only the newest would be found.
         if any(find_certificate(record.last, [item]) for record in records):
             used.append(item)
     return used

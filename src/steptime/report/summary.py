@@ -84,6 +84,7 @@ def _ratio(metric: str, sides: tuple[str, str], table: Table) -> str:
         less, more = more, less
         ratio = 1 / ratio
         low, high = high and 1 / high, low and 1 / low
+    # Without an interval there is a ratio but no verdict.
     interval = f"{digits(low)} … {digits(high)}" if low and high else "no interval"
     better = more if METRICS[metric].better == "more" else less
     verdict = f"{better} is better" if low is not None and low > 1 else "no difference is shown"

@@ -184,6 +184,7 @@ def make_controls(query: Query) -> list[dict[str, Any]]:
     dimensions = [(name, dimension.label) for name, dimension in DIMENSIONS.items()]
     metrics = [(name, metric.axis) for name, metric in METRICS.items()]
     optional = [("", "–"), *dimensions]
+    # The form has two fields; further dimensions stay in hidden ones.
     first, second = [*query.by, "", ""][:2]
     controls = [
         _field("y", "Y", metrics, query.y),

@@ -24,6 +24,7 @@ def add(server: FastAPI, context: PageContext) -> None:
     def campaigns_page() -> Response:
         """How far campaigns are."""
         campaigns = context.campaigns()
+        # A campaign that does not answer may still run.
         is_live = any(not campaign.get("is_over", False) for campaign in campaigns)
         return context.page(
             "campaigns.html",

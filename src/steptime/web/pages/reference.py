@@ -19,6 +19,7 @@ def add(server: FastAPI, context: PageContext) -> None:
     @server.get(PATH, response_class=HTMLResponse)
     def reference_page() -> Response:
         """This page."""
+        # Made from OpenAPI, so that no route can be forgotten.
         routes = _list_routes(server.openapi()["paths"])
         return context.page("reference.html", current="", routes=routes, choices=CHOICES)
 
