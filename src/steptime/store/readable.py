@@ -55,14 +55,6 @@ class ReadableStore(ABC):
             records.append(Record(attempts=tuple(group)))
         return records
 
-    def session_attempts(self, session: str) -> dict[str, list[Attempt]]:
-        """The measured attempts of one session by the key of their case, oldest first."""
-        groups: dict[str, list[Attempt]] = {}
-        for attempt in self.attempts():
-            if attempt.session == session:
-                groups.setdefault(attempt.case.key, []).append(attempt)
-        return groups
-
     def find(self, name: str) -> list[Record]:
         """Records whose session, or one of whose attempts, has an id with this start or end."""
         return [record for record in self.records() if _is_named(record, name)]
