@@ -33,8 +33,8 @@ uvicorn = pytest.importorskip(
 
 pytest.importorskip("fastapi", reason="the guide is not installed: pip install '.[guide]'")
 
-from steptime.index.workspace import Workspace  # noqa: E402
-from steptime.web.server import make_app  # noqa: E402
+from steptime.index.workspace import Workspace
+from steptime.web.server import make_app
 
 QUIET = [
     "--no-sandbox",

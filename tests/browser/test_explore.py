@@ -13,7 +13,7 @@ import pytest
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
-from steptime.charts.draw import draw as as_picture  # noqa: E402
+from steptime.charts.draw import draw as as_picture
 
 Opener = Callable[..., Any]
 CHART = "#chart svg"

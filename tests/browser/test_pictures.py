@@ -16,15 +16,15 @@ import pytest
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytest.importorskip("fastapi", reason="the guide is not installed: pip install '.[guide]'")
 
-from steptime.charts.defaults import usual_queries  # noqa: E402
-from steptime.charts.step_profile import find_profile  # noqa: E402
-from steptime.core.record import Record  # noqa: E402
-from steptime.index.history import CONFIGURATION  # noqa: E402
-from steptime.index.matching import match_rows  # noqa: E402
-from steptime.index.query import Query  # noqa: E402
-from steptime.index.workspace import Workspace  # noqa: E402
-from steptime.store.folder import FolderStore  # noqa: E402
-from steptime.web.run_view import history_url  # noqa: E402
+from steptime.charts.defaults import usual_queries
+from steptime.charts.step_profile import find_profile
+from steptime.core.record import Record
+from steptime.index.history import CONFIGURATION
+from steptime.index.matching import match_rows
+from steptime.index.query import Query
+from steptime.index.workspace import Workspace
+from steptime.store.folder import FolderStore
+from steptime.web.run_view import history_url
 
 Opener = Callable[..., Any]
 STORE = Path(__file__).parents[1] / "fixtures" / "real-store"

@@ -13,9 +13,9 @@ axe = pytest.importorskip(
     "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
 )
 
-from steptime.index.workspace import Workspace  # noqa: E402
-from steptime.report.html import render_report  # noqa: E402
-from steptime.report.report import make_report  # noqa: E402
+from steptime.index.workspace import Workspace
+from steptime.report.html import render_report
+from steptime.report.report import make_report
 
 Opener = Callable[..., Any]
 PHONE = {"viewport": {"width": 390, "height": 800}}

@@ -10,14 +10,14 @@ testclient = pytest.importorskip(
     "fastapi.testclient", reason="the guide is not installed: pip install '.[guide]'"
 )
 
-from fastapi import FastAPI  # noqa: E402
+from fastapi import FastAPI
 
-from steptime import plugins  # noqa: E402
-from steptime.index.workspace import Workspace  # noqa: E402
-from steptime.store.folder import FolderStore  # noqa: E402
-from steptime.web.access import Access  # noqa: E402
-from steptime.web.context import Page, PageContext  # noqa: E402
-from steptime.web.server import PAGES, load_pages, make_app  # noqa: E402
+from steptime import plugins
+from steptime.index.workspace import Workspace
+from steptime.store.folder import FolderStore
+from steptime.web.access import Access
+from steptime.web.context import Page, PageContext
+from steptime.web.server import PAGES, load_pages, make_app
 
 NAMES = plugins.names(PAGES)
 SHOWN = [page for page in load_pages() if page.ORDER is not None]

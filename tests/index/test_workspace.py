@@ -18,26 +18,26 @@ testclient = pytest.importorskip(
     "fastapi.testclient", reason="the guide is not installed: pip install '.[guide]'"
 )
 
-from steptime.core.errors import SteptimeError  # noqa: E402
-from steptime.core.foreign import ForeignRun  # noqa: E402
-from steptime.core.job import Job  # noqa: E402
-from steptime.core.record import Attempt, Record  # noqa: E402
-from steptime.index import cache as caching  # noqa: E402
-from steptime.index import table as tables  # noqa: E402
-from steptime.index.cache import Cache  # noqa: E402
-from steptime.index.query import from_url  # noqa: E402
-from steptime.index.workspace import Workspace  # noqa: E402
+from steptime.core.errors import SteptimeError
+from steptime.core.foreign import ForeignRun
+from steptime.core.job import Job
+from steptime.core.record import Attempt, Record
+from steptime.index import cache as caching
+from steptime.index import table as tables
+from steptime.index.cache import Cache
+from steptime.index.query import from_url
+from steptime.index.workspace import Workspace
 from steptime.store import (
     folder_changes,
-    listing,  # noqa: E402
-    reader,  # noqa: E402
+    listing,
+    reader,
 )
-from steptime.store.compaction import compact  # noqa: E402
-from steptime.store.folder import FolderStore  # noqa: E402
-from steptime.store.imports import Imports, rows_path  # noqa: E402
-from steptime.store.journal import Journal, uuid7  # noqa: E402
-from steptime.store.merge import merge  # noqa: E402
-from steptime.web.server import make_app  # noqa: E402
+from steptime.store.compaction import compact
+from steptime.store.folder import FolderStore
+from steptime.store.imports import Imports, rows_path
+from steptime.store.journal import Journal, uuid7
+from steptime.store.merge import merge
+from steptime.web.server import make_app
 
 EVERYTHING = from_url("!status=nobody&!plausible=maybe")
 Measured = Callable[..., str]

@@ -242,13 +242,11 @@ def test_expand_refuses_mistakes_with_line_and_suggestion(
 def test_expand_refuses_mistakes_in_unused_rules() -> None:
     with pytest.raises(SteptimeError, match="line 4: No mode 'eeger'"):
         planned(
-            (
-                "[constants]\n"
-                'workload = "resnet50"\n'
-                "[[exclude]]\n"
-                'when = { mode = "eeger" }\n'
-                'reason = "why"\n'
-            )
+            "[constants]\n"
+            'workload = "resnet50"\n'
+            "[[exclude]]\n"
+            'when = { mode = "eeger" }\n'
+            'reason = "why"\n'
         )
 
 
@@ -263,14 +261,12 @@ def test_expand_accepts_a_file_as_workload() -> None:
 
 def test_expand_changes_the_protocol() -> None:
     plan = planned(
-        (
-            'preset = "gold"\n'
-            "[constants]\n"
-            'workload = "resnet50"\n'
-            "[protocol]\n"
-            "target = 0.005\n"
-            "pair_looks = [6]\n"
-        )
+        'preset = "gold"\n'
+        "[constants]\n"
+        'workload = "resnet50"\n'
+        "[protocol]\n"
+        "target = 0.005\n"
+        "pair_looks = [6]\n"
     )
     assert plan.protocol.changes() == {"target": 0.005, "pair_looks": (6,)}
     with pytest.raises(
@@ -366,13 +362,11 @@ def test_expand_refuses_referenced_lists_outside_a_sweep() -> None:
         SteptimeError, match=r"line 5: batch_size takes one value here.*belongs into \[sweep\]"
     ):
         planned(
-            (
-                "[variables]\n"
-                "sizes = [1, 2]\n"
-                "[constants]\n"
-                'workload = "resnet50"\n'
-                'batch_size = "${sizes}"\n'
-            )
+            "[variables]\n"
+            "sizes = [1, 2]\n"
+            "[constants]\n"
+            'workload = "resnet50"\n'
+            'batch_size = "${sizes}"\n'
         )
 
 

@@ -14,13 +14,13 @@ testclient = pytest.importorskip(
 )
 
 from steptime.core.cause import Cause
-from steptime.core.record import Failure  # noqa: E402
-from steptime.index.query import from_url  # noqa: E402
-from steptime.index.workspace import Workspace  # noqa: E402
-from steptime.report.html import STYLE, STYLE_HASH, render_report  # noqa: E402
-from steptime.report.report import make_report  # noqa: E402
-from steptime.store.folder import FolderStore  # noqa: E402
-from steptime.web.server import make_app  # noqa: E402
+from steptime.core.record import Failure
+from steptime.index.query import from_url
+from steptime.index.workspace import Workspace
+from steptime.report.html import STYLE, STYLE_HASH, render_report
+from steptime.report.report import make_report
+from steptime.store.folder import FolderStore
+from steptime.web.server import make_app
 
 WORDS = {
     "phase": "training",

@@ -13,7 +13,7 @@ pytest.importorskip("duckdb", reason="duckdb is not installed: pip install '.[re
 pytest.importorskip("jinja2", reason="jinja2 is not installed: pip install '.[report]'")
 pytest.importorskip("vl_convert", reason="vl-convert is not installed: pip install '.[report]'")
 
-from steptime.store.folder import FolderStore  # noqa: E402
+from steptime.store.folder import FolderStore
 
 # Runs the command line with an import hook that refuses these packages.
 WITHOUT = """

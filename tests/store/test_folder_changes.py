@@ -14,18 +14,18 @@ testclient = pytest.importorskip(
     "fastapi.testclient", reason="the guide is not installed: pip install '.[guide]'"
 )
 
-from steptime.core.errors import SteptimeError  # noqa: E402
-from steptime.core.foreign import ForeignRun  # noqa: E402
-from steptime.core.record import Record  # noqa: E402
-from steptime.index.query import from_url  # noqa: E402
-from steptime.index.workspace import Workspace  # noqa: E402
-from steptime.store.blobs import Blobs  # noqa: E402
-from steptime.store.folder import FolderStore  # noqa: E402
-from steptime.store.imports import Imports, foreign_runs  # noqa: E402
-from steptime.store.postgres import PostgresStore  # noqa: E402
-from steptime.store.push import push  # noqa: E402
-from steptime.web.access import Access  # noqa: E402
-from steptime.web.server import make_app  # noqa: E402
+from steptime.core.errors import SteptimeError
+from steptime.core.foreign import ForeignRun
+from steptime.core.record import Record
+from steptime.index.query import from_url
+from steptime.index.workspace import Workspace
+from steptime.store.blobs import Blobs
+from steptime.store.folder import FolderStore
+from steptime.store.imports import Imports, foreign_runs
+from steptime.store.postgres import PostgresStore
+from steptime.store.push import push
+from steptime.web.access import Access
+from steptime.web.server import make_app
 
 EVERYTHING = from_url("!status=nobody&!plausible=maybe")
 TOKEN = "0123456789abcdef0123456789abcdef"

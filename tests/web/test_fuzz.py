@@ -12,12 +12,12 @@ schemathesis = pytest.importorskip(
 )
 pytest.importorskip("fastapi", reason="the guide is not installed: pip install '.[guide]'")
 
-from hypothesis import HealthCheck, Phase, given, settings, strategies  # noqa: E402
+from hypothesis import HealthCheck, Phase, given, settings, strategies
 
-from steptime.index.workspace import Workspace  # noqa: E402
-from steptime.store.folder import FolderStore  # noqa: E402
-from steptime.web.access import Access  # noqa: E402
-from steptime.web.server import make_app  # noqa: E402
+from steptime.index.workspace import Workspace
+from steptime.store.folder import FolderStore
+from steptime.web.access import Access
+from steptime.web.server import make_app
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 EXAMPLES = 12  # for each of about fifteen addresses: half a minute

@@ -14,11 +14,11 @@ testclient = pytest.importorskip(
 )
 
 from factories import make_rank
-from steptime.core.case import Case  # noqa: E402
-from steptime.index.workspace import Workspace  # noqa: E402
-from steptime.store.folder import FolderStore  # noqa: E402
-from steptime.web.rank_section import exchange_sentence, peak_count  # noqa: E402
-from steptime.web.server import make_app  # noqa: E402
+from steptime.core.case import Case
+from steptime.index.workspace import Workspace
+from steptime.store.folder import FolderStore
+from steptime.web.rank_section import exchange_sentence, peak_count
+from steptime.web.server import make_app
 
 STEPS = 50
 EXCHANGE: dict[str, Any] = {

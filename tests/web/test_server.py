@@ -14,13 +14,13 @@ testclient = pytest.importorskip(
     "fastapi.testclient", reason="the guide is not installed: pip install '.[guide]'"
 )
 
-from steptime.index.catalogue import DIMENSIONS, METRICS  # noqa: E402
-from steptime.index.workspace import Workspace  # noqa: E402
-from steptime.store.folder import FolderStore  # noqa: E402
-from steptime.store.journal import uuid7  # noqa: E402
-from steptime.web.access import Access  # noqa: E402
-from steptime.web.pages import receive  # noqa: E402
-from steptime.web.server import make_app  # noqa: E402
+from steptime.index.catalogue import DIMENSIONS, METRICS
+from steptime.index.workspace import Workspace
+from steptime.store.folder import FolderStore
+from steptime.store.journal import uuid7
+from steptime.web.access import Access
+from steptime.web.pages import receive
+from steptime.web.server import make_app
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

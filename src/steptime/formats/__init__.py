@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from hashlib import sha256
 from math import isfinite
 from pathlib import PurePosixPath
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypedDict, Unpack, cast
 
 from steptime import plugins
 from steptime.analysis.plausibility import judge_runs
@@ -43,6 +43,14 @@ Rows = Iterator[Row]
 
 def _no_neighbour(relative: str) -> bytes | None:
     return None
+
+
+class RunTexts(TypedDict, total=False):
+    """Fields of a run that most rows do not have."""
+
+    started: str
+    failure: str
+    quarantine: str
 
 
 @dataclass(frozen=True)
@@ -92,11 +100,9 @@ class Original:
         *,
         more: dict[str, Any] | None = None,
         defects: Iterable[str] = (),
-        **texts: str,
+        **texts: Unpack[RunTexts],
     ) -> ForeignRun:
-        """One row of this file. Empty values, and numbers that are not finite, are left out.
-
-        `texts` are the fields `started`, `failure` and `quarantine`."""
+        """One row of this file. Empty values, and numbers that are not finite, are left out."""
         numbers = {}
         for name, value in metrics.items():
             if value is not None and isfinite(value):
@@ -112,7 +118,9 @@ class Original:
             metrics=numbers,
             more=others,
             defects=tuple(_to_json(defect) for defect in defects),
-            **{name: _to_json(text) for name, text in texts.items()},
+            started=_to_json(texts.get("started", "")),
+            failure=_to_json(texts.get("failure", "")),
+            quarantine=_to_json(texts.get("quarantine", "")),
         )
 
 

@@ -256,7 +256,7 @@ class _Expansion:
             if name in scope.values:
                 settings[name] = scope.value(name)
                 self._check_once(name, Value(settings[name], scope.values[name].line))
-        return Case(**settings)
+        return Case.from_dict(settings)
 
     def _check_once(self, name: str, value: Value) -> None:
         if not isinstance(value.raw, str | int | float):

@@ -170,9 +170,9 @@ class _Interpreter:
         if not concatenates and not (_is_number(left) and _is_number(right)):
             raise self._type_error(symbol, left, right)
         # A power is checked before it is computed, which could take forever.
-        if symbol == "**" and isinstance(left, int):
-            if abs(right) * left.bit_length() > LARGEST_BITS:
-                raise self.error(f"{left} ** {right} is too large.")
+        is_integer_power = symbol == "**" and isinstance(left, int)
+        if is_integer_power and abs(right) * left.bit_length() > LARGEST_BITS:
+            raise self.error(f"{left} ** {right} is too large.")
         return self._apply(function, left, right, symbol)
 
     def sign(self, node: ast.UnaryOp) -> Any:

@@ -21,9 +21,9 @@ def machine_path(store: Path, fingerprint: object) -> Path:
 def write_machine(store: Path, facts: Mapping[str, Any]) -> Path:
     """Keep a machine's peaks. They replace older ones of the same machine."""
     path = machine_path(store, facts["machine"].get("fingerprint"))
-    with explain_write_errors(f"The file of peaks {path}", "Choose another --store."):
-        with atomic_write(path, sync=False) as draft:
-            draft.write_text(json.dumps(facts, indent=2))
+    explained = explain_write_errors(f"The file of peaks {path}", "Choose another --store.")
+    with explained, atomic_write(path, sync=False) as draft:
+        draft.write_text(json.dumps(facts, indent=2))
     return path
 
 
