@@ -1,3 +1,3 @@
-"""steptime measures deep learning: how fast, how efficiently, why, and how sure we are."""
+"""Benchmark deep-learning training and inference, with error bars you can defend."""
 
 __version__ = "0.1.0"

@@ -16,8 +16,8 @@ import pytest
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytest.importorskip("fastapi", reason="the guide is not installed: pip install '.[guide]'")
 
-from steptime.charts.defaults import usual_queries
 from steptime.charts.step_profile import find_profile
+from steptime.charts.usual_views import usual_queries
 from steptime.core.record import Record
 from steptime.index.history import CONFIGURATION
 from steptime.index.matching import match_rows

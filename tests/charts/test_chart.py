@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from steptime.charts.channels import MOST_COLOURS, MOST_NAMES, MOST_SMALL_CHARTS
 from steptime.charts.chart import make_spec
+from steptime.charts.colours import MOST_COLOURS, MOST_NAMES, MOST_SMALL_CHARTS
 from steptime.charts.history import make_history_spec
 from steptime.index.index import Point
 from steptime.index.query import from_url

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from steptime.charts.channels import AllValues, Channels, make_channels, readable_points
+from steptime.charts.colours import AllValues, Channels, make_channels, readable_points
 from steptime.index.catalogue import DIMENSIONS, METRICS
 from steptime.index.index import Point
 from steptime.index.query import FEWEST, Query, describe_condition

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from steptime.charts.channels import PALETTE
 from steptime.charts.chart import SCHEMA, axis_scale
+from steptime.charts.colours import PALETTE
 from steptime.index.catalogue import METRICS
 from steptime.index.query import Query
 from steptime.index.rows import Row

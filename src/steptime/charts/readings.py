@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from steptime.charts.channels import PALETTE
 from steptime.charts.chart import SCHEMA
+from steptime.charts.colours import PALETTE
 
 
 class Reading(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Any
 
 from steptime.analysis.result import Result
 from steptime.analysis.step_profile import TASK, Profile, newest_profile
-from steptime.charts.channels import PALETTE
 from steptime.charts.chart import SCHEMA
+from steptime.charts.colours import PALETTE
 from steptime.charts.readings import Reading, make_readings_spec, summarise_readings
 from steptime.core.measurement import Measurement
 from steptime.core.record import Record

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from steptime.charts.channels import PALETTE
 from steptime.charts.chart import SCHEMA
+from steptime.charts.colours import PALETTE
 from steptime.core.measurement import Measurement
 from steptime.core.record import Record
 

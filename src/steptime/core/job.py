@@ -8,6 +8,9 @@ from typing import Any
 from steptime.core.case import Case
 from steptime.core.protocol import Protocol
 
+# A worker stages data under this name and its id; its parent removes what a killed one left.
+STAGED_PREFIX = "steptime-data-"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Job:

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from steptime.core.errors import FULL_DISK, NoSpace, SteptimeError
+from steptime.core.job import STAGED_PREFIX
 from steptime.data import tiers
 from steptime.data.sets import VARIABLE, DataSet, data_folder
 
-PREFIX = "steptime-data-"
 COPY_NAME = re.compile(
-    rf"{PREFIX}.*-(?P<namespace>[0-9a-f]+\.\d+)-(?P<process>\d+)-(?P<start>\d+)-[^-]+"
+    rf"{STAGED_PREFIX}.*-(?P<namespace>[0-9a-f]+\.\d+)-(?P<process>\d+)-(?P<start>\d+)-[^-]+"
 )
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 PID_NAMESPACE = Path("/proc/self/ns/pid")
@@ -40,7 +40,7 @@ def stage(dataset: DataSet, tier: str, owner: str) -> Iterator[dict[str, Any]]:
     if not originals:
         raise dataset.missing_file_error(next(iter(dataset.files)), source)
     remove_stale(target)
-    prefix = f"{PREFIX}{owner}-{_process_tag()}-"
+    prefix = f"{STAGED_PREFIX}{owner}-{_process_tag()}-"
     with (
         tempfile.TemporaryDirectory(prefix=prefix, dir=target) as copy,
         _read_data_from(copy),
@@ -108,7 +108,7 @@ def remove_stale(target: Path) -> None:
     process lives cannot be seen from here."""
     # The folder may be unreadable, or another process may remove the same copies.
     with contextlib.suppress(OSError):
-        for path in target.glob(f"{PREFIX}*"):
+        for path in target.glob(f"{STAGED_PREFIX}*"):
             if _is_stale(path):
                 shutil.rmtree(path, ignore_errors=True)
 

@@ -19,6 +19,7 @@ from steptime.core.foreign import ForeignRun
 from steptime.formats import Format, Original, Skipped
 from steptime.formats._parse import number
 from steptime.index.catalogue import DIMENSIONS, METRICS
+from steptime.index.rows import ENDS
 
 Row = dict[str, Any]
 # What the store says about a result; no format is expected to hold it.
@@ -27,7 +28,6 @@ OF_THE_STORE = ("id", "source", "session", "grade", "status", "plausible")
 PREFIX = "steptime."
 # The unit of a dimension that is a number.
 COUNT = "count"
-ENDS = ("", "_low", "_high")
 # Relative: milliseconds and percent cost the last digit.
 EQUAL = 1e-12
 

@@ -9,12 +9,10 @@ from dataclasses import replace
 from itertools import accumulate, pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steptime.core.measurement import Block, Measurement, RankSamples
+from steptime.ranks.clocks import RankClock, Times
 from steptime.ranks.rendezvous import Offset, Rendezvous
-
-Times = NDArray[np.int64]
 
 
 def merge_ranks(
@@ -64,7 +62,7 @@ def combine(first: Measurement, ranks: Sequence[RankSamples]) -> Measurement:
     A block begins when its last rank has begun it. So the samples are contiguous on a clock that
     stops between blocks, like those of a single rank."""
     edges = list(accumulate((block.samples for block in first.blocks), initial=0))
-    clocks = [_RankClock(rank, edges) for rank in ranks]
+    clocks = [RankClock(rank, edges) for rank in ranks]
     origin_ns = max(clock.begins[0] for clock in clocks)
     end_ns = origin_ns
     stamps = [0]
@@ -90,29 +88,7 @@ def combine(first: Measurement, ranks: Sequence[RankSamples]) -> Measurement:
     )
 
 
-class _RankClock:
-    """One rank's stamps on rank 0's clock, including the pauses that the stamps leave out."""
-
-    def __init__(self, rank: RankSamples, edges: Sequence[int]) -> None:
-        stamps = np.array(rank.stamps, np.int64)
-        pauses = np.cumsum(rank.idle_ns, dtype=np.int64)
-        ends = stamps[1:] + np.repeat(pauses, np.diff(edges))
-        begins = stamps[list(edges[:-1])] + pauses
-        first_offset, last_offset = rank.offset_ns
-
-        def to_rank0(times: Times) -> Times:
-            """The offset grows linearly from the first to the last measured one."""
-            share = (times - begins[0]) / max(1, ends[-1] - begins[0])
-            drift = np.rint(share * (last_offset - first_offset)).astype(np.int64)
-            moved: Times = times + first_offset + drift
-            return moved
-
-        self.ends = to_rank0(ends)
-        self.begins = to_rank0(begins).tolist()
-        self.device_ns = np.array(rank.device_ns or (), np.int64)
-
-
-def _device_times(clocks: Sequence[_RankClock], begin_ns: int, block: int, span: slice) -> Times:
+def _device_times(clocks: Sequence[RankClock], begin_ns: int, block: int, span: slice) -> Times:
     """Devices have no common clock, but each began the block together with its host."""
     ends = []
     for clock in clocks:

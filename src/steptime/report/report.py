@@ -17,8 +17,8 @@ from steptime.analysis.certificates import (
 from steptime.analysis.result import Result, result
 from steptime.analysis.scaling.speedup import ScalingTable
 from steptime.charts.chart import make_spec
-from steptime.charts.defaults import usual_queries
 from steptime.charts.draw import draw
+from steptime.charts.usual_views import usual_queries
 from steptime.core.foreign import ForeignRun
 from steptime.core.record import Record
 from steptime.index.catalogue import DIMENSIONS

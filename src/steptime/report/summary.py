@@ -61,12 +61,15 @@ def _compare(workspace: Workspace, metric: str, sides: tuple[str, str], table: T
 
 def _refusal(sides: tuple[str, str], refused: Sequence[str], count: int) -> str:
     reason = refused[0].removeprefix("not certified: ").rstrip(".")
-    common = f"{len(refused)} of {count} configurations that both have"
     if count == 1:
-        common = "the only common configuration"
+        common = "the only common configuration is"
+    elif len(refused) == 1:
+        common = f"1 of {count} common configurations is"
+    else:
+        common = f"{len(refused)} of {count} common configurations are"
     return (
         f"No verdict on {sides[0]} against {sides[1]}: "
-        f"{common} is not certified to compute the same ({reason})."
+        f"{common} not certified to compute the same ({reason})."
     )
 
 

@@ -17,6 +17,7 @@ from steptime.core.executor import Executor
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
+from steptime.core.retry import is_final
 from steptime.run import local
 from steptime.run.session import plan_hash
 from steptime.run.watch import NullWatch, Watch
@@ -249,4 +250,4 @@ def _files(source: Path | None) -> list[Path]:
 def _is_settled(attempt: Attempt) -> bool:
     if "certificate" in attempt.findings:
         return True
-    return attempt.failure is not None and attempt.failure.cause.is_final
+    return attempt.failure is not None and is_final(attempt.failure.cause)

@@ -21,12 +21,13 @@ from steptime.analysis.compare import (
     with_certificate_remark,
 )
 from steptime.core.case import Case
-from steptime.core.cause import Cause, gives_up
+from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 from steptime.core.executor import Executor, Resident
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
+from steptime.core.retry import gives_up
 from steptime.run import local
 from steptime.run.session import newest_session, plan_hash
 from steptime.run.watch import NullWatch, Watch

@@ -19,11 +19,12 @@ from steptime.analysis import stopping
 from steptime.analysis.flags.timing import session_drift
 from steptime.analysis.process import measured_processes
 from steptime.core.case import Case
-from steptime.core.cause import Cause, gives_up
+from steptime.core.cause import Cause
 from steptime.core.executor import Executor
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt, Record
+from steptime.core.retry import gives_up, is_final
 from steptime.run import local
 from steptime.run.smaller_batch import with_smaller_batches
 from steptime.run.watch import NullWatch, Watch
@@ -148,7 +149,7 @@ class Session:
     def wants_more(self, case: Case) -> bool:
         attempts = self.attempts[case.key]
         for attempt in attempts:
-            if attempt.failure and attempt.failure.cause.is_final:
+            if attempt.failure and is_final(attempt.failure.cause):
                 return False
         if gives_up(self.failures[case.key]):
             return False

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from steptime.analysis.scaling.speedup import METHOD
-from steptime.charts.channels import readable_points
 from steptime.charts.chart import make_spec
+from steptime.charts.colours import readable_points
 from steptime.index.catalogue import DIMENSIONS, METRICS, format_value
 from steptime.index.index import MOST_POINTS, Index, Point
 from steptime.index.query import CHOICES, Query, Where, describe_condition

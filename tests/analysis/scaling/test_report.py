@@ -45,7 +45,7 @@ def test_report_has_no_notes_for_an_ordinary_point() -> None:
 
 
 def test_report_notes_an_interval_that_holds_zero() -> None:
-    assert notes(told(102.01, 102, 5)) == ["exposed may be nothing: the interval holds zero"]
+    assert notes(told(102.01, 102, 5)) == ["exposed may be nothing: the interval contains zero"]
 
 
 def test_report_notes_a_step_that_pays_more_than_the_exchange() -> None:

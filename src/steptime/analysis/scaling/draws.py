@@ -66,7 +66,7 @@ def interval_ends(number: Uncertain, alpha: float = 0.05) -> tuple[float, float]
 
 
 def holds_zero(number: Uncertain, alpha: float = 0.05) -> bool:
-    """Whether its interval holds zero. Without an interval, zero cannot be excluded."""
+    """Whether its interval contains zero. Without an interval, zero cannot be excluded."""
     if not has_spread(number):
         return True
     low, high = interval_ends(number, alpha)

@@ -35,7 +35,7 @@ AMDAHL = "Amdahl"
 GUSTAFSON = "Gustafson"
 COMMUNICATION = "communication"
 UNCHECKED = "as many parameters as numbers of devices: nothing checks it"
-NO_LATENCY = "the interval of the latency holds zero"
+NO_LATENCY = "the interval of the latency contains zero"
 EITHER = (
     "one number of devices does not tell latency from bandwidth: "
     "intervals reach from all of one to all of the other"
@@ -234,7 +234,7 @@ def _compute(points: Sequence[Point], kind: str) -> tuple[Callable[[int], Uncert
 
 @dataclass(frozen=True)
 class _Link:
-    """Never clamped: a latency whose interval holds zero may be below it."""
+    """Never clamped: a latency whose interval contains zero may be below it."""
 
     latency: Uncertain
     seconds_per_byte: Uncertain
@@ -290,14 +290,14 @@ def _link_of_one_point(point: Point, seconds: Uncertain, shape: Sequence[float])
 
 
 def _is_surely_longer(seconds: Uncertain, latency: Uncertain) -> bool:
-    """Unless the interval of the difference holds zero. Without an interval the values count."""
+    """Whether it is longer and the interval of the difference, if there is one, excludes zero."""
     difference = seconds - latency
     is_longer = bool(latency[0] < seconds[0])
     return is_longer and not (has_spread(difference) and holds_zero(difference))
 
 
 def _below_zero(*terms: Uncertain) -> Misfit:
-    """Unless the interval of the term holds zero. Without an interval the value counts."""
+    """A misfit if a term is negative and its interval, if it has one, excludes zero."""
     for term in terms:
         if term[0] < 0 and not (has_spread(term) and holds_zero(term)):
             return BELOW_ZERO

@@ -85,7 +85,7 @@ def _notes(series: Series, point: Point) -> list[str]:
         notes.append(f"efficiency is above 100 %{beyond}")
     vague = [name for name in ("exposed", "overlapped") if _is_vague(getattr(point, name))]
     if vague:
-        notes.append(f"{' and '.join(vague)} may be nothing: the interval holds zero")
+        notes.append(f"{' and '.join(vague)} may be nothing: the interval contains zero")
     overlapped = point.overlapped
     if overlapped is not None and overlapped[0] < 0 and not holds_zero(overlapped):
         notes.append(PAYS_MORE)

@@ -14,7 +14,7 @@ from steptime.analysis.usage import usage
 from steptime.cli import output
 from steptime.cli.psc_archive import ARCHIVED
 from steptime.cli.render import accuracy_loss
-from steptime.cli.render.format import describe_case, differing_settings, processes
+from steptime.cli.render.format import describe_case, differing_settings, plural, processes
 from steptime.cli.render.result_details import rates, show_details, step_seconds
 from steptime.cli.stored import short_id
 from steptime.core.format import digits, duration, percent
@@ -102,7 +102,8 @@ def show_archive(paths: Sequence[Path], folder: Path) -> None:
     tables, charts = counts[".csv"], counts[".svg"]
     runs = len(paths) - tables - charts
     older = f"; older ones are in {ARCHIVED}" if (folder / ARCHIVED).exists() else ""
-    output.echo(f"\n{folder}: {runs} runs, {tables} table, {charts} charts{older}.")
+    counted = ", ".join([plural(runs, "run"), plural(tables, "table"), plural(charts, "chart")])
+    output.echo(f"\n{folder}: {counted}{older}.")
 
 
 def _headline(measured: Sequence[Measured], count: int) -> str:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 from steptime.core.executor import JournalStore
-from steptime.core.job import Job
+from steptime.core.job import STAGED_PREFIX, Job
 from steptime.core.record import Attempt, Failure
 from steptime.machine.oom import count_oom_kills
 from steptime.run.local.environment import worker_environment
@@ -257,7 +257,7 @@ def _staged_copies(job: Job) -> list[Path]:
     if not tier:
         return []
     folder = Path(os.path.expanduser(os.path.expandvars(tier)))
-    return list(folder.glob(f"steptime-data-{job.id}-*"))
+    return list(folder.glob(f"{STAGED_PREFIX}{job.id}-*"))
 
 
 def _signal_name(number: int) -> str:

@@ -11,6 +11,7 @@ from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.record import Attempt, Record
+from steptime.core.retry import is_final
 from steptime.plan.expand import Plan
 from steptime.plan.machine_file import MachineFile, describe_ways
 from steptime.run.session import (
@@ -215,7 +216,7 @@ class _CampaignState:
         request = self._request(case)
         for attempt in self.attempts[case.key]:
             same_request = attempt.environment.get("slurm", {}).get("request") == request
-            if attempt.failure and attempt.failure.cause.is_final and same_request:
+            if attempt.failure and is_final(attempt.failure.cause) and same_request:
                 return True
         return False
 

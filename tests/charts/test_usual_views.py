@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steptime.charts.defaults import focus_query, usual_queries
+from steptime.charts.usual_views import focus_query, usual_queries
 from steptime.index.query import Query
 
 
