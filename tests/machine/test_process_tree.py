@@ -48,14 +48,15 @@ def test_process_tree_cpu_time_matches_rusage(start: Start) -> None:
     process.communicate("\n")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    assert cpu_seconds == pytest.approx(used, abs=0.1) and cpu_seconds >= 0.3
+    # The kernel counts in ticks of 10 ms, for user and system time each.
+    assert cpu_seconds == pytest.approx(used, abs=0.1) and cpu_seconds >= 0.27
 
 
 def test_process_tree_counts_child_that_has_ended(start: Start) -> None:
     child = f"subprocess.run([sys.executable, '-c', {BURN.format(seconds=0.3)!r}])"
     process = start(f"import subprocess, sys\n{child}\n")
     usage = ProcessTree(process.pid).read()
-    assert usage["cpu_seconds"] >= 0.3 and usage["processes"] == 1
+    assert usage["cpu_seconds"] >= 0.27 and usage["processes"] == 1
 
 
 def test_process_tree_counters_never_fall(start: Start) -> None:
@@ -74,7 +75,7 @@ def test_process_tree_counters_never_fall(start: Start) -> None:
     last = tree.read()
     assert (first["processes"], last["processes"]) == (2, 1)
     assert (
-        last["cpu_seconds"] >= first["cpu_seconds"] >= 0.3
+        last["cpu_seconds"] >= first["cpu_seconds"] >= 0.27
         and last["read_bytes"] >= first["read_bytes"]
     )
 
