@@ -228,15 +228,16 @@ def _title(flag_name: str) -> str:
 
 
 def _spread_text(outcome: Result) -> str:
-    """Half the 95 % interval, or, with too few processes for one, half their range."""
-    half_width = outcome.times.typical_time_seconds.half_width
-    if half_width is not None:
-        return f"±{percent(half_width)} (95 %)"
+    """Half the 95 % interval, or, with too few processes for one, how far the farthest is off."""
+    typical = outcome.times.typical_time_seconds
+    if typical.half_width is not None:
+        return f"±{percent(typical.half_width)} (95 %)"
     times = [process["typical_time_seconds"] for process in outcome.spread.each_process]
     count = processes(len(times))
     if len(times) == 1:
         return count
-    ratio = max(times) / min(times)
+    distances = [abs(time / typical.value - 1) for time in times]
     # Beyond a factor of two a percentage says little.
-    size = f"±{percent((ratio - 1) / 2)}" if ratio < 2 else f"×{digits(ratio)}"
-    return f"{size} ({count})"
+    if max(distances) >= 1:
+        return f"×{digits(max(times) / min(times))} ({count})"
+    return f"±{percent(max(distances))} ({count})"
