@@ -196,7 +196,6 @@ def glossary() -> dict[str, str]:
     [
         ("phase", CHOICES["phase"]),
         ("mode", CHOICES["mode"]),
-        ("framework", plugins.names("frameworks")),
         ("task", plugins.names("tasks")),
         ("protocol", PRESETS),
     ],

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from steptime import plugins
-
 ROOT = Path(__file__).parents[1]
 DATA = (ROOT / ".." / "shared" / "data").resolve()
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -105,11 +103,6 @@ def test_docs_page_of_a_command_names_its_flags(command: str) -> None:
 def test_docs_own_network_is_the_file_that_is_run() -> None:
     page = (ROOT / "docs/commands/show.md").read_text()
     assert (ROOT / "docs/examples/own.py").read_text() in page
-
-
-def test_readme_names_every_framework() -> None:
-    readme = (ROOT / "README.md").read_text()
-    assert [name for name in plugins.names("frameworks") if name not in readme] == []
 
 
 def test_method_holds_rules_only() -> None:

@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytest.importorskip("fastapi", reason="the guide is not installed: pip install '.[guide]'")
+
+from steptime.web.server import load_pages
+
 Opener = Callable[..., Any]
 PHONE = {"viewport": {"width": 380, "height": 800}}
 PAGES = [
@@ -18,11 +22,10 @@ PAGES = [
     "/run/pytorch 0",
     "/compare?a=framework=pytorch&b=framework=jax",
     "/history?framework=pytorch",
-    "/certificates",
-    "/machines",
-    "/campaigns",
     "/reference",
 ]
+# The pages of the navigation without parameters, also those that somebody adds.
+PAGES += [page.PATH for page in load_pages() if page.ORDER is not None and page.PATH not in PAGES]
 
 
 @pytest.mark.parametrize("path", PAGES)

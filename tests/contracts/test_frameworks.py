@@ -121,7 +121,11 @@ class Candidate:
         """Skips the test, with the reason, if the framework does not support the case."""
         if reason := self.module.unsupported(self.case(**settings)):
             pytest.skip(reason)
-        return self.module.lower(task, self.case(**settings))
+        try:
+            return self.module.lower(task, self.case(**settings))
+        except Unsupported as problem:
+            # A framework may have some ops only. That ours have all is tested in their folders.
+            pytest.skip(str(problem))
 
     def assert_close(self, actual: Any, expected: Any, what: str = "") -> None:
         scale = max(float(np.abs(expected).max()), 1e-3)

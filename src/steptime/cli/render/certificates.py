@@ -34,6 +34,13 @@ ITEMS = (
     "optimizer rule",
     "dropout",
 )
+# Short enough for a table of 100 columns.
+HEADS = {
+    "gradients": "grads",
+    "optimizer step": "step",
+    "trajectory": "losses",
+    "optimizer rule": "rule",
+}
 
 
 def to_document(outcome: Outcome) -> dict[str, Any]:
@@ -52,9 +59,7 @@ def show(outcomes: Sequence[Outcome]) -> None:
     if len(certified) == 1:
         output.echo(_sentence(*certified[0]))
     else:
-        passed = sum(certificate.passed for _, certificate in certified)
-        count = len(outcomes)
-        output.echo(f"{passed} of {count} framework modes are proved to compute the network.")
+        output.echo(_count_sentence(outcomes, certified))
     if certified:
         output.echo()
         _show_table(certified)
@@ -83,26 +88,43 @@ def _sentence(outcome: Outcome, certificate: Certificate) -> str:
     return f"{name} {verb} {case.workload}{scope}: {items}, {largest}."
 
 
+def _count_sentence(
+    outcomes: Sequence[Outcome], certified: Sequence[tuple[Outcome, Certificate]]
+) -> str:
+    passed = sum(certificate.passed for _, certificate in certified)
+    networks = {outcome.case.workload for outcome in outcomes}
+    precisions = {outcome.case.precision for outcome in outcomes}
+    network = networks.pop() if len(networks) == 1 else "their networks"
+    precision = f" in {precisions.pop()}" if len(precisions) == 1 else ""
+    return (
+        f"{passed} of {len(outcomes)} framework modes are proved to compute {network}{precision}."
+    )
+
+
 def _show_table(certified: Sequence[tuple[Outcome, Certificate]]) -> None:
+    """Settings that all rows share are left out: the sentence above names them."""
     tested = {item["item"] for _, certificate in certified for item in certificate.items}
-    columns = [name for name in ITEMS if name in tested]
+    items = [name for name in ITEMS if name in tested]
+    cases = [outcome.case for outcome, _ in certified]
+    columns = [
+        name
+        for name in ("workload", "precision")
+        if len({getattr(case, name) for case in cases}) > 1
+    ]
     rows = []
-    for outcome, certificate in certified:
-        case = outcome.case
-        version = _short_version(certificate.version)
+    for case, (_, certificate) in zip(cases, certified, strict=True):
         shares = {item["item"]: _share(item) for item in certificate.items}
         rows.append(
             [
-                *(case.workload, case.framework, version, case.mode, case.precision),
-                certificate.covers,
-                "yes" if certificate.passed else "NO",
-                *(shares.get(name, "") for name in columns),
+                *(getattr(case, name) for name in columns),
+                f"{case.framework} {_short_version(certificate.version)} {case.mode}",
+                certificate.covers if certificate.passed else "NO",
+                *(shares.get(name, "") for name in items),
                 certificate.name,
             ]
         )
-    settings = ["network", "framework", "version", "mode", "precision", "covers", "certified"]
-    heads = [name.removeprefix("optimizer ") for name in columns]
-    output.print_table([*settings, *heads, "id"], rows, right=heads)
+    heads = [HEADS.get(name, name) for name in items]
+    output.print_table([*columns, "framework", "certified", *heads, "id"], rows, right=heads)
 
 
 def show_markdown(outcomes: Sequence[Outcome]) -> None:

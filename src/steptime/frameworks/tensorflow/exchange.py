@@ -20,8 +20,9 @@ FIRST_PORT = 2
 
 
 def unsupported(case: Case) -> str | None:
-    if case.exchange == "horovod":
-        return "Horovod is supported for PyTorch only; use exchange=allreduce."
+    # What TensorFlow has, not what it lacks: another library must not pass for its collectives.
+    if case.exchange not in ("none", "independent", "allreduce", "parameter_server"):
+        return f"TensorFlow has no exchange={case.exchange} here; use exchange=allreduce."
     if case.exchange == "parameter_server":
         if case.mode != "session" or case.phase != "training":
             return "TensorFlow's parameter server is for phase=training with mode=session."
