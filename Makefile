@@ -22,7 +22,7 @@ tour: .venv/tour.done
 	@echo 'Open the Performance Guide next: $(BIN)/steptime guide, then http://127.0.0.1:8765'
 
 # No service, no browser, no second framework; about a minute.
-HEAVY := tests/browser tests/frameworks tests/contracts tests/run/slurm tests/test_documentation.py
+HEAVY := tests/browser tests/frameworks tests/contracts tests/run/slurm tests/test_documentation.py tests/graph/test_onnx.py
 check: .venv/test.done lint
 	$(BIN)/pytest --quiet --numprocesses=2 -m 'not live and not slow and not service' $(HEAVY:%=--ignore=%)
 
@@ -40,7 +40,7 @@ commands:
 	$(BIN)/pytest --durations=10 $(SEEN)
 
 engine:
-	$(BIN)/pytest --durations=10 $(SEEN:%=--ignore=%) --ignore=tests/test_documentation.py --ignore=tests/frameworks --ignore=tests/contracts
+	$(BIN)/pytest --durations=10 $(SEEN:%=--ignore=%) --ignore=tests/test_documentation.py --ignore=tests/frameworks --ignore=tests/contracts --ignore=tests/graph/test_onnx.py
 
 documentation:
 	$(BIN)/pytest --durations=10 tests/test_documentation.py
@@ -49,10 +49,11 @@ contracts:
 	$(BIN)/pytest --durations=5 tests/contracts --deselect tests/contracts/test_trained_weights.py
 	$(BIN)/pytest tests/contracts/test_trained_weights.py
 
-# A framework keeps its threads as long as its process lives, so each gets its own process.
+# A framework keeps its threads as long as its process lives, so each gets its own process. So do
+# the runtimes of ONNX: signals of other tests crashed an interpreter that had loaded them.
 FRAMEWORKS := $(filter-out %/__pycache__/,$(wildcard tests/frameworks/*/))
 frameworks:
-	$(BIN)/pytest tests/frameworks/test_*.py
+	$(BIN)/pytest tests/graph/test_onnx.py tests/frameworks/test_*.py
 	set -e; for folder in $(FRAMEWORKS); do $(BIN)/pytest --durations=3 $$folder; done
 
 # An interrupted install leaves no stamp, so the next call continues it.

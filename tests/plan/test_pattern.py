@@ -19,8 +19,8 @@ pattern.match_all("(a+)+", "a" * 60 + "!", "line 3: ")
 
 
 def test_match_all_refuses_slow_patterns_with_their_line() -> None:
-    # In a fresh process, as plans are read: an alarm that fires after OpenVINO was loaded, which
-    # other tests do, ends this Python with a segmentation fault.
+    # In a fresh process, as plans are read: in one where other tests had loaded inference
+    # runtimes, the alarm ended Python with a segmentation fault.
     done = subprocess.run([sys.executable, "-c", SLOW], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert "SteptimeError: line 3: matches takes too long for" in done.stderr

@@ -329,3 +329,28 @@ def test_every_rename_applies_to_the_fixture(name: str) -> None:
         renamed = [apply_rename(document, rename) for document in documents]
         assert renamed != documents or rename.old in ABSENT, rename
         documents = renamed
+
+
+def test_convert_never_replaces_a_complete_journal(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    shutil.copytree(OLD, old)
+    convert(old, new)
+    before = digests(new)
+    for path in old.glob("journal/**/*.jsonl"):
+        path.write_bytes(path.read_bytes()[:700])
+    convert(old, new)
+    assert digests(new) == before
+
+
+def test_convert_passes_over_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    shutil.copytree(OLD, old)
+    (old / "machines" / "0.json").symlink_to(tmp_path / "nowhere")
+    report = convert(old, new)
+    assert ["0.json" in problem for problem in report.problems] == [True]
+    assert len(FolderStore(new).records()) == len(EXPECTED["rows"])
+
+
+def test_convert_refuses_a_database() -> None:
+    with pytest.raises(SteptimeError, match="is a database: convert the folder and push it"):
+        convert(OLD, Path("postgresql://me@host/results"))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steptime.core.case import Case
-from steptime.core.errors import SteptimeError
+from steptime.core.errors import FULL_DISK, NoSpace, SteptimeError
 from steptime.core.ranks import Ranks
 from steptime.data import pages, tiers
 from steptime.data.sets import Samples, data_folder
@@ -141,6 +141,12 @@ def unpack(samples: Samples, case: Case, ranks: Ranks | None = None) -> Iterator
     try:
         ingest = Ingest(samples, data_folder(), case, ranks)
     except OSError as problem:
+        # NumPy's own error about a full disk has no number.
+        if problem.errno is None or problem.errno in FULL_DISK:
+            raise NoSpace(
+                f"There is no room for the unpacked data in {data_folder()}: {problem}. "
+                "Make room, or name a larger tier of the machine file with staging."
+            ) from None
         raise SteptimeError(
             f"Real data are unpacked beside the dataset, but {data_folder()} cannot be written: "
             f"{problem}. Name a tier of the machine file with staging."

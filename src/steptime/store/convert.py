@@ -20,6 +20,7 @@ from steptime.store.atomic import atomic_write, explain_write_errors
 from steptime.store.blobs import MISNAMED, Blobs
 from steptime.store.folder import MARK, FolderStore, read_format
 from steptime.store.journal import is_running
+from steptime.store.reader import has_ended
 from steptime.store.versions import FORMAT, JOURNAL_SCHEMA
 
 # What the version before this one wrote.
@@ -91,7 +92,7 @@ def convert(old: Path, new: Path) -> ConversionReport:
     advice = "What was converted is kept; make room and convert again."
     with explain_write_errors(f"The store {new}", advice):
         store.make()
-        known_ids = {name for path in store.parts.paths() for name in parts.ids(path)}
+        known_ids = _ids_in_parts(store, report)
         _convert_journals(old, new, known_ids, report)
         _convert_parts(old, store, known_ids, report)
         _copy_blobs(Blobs(old), Blobs(new), report)
@@ -104,7 +105,23 @@ def convert(old: Path, new: Path) -> ConversionReport:
     return report
 
 
+def _ids_in_parts(store: FolderStore, report: ConversionReport) -> set[str]:
+    identifiers: set[str] = set()
+    for path in store.parts.paths():
+        try:
+            identifiers |= parts.ids(path)
+        except parts.DamagedPart as problem:
+            report.problems.append(str(problem))
+    return identifiers
+
+
 def _check_formats(old: Path, new: Path) -> None:
+    for folder in (old, new):
+        # `Path` has made one slash of two.
+        if folder.parts[:1] in (("postgresql:",), ("postgres:",)):
+            raise SteptimeError(
+                f"{folder} is a database: convert the folder and push it to a new database."
+            )
     old_format = read_format(old)
     if old_format is None:
         raise SteptimeError(f"{old} is no store: it has no {MARK}.")
@@ -128,10 +145,14 @@ def _convert_journals(old: Path, new: Path, known_ids: set[str], report: Convers
         if is_running(path):
             report.left["running"] += 1
             continue
+        content = _read(path, report)
+        if content is None:
+            continue
         target = new / path.relative_to(old)
-        content = convert_journal(path.read_bytes())
-        changed = not target.exists() or target.read_bytes() != content
+        # A complete journal stays, whatever has become of the old one since.
+        changed = not has_ended(target)
         if changed:
+            content = convert_journal(content)
             # The log first: a journal that is here needs no second conversion.
             log = path.with_suffix(".log")
             if log.exists():
@@ -185,12 +206,24 @@ def _convert_files(
         target = new / path.relative_to(old)
         is_new = not target.exists()
         if is_new:
+            content = _read(path, report)
+            if content is None:
+                continue
             try:
-                _write(target, convert_content(path.read_bytes()), path)
-            except ValueError:
+                _write(target, convert_content(content), path)
+            except (ValueError, RecursionError):
                 report.problems.append(f"{path}: not readable; it is not taken.")
                 continue
         report.count(path.parent.name, changed=is_new)
+
+
+def _read(path: Path, report: ConversionReport) -> bytes | None:
+    """The content; None, with a problem in the report, if the file cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        report.problems.append(f"{path}: not readable ({problem.strerror}); it is not taken.")
+        return None
 
 
 def _write(target: Path, content: bytes, source: Path) -> None:
@@ -210,7 +243,7 @@ def _convert_line(line: bytes) -> bytes:
     """A torn or damaged line stays as it is, and so does one in which nothing changes."""
     try:
         document = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return line
     if not isinstance(document, dict):
         return line
@@ -226,7 +259,7 @@ def _convert_rows(content: bytes) -> bytes:
     for line in content.split(b"\n"):
         try:
             lines.append(_dump(convert_document(json.loads(line), "import")))
-        except ValueError:
+        except (ValueError, RecursionError):
             # The end of the file, or a damaged line, which the reader reports.
             lines.append(line)
     return b"\n".join(lines)

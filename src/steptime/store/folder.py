@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -171,7 +172,9 @@ class FolderStore(ReadableStore):
         store_format = read_format(self.path)
         if store_format is None:
             return False
-        check_format(f"The store {self.path}", store_format, CONVERT.format(self.path))
+        check_format(
+            f"The store {self.path}", store_format, CONVERT.format(shlex.quote(str(self.path)))
+        )
         return True
 
     def _explain_write_errors(self) -> contextlib.AbstractContextManager[None]:

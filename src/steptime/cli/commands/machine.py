@@ -31,10 +31,12 @@ def machine_command(
     that results can be compared with them."""
     from steptime.cli.render.machine import show
     from steptime.run import local
+    from steptime.store.folder import FolderStore
     from steptime.store.machines import write_machine
 
-    # First, so that a mistake in it is reported before anything is measured.
+    # First, so that a mistake is reported before anything is measured.
     machine_file = local.machine_file()
+    FolderStore(store_folder()).check_exists()
     with Progress() as progress:
         progress.show("reading the hardware …")
         facts = _inspect(progress, ["--no-peaks"] if no_peaks else [])

@@ -99,7 +99,8 @@ def convert_command(
 ) -> None:
     """Convert a store of an older version.
 
-    Writes a new folder. Converting twice changes nothing."""
+    Writes a new folder. Converting twice changes nothing. The exit code is 1 if something could
+    not be converted."""
     from steptime.store.convert import convert
 
     summary = convert(old, new)
@@ -108,6 +109,9 @@ def convert_command(
         output.print_json({"old": str(old), "new": str(new), **vars(summary)})
     else:
         render.show_conversion(new, summary)
+    if summary.problems:
+        output.warn(f"error: not everything could be converted; keep {old}.")
+        raise typer.Exit(exit_codes.ERROR)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
