@@ -16,12 +16,12 @@ tour: .venv/tour.done
 	@echo
 	@$(BIN)/steptime certify lenet5 --framework pytorch --framework onnxruntime
 	@echo
-	@$(BIN)/steptime compare workload=lenet5,phase=inference,batch_size=1 framework=onnxruntime,mode=graph --preset quick
+	@$(BIN)/steptime compare workload=lenet5,phase=inference,batch_size=1,threads=1 framework=onnxruntime,mode=graph --preset quick
 	@echo
-	@$(BIN)/steptime chart 'x=model&by=framework,phase' -o tour.svg
+	@$(BIN)/steptime chart 'x=model&by=framework,phase&split=replica_batch' -o tour.svg
 	@echo 'Open the Performance Guide next: $(BIN)/steptime guide, then http://127.0.0.1:8765'
 
-# No service, no browser, no second framework; about a minute.
+# No service, no browser, no second framework, no slow test; less than a minute.
 HEAVY := tests/browser tests/frameworks tests/contracts tests/run/slurm tests/test_documentation.py tests/graph/test_onnx.py
 check: .venv/test.done lint
 	$(BIN)/pytest --quiet --numprocesses=2 -m 'not live and not slow and not service' $(HEAVY:%=--ignore=%)

@@ -46,6 +46,13 @@ MISBEHAVING = [
 ]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests that use a real PostgreSQL or Slurm, so that `make check` leaves them out."""
+    for item in items:
+        if {"database", "cluster"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.service)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def interrupts() -> None:
     """A shell that starts the tests in the background makes them ignore interrupts."""

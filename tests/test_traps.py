@@ -16,6 +16,8 @@ from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.run.local.environment import CACHES, worker_environment
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 TRAPS = (ROOT / "docs" / "traps.md").read_text(encoding="utf-8")
 LOWERED = """

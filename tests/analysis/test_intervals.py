@@ -17,6 +17,7 @@ from steptime.analysis.intervals import (
     typical,
 )
 
+pytestmark = pytest.mark.slow
 VALUES = np.array([1.2, 3.4, 2.2, 9.9, 4.1, 2.9, 3.3, 5.0])
 
 

@@ -234,6 +234,7 @@ def test_result_of_a_failure_raises() -> None:
         result(Record(attempts=(failed,)))
 
 
+@pytest.mark.slow
 def test_result_of_millions_of_samples_needs_little_memory() -> None:
     """A tenth of 36 × 10⁶, for which the goal is 1 GB; three times its share."""
     times = [make_times(process, steps=100_000, centre_ns=64_000) for process in range(36)]

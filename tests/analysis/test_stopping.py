@@ -22,6 +22,7 @@ from steptime.analysis.stopping import (
 from steptime.core.protocol import Protocol, preset
 from steptime.core.record import Record
 
+pytestmark = pytest.mark.slow
 Make = Callable[..., Any]
 SESSIONS, MOST, STEPS = 2000, 36, 40
 STANDARD = preset("standard")

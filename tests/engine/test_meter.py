@@ -113,6 +113,7 @@ def test_meter_does_not_drain_queue_after_every_slow_step(fakes, measured, cuda,
     assert {block.samples for block in result.blocks} == {10}
 
 
+@pytest.mark.slow
 def test_latency_ratio_is_the_cost_of_waiting_for_each_step(fakes, measured, cuda, protocol):
     stream = measured(fakes.Device(MS, dispatch_ns=500_000), cuda, protocol)
     latency = measured(
@@ -249,6 +250,7 @@ def run_as_rank(program, case, protocol, broadcast):
     return meter.measurement({})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Host", "Device"])
 @pytest.mark.parametrize("slower", [1.1, 3.0, 0.01])
 def test_meter_runs_the_steps_that_rank_0_decides(fakes, cpu, cuda, protocol, kind, slower):

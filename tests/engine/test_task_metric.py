@@ -31,6 +31,7 @@ def test_newcombe_is_narrow_for_equal_answers() -> None:
     assert low < 0 < high and high - low < 0.01
 
 
+@pytest.mark.slow
 def test_mcnemar_is_exact() -> None:
     assert mcnemar(0, 0) == 1
     assert mcnemar(1, 9) == pytest.approx(2 * 11 / 1024)

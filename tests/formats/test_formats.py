@@ -13,6 +13,8 @@ import pytest
 from steptime import formats, plugins
 from steptime.formats import Original, Reading, Skipped
 
+pytestmark = pytest.mark.slow
+
 Read = Callable[..., Reading]
 Make = Callable[..., Original]
 TIMM = """model,infer_img_size,infer_samples_per_sec,infer_step_time,infer_batch_size,param_count

@@ -12,6 +12,8 @@ from steptime.core.foreign import ForeignRun
 from steptime.formats import Original, Reading
 from steptime.store.imports import Imports, foreign_runs
 
+pytestmark = pytest.mark.slow
+
 Readings = dict[str, Reading]
 
 

@@ -130,6 +130,7 @@ def same(
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(rows_of, queries)
 def test_points_equal_plain_python_from_rows_and_from_cells(rows: list[Row], query: Query) -> None:

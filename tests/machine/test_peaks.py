@@ -6,6 +6,8 @@ import pytest
 
 from steptime.machine import peaks
 
+pytestmark = pytest.mark.slow
+
 
 def test_framework_versions_leave_out_missing_frameworks(monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("jax", "torch"):

@@ -116,6 +116,7 @@ def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 arithmetic = st.recursive(numbers, larger, max_leaves=8).filter(lambda text: len(text) < LONGEST)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(arithmetic)
 def test_evaluate_computes_arithmetic_as_python_does(text: str) -> None:

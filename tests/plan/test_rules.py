@@ -292,6 +292,7 @@ def settings_of(case: Case) -> dict[str, Any]:
     return {name: getattr(case, name) for name in SPACE}
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(plans)
 def test_expand_agrees_with_a_plain_python_oracle(plan: dict[str, Any]) -> None:

@@ -12,6 +12,8 @@ from steptime.ranks import pause_cost
 from steptime.ranks.launcher import find_free_port
 from steptime.ranks.rendezvous import Rendezvous
 
+pytestmark = pytest.mark.slow
+
 SIDE_BY_SIDE = Case(workload="mnist-mlp", devices=2, exchange="independent", phase="training")
 
 

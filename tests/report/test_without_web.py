@@ -15,6 +15,8 @@ pytest.importorskip("vl_convert", reason="vl-convert is not installed: pip insta
 
 from steptime.store.folder import FolderStore
 
+pytestmark = pytest.mark.slow
+
 # Runs the command line with an import hook that refuses these packages.
 WITHOUT = """
 import sys

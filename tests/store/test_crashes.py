@@ -16,6 +16,8 @@ from steptime.store.check import check
 from steptime.store.compaction import compact
 from steptime.store.folder import FolderStore
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).with_name("crashes.py")
 
 

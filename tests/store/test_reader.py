@@ -13,6 +13,8 @@ from steptime.core.measurement import Measurement
 from steptime.store.journal import Journal
 from steptime.store.reader import NO_END, last_output, read
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def path(keep: Callable[[Job], Path], make_job: Callable[..., Job]) -> Path:

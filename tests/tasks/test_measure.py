@@ -22,6 +22,8 @@ from steptime.store.reader import read
 from steptime.tasks import TaskContext
 from steptime.tasks.measure import PrecisionComparison, add_kernels, perform
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def measurement() -> Measurement:

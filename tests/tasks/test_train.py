@@ -21,6 +21,8 @@ from steptime.tasks import TaskContext
 from steptime.tasks.train import Training, evaluate, perform, shuffle
 from steptime.workloads import supervised
 
+pytestmark = pytest.mark.slow
+
 CASE = Case(workload="mnist-mlp", framework="numpy", precision="fp64", batch_size=20)
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("uvicorn", reason="the guide is not installed: pip install '.[guide]'")
 
 

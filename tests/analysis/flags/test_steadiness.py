@@ -10,6 +10,7 @@ from steptime.analysis.flags.steadiness import (
     neighbour_correlation_p,
 )
 
+pytestmark = pytest.mark.slow
 SEEDS = range(200)
 
 

@@ -24,6 +24,7 @@ from steptime.analysis.scaling.series import Point, Series, ring_share
 from steptime.core.case import Case
 
 LATENCY, BANDWIDTH, HIDDEN, BYTES = 1e-4, 1e8, 0.05, 500_000
+pytestmark = pytest.mark.slow
 Curve = Callable[[int], float]
 SIMULATIONS = 120
 

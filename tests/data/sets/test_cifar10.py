@@ -14,6 +14,8 @@ from steptime import networks
 from steptime.core.errors import NotInstalled, SteptimeError
 from steptime.data.sets import NoSet, cifar10
 
+pytestmark = pytest.mark.slow
+
 # As its author publishes them.
 OFFICIAL_MD5 = {
     "test_batch.bin": "803d5f7f4d78ea53de84dbe85f74fb6d",

@@ -12,6 +12,8 @@ from steptime import plugins
 from steptime.frameworks.pytorch.ops import OPS
 from steptime.graph import Net, Tensor, momentum
 
+pytestmark = pytest.mark.slow
+
 
 def network(net: Net) -> Tensor:
     x = net.relu(

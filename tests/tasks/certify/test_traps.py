@@ -15,6 +15,8 @@ from steptime.frameworks.numpy import normalisation, ops, optimizer
 from steptime.graph import Graph, Net, Optimizer, Tensor, Work, adam, momentum
 from steptime.graph.optimizer import adamw
 
+pytestmark = pytest.mark.slow
+
 WIDE_MARGIN = 5.0  # times the bound
 Change = Callable[[Work], Work]
 Bench = Any

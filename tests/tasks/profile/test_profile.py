@@ -24,6 +24,8 @@ from steptime.tasks.profile import perform, trace
 from steptime.tasks.profile.operators import summarise
 from steptime.tasks.profile.traffic import least_bytes
 
+pytestmark = pytest.mark.slow
+
 CASE = Case(workload="mnist-mlp", framework="numpy", precision="fp64", batch_size=2)
 
 
