@@ -72,12 +72,13 @@ def run_rank(job: Job, journal_path: Path, ranks: Ranks) -> None:
     sink = Journal(journal_path) if ranks.rank == 0 else NullJournal()
     with sink as journal:
         journal.begin(job)
-        failure = try_task(job, journal, answers, ranks)
-        if failure is None:
-            return
-        if ranks.size > 1:
-            abort_rank(job, journal_path, ranks, failure)
-        journal.write_failure(failure)
+        try:
+            perform_task(job, journal, answers, ranks)
+        except Exception as problem:
+            failure = classify_failure(problem)
+            if ranks.size > 1:
+                abort_rank(job, journal_path, ranks, failure)
+            journal.write_failure(failure)
 
 
 def abort_rank(job: Job, journal_path: Path, ranks: Ranks, failure: Failure) -> NoReturn:
@@ -94,27 +95,21 @@ def abort_rank(job: Job, journal_path: Path, ranks: Ranks, failure: Failure) -> 
     os._exit(1)
 
 
-def try_task(
-    job: Job, journal: Journal | NullJournal, answers: IO[str] | None, ranks: Ranks
-) -> Failure | None:
-    """None: the task succeeded and its result is in the journal."""
-    try:
-        perform_task(job, journal, answers, ranks)
-    except NotWritten as problem:
+def classify_failure(problem: Exception) -> Failure:
+    """Errors with a sentence of their own keep it; all others keep the end of their traceback."""
+    if isinstance(problem, NotWritten):
         return Failure(cause=write_error_cause(problem), reason=str(problem))
-    except NoAccuracy as problem:
+    if isinstance(problem, NoAccuracy):
         return Failure(cause=Cause.CRASHED, reason=str(problem))
-    except NoSpace as problem:
+    if isinstance(problem, NoSpace):
         return Failure(cause=Cause.NO_SPACE, reason=str(problem))
-    except NotInstalled as problem:
+    if isinstance(problem, NotInstalled):
         return Failure(cause=Cause.NOT_INSTALLED, reason=str(problem))
-    except SteptimeError as problem:
+    if isinstance(problem, SteptimeError):
         return Failure(cause=Cause.UNSUPPORTED, reason=str(problem))
-    except MemoryError as problem:
+    if isinstance(problem, MemoryError):
         return describe_failure(Cause.OUT_OF_MEMORY, problem)
-    except Exception as problem:
-        return describe_failure(Cause.CRASHED, problem)
-    return None
+    return describe_failure(Cause.CRASHED, problem)
 
 
 def perform_task(

@@ -29,6 +29,7 @@ from steptime.graph.batches import Batch, batches_of_size
 from steptime.ranks.collectives import explain_missing_exchange, measure_exchange
 from steptime.ranks.merge import merge_ranks
 from steptime.ranks.pause_cost import measure_pause_cost
+from steptime.ranks.rendezvous import Offset
 from steptime.tasks import TaskContext
 
 TURN_STEPS = 3
@@ -179,20 +180,19 @@ def time_steps(context: TaskContext, program: Program, starts: dict[str, float])
     case = context.job.case
     meter = Meter(program, case, context.job.protocol)
     rendezvous = context.rendezvous
-    if rendezvous is None:
-        return run_meter(meter, context, starts)
-    meter.broadcast = rendezvous.broadcast
-    before = rendezvous.measure_offsets()
-    measurement = run_meter(meter, context, starts)
-    return merge_ranks(measurement, rendezvous, before, device=case.device)
-
-
-def run_meter(meter: Meter, context: TaskContext, starts: dict[str, float]) -> Measurement:
+    offsets: list[Offset] = []
+    if rendezvous is not None:
+        meter.broadcast = rendezvous.broadcast
+        offsets = rendezvous.measure_offsets()
     meter.prepare()
     if context.answers is not None:
-        return measure_turns(meter, context, starts)
-    meter.measure()
-    return meter.measurement(starts)
+        measurement = measure_turns(meter, context, starts)
+    else:
+        meter.measure()
+        measurement = meter.measurement(starts)
+    if rendezvous is None:
+        return measurement
+    return merge_ranks(measurement, rendezvous, offsets, device=case.device)
 
 
 def measure_turns(meter: Meter, context: TaskContext, starts: dict[str, float]) -> Measurement:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from steptime.cli import output
 
 if TYPE_CHECKING:
-    from steptime.cli.import_files import ImportSummary
     from steptime.core.foreign import ForeignRun
-    from steptime.formats import Reading
+    from steptime.formats import Original, Reading
+
 
 NOT_RECOGNISED = "no reader recognises it"
 # Of unrecognised files, unless --rows asks for all.
@@ -20,6 +21,24 @@ MOST_NAMES = 20
 LONGEST_REASON = 120
 # Also 1.5e-3, but no sign: a minus may be a hyphen.
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+
+
+@dataclass
+class ImportSummary:
+    """What became of the files so far."""
+
+    readings: list[tuple[Original, Reading]] = field(default_factory=list)
+    changed: int = 0
+    # A file, and the one that it is a copy of.
+    duplicates: dict[str, str] = field(default_factory=dict)
+    unrecognised: list[str] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+    def by_format(self) -> dict[str, list[Reading]]:
+        groups: dict[str, list[Reading]] = {}
+        for _, reading in self.readings:
+            groups.setdefault(reading.source, []).append(reading)
+        return dict(sorted(groups.items()))
 
 
 class ImportedRow(NamedTuple):

@@ -74,13 +74,19 @@ class WorkerProcess:
         variables = launch.variables(environment.variables)
         command = launch.command(job, variables, store.path)
         oom_kills = count_oom_kills()
-        try:
-            process = _start_process(command, variables, job, files)
-        except OSError as problem:
-            problem_sentence = f"A worker could not be started with {command[0]}"
-            if problem.errno in UNWRITABLE:
-                problem_sentence = f"{store.path} cannot be written"
-            raise SteptimeError(f"{problem_sentence}: {problem.strerror}.") from problem
+        with _explain_start_errors(command[0], store.path), files.log.open("wb") as log:
+            files.job.write_text(json.dumps(job.to_dict()))
+            worker = ["-P", "-m", "steptime.worker", str(files.job), str(files.journal)]
+            process = subprocess.Popen(
+                [*command, *worker],
+                stdin=subprocess.PIPE if job.turns else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if job.turns else log,
+                stderr=log,
+                bufsize=0,
+                env=variables,
+                # A group of its own, so that its children can be ended with it.
+                start_new_session=True,
+            )
         return cls(
             launch=launch,
             job=job,
@@ -233,22 +239,15 @@ def _make_cold_cache(job: Job) -> tempfile.TemporaryDirectory[str] | None:
     return tempfile.TemporaryDirectory(prefix="steptime-cold-", ignore_cleanup_errors=True)
 
 
-def _start_process(
-    command: list[str], variables: dict[str, str], job: Job, files: WorkerFiles
-) -> subprocess.Popen[bytes]:
-    files.job.write_text(json.dumps(job.to_dict()))
-    worker = ["-P", "-m", "steptime.worker", str(files.job), str(files.journal)]
-    with files.log.open("wb") as log:
-        return subprocess.Popen(
-            [*command, *worker],
-            stdin=subprocess.PIPE if job.turns else subprocess.DEVNULL,
-            stdout=subprocess.PIPE if job.turns else log,
-            stderr=log,
-            bufsize=0,
-            env=variables,
-            # A group of its own, so that its children can be ended with it.
-            start_new_session=True,
-        )
+@contextlib.contextmanager
+def _explain_start_errors(program: str, store: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        sentence = f"A worker could not be started with {program}"
+        if problem.errno in UNWRITABLE:
+            sentence = f"{store} cannot be written"
+        raise SteptimeError(f"{sentence}: {problem.strerror}.") from problem
 
 
 def _staged_copies(job: Job) -> list[Path]:
