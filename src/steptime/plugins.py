@@ -47,6 +47,32 @@ def source(package: str, name: str) -> Path | None:
     return Path(spec.origin) if spec and spec.origin else None
 
 
+def program_digest(framework: str) -> str:
+    """Of all code that makes a framework's programs: its own, and the graph's.
+
+    A result or a certificate holds for this code only."""
+    # Imported late: help does not need it.
+    import hashlib
+
+    graph = importlib.util.find_spec("steptime.graph")
+    assert graph is not None and graph.origin is not None
+    files = source_files(Path(graph.origin)) + source_files(source("frameworks", framework))
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file.name}\n".encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def source_files(path: Path | None) -> list[Path]:
+    """All files of a plugin or package: it is one module or a folder."""
+    if path is None:
+        return []
+    if path.name == "__init__.py":
+        return sorted(path.parent.rglob("*.py"))
+    return [path]
+
+
 def read_constant(package: str, name: str, constant: str) -> Any:
     """The value that the plugin's source assigns to a constant; None if it assigns none."""
     path = source(package, name)

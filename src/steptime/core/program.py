@@ -56,6 +56,9 @@ class Program(Protocol):
     # The following methods prove the lowering and are never called in a timed loop. Arrays are
     # NumPy's, and names are canonical.
 
+    def to_array(self, result: Any) -> Any:
+        """What `step` returned, as a copy that later steps do not change; wait first."""
+
     def weights(self) -> dict[str, Any]: ...
 
     def load(self, weights: dict[str, Any]) -> None: ...

@@ -103,6 +103,9 @@ class JaxProgram:
         settings.apply(self.case)
         return account_memory(self.state, self._batch(), self._compile())
 
+    def to_array(self, result: Any) -> Any:
+        return _array(result)
+
     def weights(self) -> dict[str, Any]:
         trainable, moving = self._local_state()
         stored = trainable | moving.statistics

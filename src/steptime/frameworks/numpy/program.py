@@ -60,6 +60,9 @@ class NumpyProgram:
     def kernels(self) -> dict[str, int]:
         return {}
 
+    def to_array(self, result: Any) -> Array:
+        return np.array(result)
+
     def weights(self) -> dict[str, Array]:
         return {name: array.copy() for name, array in self._weights.items()}
 

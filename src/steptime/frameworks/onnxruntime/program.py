@@ -29,6 +29,11 @@ class OnnxruntimeProgram(OnnxProgram):
     def facts(self) -> dict[str, Any]:
         return settings.facts(self.case, self.session)
 
+    def to_array(self, result: Any) -> Any:
+        """A bound output is a value of the runtime; from the host it is an array."""
+        values = result.numpy() if isinstance(result, OrtValue) else result
+        return super().to_array(values)
+
     def kernels(self) -> dict[str, int]:
         return kernels_of(self._model(len(self.input)), self.case, self._feeds(self.input))
 

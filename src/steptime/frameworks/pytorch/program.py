@@ -121,6 +121,9 @@ class PytorchProgram:
     def exchange(self, *, tiny: bool = False) -> int:
         return exchange.exchange(self.module, self.case, tiny=tiny)
 
+    def to_array(self, result: Any) -> Any:
+        return _to_numpy(result)
+
     def weights(self) -> dict[str, Any]:
         return {name: _to_numpy(value) for name, value in self.module.canonical().items()}
 
@@ -271,7 +274,8 @@ class PytorchProgram:
         values, target = self._tensors(batch)
         if self.cuda:
             return values.pin_memory(), target.pin_memory()
-        return values, target
+        # A copy: `feed` writes here, and the array is the caller's.
+        return values.clone(memory_format=self.memory_format), target.clone()
 
 
 def _unsupported_by_cpu(work: Work, case: Case) -> str | None:

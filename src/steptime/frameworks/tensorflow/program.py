@@ -104,6 +104,10 @@ class TensorflowProgram:
             raise Unsupported("These ranks exchange nothing.")
         return execution.exchange(optimizer.weights, tiny=tiny)
 
+    def to_array(self, result: Any) -> Any:
+        # A session returns NumPy arrays, a function tensors.
+        return _array(np.asarray(result))
+
     def weights(self) -> dict[str, Any]:
         return self._to_logical(self.execution.read(self.steps.variables))
 

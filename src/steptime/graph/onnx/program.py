@@ -54,6 +54,9 @@ class OnnxProgram(ABC):
         self.input = self._cast(batch["input"])
         self._place()
 
+    def to_array(self, result: Any) -> Any:
+        return np.array(result)
+
     def weights(self) -> dict[str, Any]:
         """At least fp32, as every framework returns them."""
         wide = np.promote_types(self.dtype, np.float32)

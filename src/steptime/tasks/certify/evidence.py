@@ -1,10 +1,12 @@
-"""What a lowering computes, as arrays by item: gathered alike from reference and frameworks."""
+"""What a lowering computes, as arrays by item: gathered alike from reference and frameworks.
+
+Outputs, losses and new weights come from `step()`, because that is what is timed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import cycle, islice
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -13,14 +15,22 @@ from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
 from steptime.core.program import Framework, Program
 from steptime.graph import Work
-from steptime.tasks.certify.probes import dropout_probe, dropout_rates, rule_probe, without_dropout
+from steptime.graph.batches import Batch
+from steptime.tasks.certify.probes import (
+    dropout_probe,
+    dropout_rates,
+    first_sample,
+    rule_probe,
+    statistics_names,
+    without_dropout,
+)
+from steptime.tasks.certify.studies import Study
 
 # item -> name (of a weight, a step, a rate) -> array
 Evidence = dict[str, dict[str, Any]]
 
 RULE = "optimizer rule"
-# Default length of the trajectory.
-STEPS = 20
+STORED = "stored weights"
 # Share of the loss that the first step may remove, to first order.
 GENTLE_FALL = 0.01
 RULE_STEPS = 3
@@ -45,10 +55,12 @@ class Lowering:
     draw: int | None = None
     precision: str = ""
 
-    def __call__(self, work: Work, phase: str, *, wide: bool = False) -> Program:
+    def __call__(
+        self, work: Work, phase: str, *, wide: bool = False, data: str = "device"
+    ) -> Program:
         """`wide`: in fp32 or better."""
         is_image_network = len(work.graph.input.shape) == 3
-        case = replace(self.case, phase=phase)
+        case = replace(self.case, phase=phase, data=data, batch_size=len(work.batch["input"]))
         if not is_image_network:
             case = replace(case, layout="nchw")
         if self.draw is not None:
@@ -65,15 +77,23 @@ def widen_precision(precision: str) -> str:
 
 
 def gather_evidence(
-    lower: Lowering, work: Work, *, covers: str, rate: float = 0.0, steps: int = STEPS
+    lower: Lowering, study: Study, *, covers: str, rate: float = 0.0, steps: int
 ) -> Evidence:
     """`rate`: learning rate, 0 for the network's own. `steps`: length of the trajectory."""
-    outputs = lower(work, "inference").predict(work.batch)
-    evidence: Evidence = {"outputs": {"outputs": np.asarray(outputs, np.float64)}}
-    if covers == "training":
-        optimizer = replace(work.optimizer, rate=rate or work.optimizer.rate)
-        still = replace(work, graph=without_dropout(work.graph), optimizer=optimizer)
-        evidence |= _gather_training(lower(still, "training"), still, steps)
+    work = study.work
+    evidence: Evidence = {"outputs": _gather_outputs(lower, study)}
+    if covers != "training" or not study.has_gradients:
+        return evidence
+    optimizer = replace(work.optimizer, rate=rate or work.optimizer.rate)
+    still = replace(work, graph=without_dropout(work.graph), optimizer=optimizer)
+    program = lower(still, "training")
+    loss, gradients = program.gradients(work.batch)
+    evidence |= {"loss": {"loss": np.float64(loss)}, "gradients": gradients}
+    if study.is_complete:
+        evidence[STORED] = program.weights()
+        evidence |= _gather_training(program, still, study.second, steps)
+        evidence["steps from host"] = _gather_steps_from_host(lower, still, study.second)
+        _add_forward(evidence, lower, still, study.second)
         evidence[RULE] = _gather_rule(lower, work)
     return evidence
 
@@ -81,7 +101,7 @@ def gather_evidence(
 def gentle_rate(lower: Lowering, work: Work) -> float:
     """The network's own learning rate, or less if it is too fast for such a small batch.
 
-    A training that explodes depends so much on rounding that 20 losses prove nothing. Adam
+    A training that explodes depends so much on rounding that its losses prove nothing. Adam
     keeps its rate: its steps do not grow with the gradient, and smaller ones would drown in the
     rounding of the weights."""
     own_rate = work.optimizer.rate
@@ -97,56 +117,90 @@ def dropout_losses(lower: Lowering, work: Work, steps: int = DROPOUT_STEPS) -> d
     losses = {}
     for rate in dropout_rates(work.graph):
         program = lower(dropout_probe(rate), "forward")
-        losses[f"rate {rate:g}"] = np.array([_step_loss(program) for _ in range(steps)])
+        losses[f"rate {rate:g}"] = np.array([step_result(program) for _ in range(steps)])
     return losses
 
 
-def _gather_training(program: Program, work: Work, count: int) -> Evidence:
-    loss, gradients = program.gradients(work.batch)
-    losses = _taken_step_losses(program, work, count + MOST_SKIPS)
+def step_result(program: Program) -> Any:
+    """What the timed function returns: outputs, or a loss."""
+    result = program.step()
+    program.wait()
+    return np.array(program.to_array(result), np.float64)
+
+
+def _gather_outputs(lower: Lowering, study: Study) -> dict[str, Any]:
+    """The step comes first: it must not find what another function has left."""
+    work = study.work
+    program = lower(work, "inference")
+    outputs = {"outputs": step_result(program)}
+    program.feed(study.second)
+    outputs["second batch"] = step_result(program)
+    outputs["predict"] = np.asarray(program.predict(work.batch), np.float64)
+    if study.is_complete:
+        program = lower(work, "inference", data="host")
+        outputs["from host"] = step_result(program)
+        program.feed(study.second)
+        outputs["second batch from host"] = step_result(program)
+        # A framework may compute a single sample in another way.
+        outputs["one sample"] = step_result(lower(first_sample(work), "inference"))
+    return outputs
+
+
+def _gather_training(program: Program, work: Work, second: Batch, count: int) -> Evidence:
+    """Each step takes the other batch, so that no step can repeat what one before has computed."""
+    losses = _taken_step_losses(program, work, second, count + MOST_SKIPS)
     first = next(losses, None)
     if first is None:
         raise SteptimeError(f"Loss scaling skipped all of {count + MOST_SKIPS} steps.")
-    first_step = _weight_changes(program, work)
+    changes = _weight_changes(program, work)
+    statistics = {name: changes.pop(name) for name in statistics_names(work.graph)}
     trajectory = {}
     for number, value in enumerate([first, *islice(losses, count - 1)], 1):
-        trajectory[f"step {number}"] = np.float64(value)
-    return {
-        "loss": {"loss": np.float64(loss)},
-        "gradients": gradients,
-        "optimizer step": first_step,
-        "trajectory": trajectory,
-    }
+        trajectory[f"step {number}"] = value
+    evidence: Evidence = {"optimizer step": changes, "trajectory": trajectory}
+    if statistics:
+        evidence["statistics"] = statistics
+    return evidence
 
 
-def _taken_step_losses(program: Program, work: Work, most: int) -> Iterator[float]:
-    """The loss of each step that loss scaling did not skip."""
+def _gather_steps_from_host(lower: Lowering, work: Work, second: Batch) -> dict[str, Any]:
+    program = lower(work, "training", data="host")
+    losses = _taken_step_losses(program, work, second, 2 + MOST_SKIPS)
+    return {f"step {number}": value for number, value in enumerate(islice(losses, 2), 1)}
+
+
+def _add_forward(evidence: Evidence, lower: Lowering, work: Work, second: Batch) -> None:
+    program = lower(work, "forward")
+    losses = {"first batch": step_result(program)}
+    changes = _weight_changes(program, work)
+    program.feed(second)
+    losses["second batch"] = step_result(program)
+    evidence["forward"] = losses
+    for name in statistics_names(work.graph):
+        evidence["statistics"][f"{name} after forward"] = changes[name]
+
+
+def _taken_step_losses(program: Program, work: Work, second: Batch, most: int) -> Iterator[Any]:
+    """The loss of each step that loss scaling did not skip, on the two batches in turn."""
     is_scaled = bool(program.facts().get("loss_scaling"))
-    last: float | None = None
+    next_batches = cycle([second, work.batch])
     for _ in range(most):
-        loss = _step_loss(program)
-        if is_scaled and last is None and _is_unchanged(program, work):
-            # A skipped step has still moved the running statistics: put them back.
-            program.load({**program.weights(), **_initial_statistics(work)})
-        elif not is_scaled or loss != last:
-            last = loss
-            yield loss
+        before = program.weights() if is_scaled else {}
+        loss = step_result(program)
+        if is_scaled and _is_skipped(program, work, before):
+            # It has still moved the running statistics: put them back.
+            program.load(before)
+            continue
+        yield loss
+        program.feed(next(next_batches))
 
 
-def _is_unchanged(program: Program, work: Work) -> bool:
-    weights = program.weights()
+def _is_skipped(program: Program, work: Work, before: dict[str, Any]) -> bool:
+    after = program.weights()
     for name, weight in work.graph.weights.items():
-        if weight.trainable and not np.array_equal(weights[name], work.weights[name]):
+        if weight.trainable and not np.array_equal(after[name], before[name]):
             return False
     return True
-
-
-def _initial_statistics(work: Work) -> dict[str, Any]:
-    statistics = {}
-    for name, weight in work.graph.weights.items():
-        if not weight.trainable:
-            statistics[name] = work.weights[name]
-    return statistics
 
 
 def _weight_changes(program: Program, work: Work) -> dict[str, Any]:
@@ -167,9 +221,3 @@ def _gather_rule(lower: Lowering, work: Work) -> dict[str, Any]:
         program.step()
     program.wait()
     return _weight_changes(program, probe)
-
-
-def _step_loss(program: Program) -> float:
-    loss = program.step()
-    program.wait()
-    return float(loss.item() if hasattr(loss, "item") else loss)

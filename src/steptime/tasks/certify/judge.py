@@ -11,6 +11,10 @@ import numpy as np
 
 from steptime.tasks.certify.evidence import Evidence
 
+# Items that are losses; of these, the ones of a few steps.
+FEW_STEPS = ("forward", "steps from host")
+LOSSES = ("loss", *FEW_STEPS, "trajectory")
+
 # A bound is this many times the largest deviation that rounding caused in the reference.
 SLACK = 4.0
 # And as many roundings of the largest value: the order of a sum may cost them after lucky draws.
@@ -18,6 +22,8 @@ FLOOR = 1.0
 SIGMAS = 5.0
 # A bound wider than this, relative, proves little.
 WEAK = 0.5
+# Of the error that a low precision must cause: less was not computed in that precision.
+TOO_EXACT = 0.02
 LEAP = 1 / 3  # of the first loss, in one step
 
 
@@ -82,15 +88,37 @@ def _judgeable(
     if item != "trajectory":
         return names
     judgeable = []
-    previous = names[0]
-    for name in names:
+    for index, name in enumerate(names):
         scale = scales[name].largest
+        # The step before the last had the same batch.
+        previous = names[max(0, index - 2)] if index != 1 else name
         if abs(values[name] - values[previous]) > LEAP * scale:
             break
         if SLACK * allowances[item][name].largest <= WEAK * scale:
             judgeable.append(name)
-        previous = name
     return judgeable or names[:1]
+
+
+def judge_precision(
+    evidence: Evidence, exact: Evidence, deviations: Deviations
+) -> dict[str, Any]:
+    """An error far below the precision's rounding shows another precision than was asked for."""
+    comparisons = []
+    for item in ("outputs", "gradients"):
+        rounded = [value.rms for value in deviations.get(item, {}).values()]
+        if item not in evidence or not any(rounded):
+            continue
+        squares = 0.0
+        least = 0.0
+        for name, values in evidence[item].items():
+            scale = _rms(exact[item][name]) or 1.0
+            squares += (deviation(values, exact[item][name]).rms / scale) ** 2
+            least += (TOO_EXACT * deviations[item][name].rms / scale) ** 2
+        error = float(np.sqrt(squares / len(evidence[item])))
+        bound = float(np.sqrt(least / len(evidence[item])))
+        share = bound / error if error else np.inf
+        comparisons.append(Comparison(error, bound, f"{item}: more exact than asked for", share))
+    return make_entry("precision", comparisons)
 
 
 def make_entry(item: str, comparisons: Sequence[Comparison]) -> dict[str, Any]:
@@ -174,7 +202,7 @@ def _share(error: float, bound: float) -> float:
 
 def _scales(item: str, exact: Evidence) -> dict[str, Deviation]:
     """What errors are relative to: the weight's own size, and for losses the first of them."""
-    if item in ("loss", "trajectory"):
+    if item in LOSSES:
         # The loss of a single class is 0.
         first_loss = abs(float(exact["loss"]["loss"])) or 1.0
         return dict.fromkeys(exact[item], Deviation(first_loss, first_loss))
@@ -199,12 +227,14 @@ def _allowances(exact: Evidence, deviations: Deviations) -> Deviations:
         allowances[item] = _pool(values, exact[item], _scales(item, exact))
     if "loss" not in allowances:
         return allowances
-    off = max(deviations["outputs"]["outputs"].rms, deviations["loss"]["loss"].largest)
-    trajectory = allowances["trajectory"]
-    for name, step_deviation in deviations["trajectory"].items():
-        off = max(off, step_deviation.largest)
-        trajectory[name] = Deviation(off, off)
-    early = max(allowance.largest for allowance in list(trajectory.values())[:3])
+    off = max(value.rms for value in deviations["outputs"].values())
+    off = max(off, deviations["loss"]["loss"].largest)
+    for item in (*FEW_STEPS, "trajectory"):
+        for name, step_deviation in deviations.get(item, {}).items():
+            off = max(off, step_deviation.largest)
+            allowances[item][name] = Deviation(off, off)
+    trajectory = list(allowances.get("trajectory", {}).values())
+    early = max([off_loss.largest for off_loss in trajectory[:3]], default=off)
     allowances["loss"]["loss"] = Deviation(early, early)
     return allowances
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,40 +12,24 @@ import numpy as np
 
 from steptime import plugins
 from steptime.core.errors import SteptimeError
-from steptime.graph import Work
 from steptime.store.atomic import atomic_write
+from steptime.tasks.certify import evidence as evidence_module
+from steptime.tasks.certify import probes as probes_module
 from steptime.tasks.certify.evidence import (
     DROPOUT_STEPS,
-    STEPS,
     Evidence,
     Lowering,
     dropout_losses,
     gather_evidence,
     gentle_rate,
 )
-from steptime.tasks.certify.judge import Deviation, Deviations, deviation
+from steptime.tasks.certify.judge import LOSSES, Deviation, Deviations, deviation
+from steptime.tasks.certify.studies import Study
 
-# Increase it when the gathered evidence changes.
-EVIDENCE = 5
 # A network with fewer weights is kept in float64.
 SMALL = 4_000_000
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How much is computed for one network: less if one pass through it takes long."""
-
-    # Length of the trajectory, for the reference and all frameworks.
-    steps: int = STEPS
-    # Draws of rounding errors, each up to the first step.
-    draws: int = 3
-    # How many of these draws go on to the last step.
-    trajectories: int = 3
-
-    @classmethod
-    def from_options(cls, options: dict[str, Any]) -> Effort:
-        names = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in options.items() if name in names})
+# Sources that decide what is gathered; the reference's own are in its digest.
+SOURCES = (evidence_module, probes_module)
 
 
 class ReferenceFiles:
@@ -53,23 +37,35 @@ class ReferenceFiles:
 
     Their name is a digest of all that they depend on, including the reference's code."""
 
-    def __init__(self, folder: Path, work: Work, framework: str, effort: Effort) -> None:
-        settings = [EVIDENCE, effort.steps, work.graph.to_dict()["layers"], asdict(work.optimizer)]
+    def __init__(self, folder: Path, study: Study, framework: str, seed: int) -> None:
+        work = study.work
+        settings = [
+            study.effort,
+            study.is_complete,
+            study.has_gradients,
+            seed,
+            work.graph.to_dict()["layers"],
+            asdict(work.optimizer),
+        ]
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-        source = plugins.source("frameworks", framework)
-        if source:
-            for code in sorted(path.read_bytes() for path in source.parent.glob("*.py")):
-                digest.update(code)
-        for array in work.batch.values():
-            digest.update(np.ascontiguousarray(array).tobytes())
+        digest.update(plugins.program_digest(framework).encode())
+        for module in SOURCES:
+            digest.update(Path(str(module.__file__)).read_bytes())
+        for batch in (work.batch, study.second):
+            for array in batch.values():
+                digest.update(np.ascontiguousarray(array).tobytes())
         self.name = f"{work.graph.fingerprint}-{digest.hexdigest()[:12]}"
         self.folder = folder
-        self.effort = effort
+        self.study = study
         self.exact = folder / f"{self.name}.npz"
 
+    @property
+    def is_compact(self) -> bool:
+        """Whether large arrays are kept in float32."""
+        return self.study.work.graph.stored_parameters > SMALL
+
     def deviations(self, precision: str) -> Path:
-        draws = f"{self.effort.draws}-{self.effort.trajectories}"
-        return self.folder / f"{self.name}-{precision}-{draws}.json"
+        return self.folder / f"{self.name}-{precision}.json"
 
     def read_exact(self) -> Evidence:
         if not self.exact.exists():
@@ -91,35 +87,41 @@ class ReferenceFiles:
         return deviations
 
 
-def write_exact(files: ReferenceFiles, lower: Lowering, work: Work) -> None:
-    rate = gentle_rate(lower, work)
-    evidence = gather_evidence(lower, work, covers="training", rate=rate, steps=files.effort.steps)
+def write_exact(files: ReferenceFiles, lower: Lowering) -> None:
+    study = files.study
+    work = study.work
+    # Outputs alone need no rate.
+    rate = gentle_rate(lower, work) if study.has_gradients else 0.0
+    steps = study.effort.steps
+    evidence = gather_evidence(lower, study, covers="training", rate=rate, steps=steps)
     evidence["rate"] = {"rate": np.float64(rate)}
-    evidence["dropout"] = dropout_losses(lower, work, 4 * DROPOUT_STEPS)
-    is_large = work.graph.stored_parameters > SMALL
+    if study.is_complete:
+        evidence["dropout"] = dropout_losses(lower, work, 4 * DROPOUT_STEPS)
     arrays = {}
     for item, values in evidence.items():
         for name, value in values.items():
-            is_compact = is_large and np.ndim(value) > 0 and item != "outputs"
+            is_compact = files.is_compact and np.ndim(value) > 0 and item != "outputs"
             arrays[f"{item}/{name}"] = np.asarray(value, np.float32 if is_compact else np.float64)
     with atomic_write(files.exact, sync=False) as draft, draft.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
-def write_deviations(files: ReferenceFiles, lower: Lowering, work: Work, precision: str) -> None:
+def write_deviations(files: ReferenceFiles, lower: Lowering, precision: str) -> None:
     """The largest over the draws, each with errors of its own."""
-    effort = files.effort
+    study = files.study
+    effort = study.effort
     exact = files.read_exact()
     rate = reference_rate(exact)
     largest: Deviations = {}
     for draw in range(effort.draws):
         rounded = replace(lower, draw=draw, precision=precision)
         steps = effort.steps if draw < effort.trajectories else 1
-        evidence = gather_evidence(rounded, work, covers="training", rate=rate, steps=steps)
+        evidence = gather_evidence(rounded, study, covers="training", rate=rate, steps=steps)
         _add_draw(largest, evidence, exact)
     # Single numbers, which a few draws may all find near the truth by luck.
-    _scale_deviations(largest["loss"], 1 + 3 / effort.draws)
-    _scale_deviations(largest["trajectory"], 1 + 3 / effort.trajectories)
+    for item in LOSSES:
+        draws = effort.trajectories if item == "trajectory" else effort.draws
+        _scale_deviations(largest.get(item, {}), 1 + 3 / draws)
     with atomic_write(files.deviations(precision), sync=False) as draft:
         draft.write_text(json.dumps(largest))
 
