@@ -11,12 +11,16 @@ from steptime.core.case import Case
 from steptime.core.record import Attempt
 
 TASK = "certify"
+# Items that must be proved, in the certificate's precision or, except for outputs, in fp64.
+REQUIRED = {
+    "training": ("outputs", "gradients", "optimizer step", "statistics", "forward"),
+    "inference": ("outputs",),
+}
 COVERED = {"training": ("training", "forward", "inference"), "inference": ("inference",)}
 # Settings that a certificate and the attempt that it covers must share.
 SAME = ("framework", "precision", "mode", "layout")
 # Settings that `steptime certify` needs as flags, unless they have these defaults.
 COMMAND_DEFAULTS = {"framework": "", "mode": "eager", "precision": "fp32", "device": "cpu"}
-STEPS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +34,47 @@ class Certificate:
     device: str  # "cpu", or the GPU's name
     # Training (which includes inference), or inference alone.
     covers: str
-    passed: bool
     items: tuple[dict[str, Any], ...]
-    steps: int = STEPS  # of the trajectory
+    # What fp64 proves: certificate, passed and proves; or the reason why there is none.
+    semantics: dict[str, Any]
+    program: str = ""  # digest of the code that was certified
+
+    @property
+    def passed(self) -> bool:
+        """Nothing contradicts the network, and everything that is required is proved."""
+        if self.failed or not self.semantics.get("passed", True):
+            return False
+        return not self.unproved
+
+    @property
+    def failed(self) -> tuple[dict[str, Any], ...]:
+        return tuple(item for item in self.items if not item["passed"])
+
+    @property
+    def weak(self) -> tuple[str, ...]:
+        """Names of items of which no network proves much."""
+        names = dict.fromkeys(item["item"] for item in self.items if item["weak"])
+        return tuple(name for name in names if name not in self.proves)
+
+    @property
+    def is_reduced(self) -> bool:
+        """Whether training was proved on a reduced copy of the network."""
+        return any(item.get("network") == "reduced" for item in self.items)
+
+    @property
+    def proves(self) -> tuple[str, ...]:
+        """Names of items that pass with a bound narrow enough to mean something."""
+        names = [item["item"] for item in self.items if item["passed"] and not item["weak"]]
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def unproved(self) -> tuple[str, ...]:
+        """Names of required items that neither this precision nor fp64 proves."""
+        tested = {item["item"] for item in self.items}
+        in_fp64 = set(self.semantics.get("proves", ())) - {"outputs"}
+        proved = set(self.proves) | in_fp64
+        required = [name for name in REQUIRED[self.covers] if name in tested]
+        return tuple(name for name in required if name not in proved)
 
     @property
     def name(self) -> str:
@@ -41,11 +83,19 @@ class Certificate:
 
     @property
     def worst(self) -> dict[str, Any]:
-        """The item nearest to its bound, or farthest beyond it."""
-        return max(self.items, key=_share)
+        """The item nearest to its bound, or farthest beyond it.
+
+        One that proves little counts only if there is no other."""
+        telling = [item for item in self.items if not item["weak"] or not item["passed"]]
+        return max(telling or self.items, key=_share)
 
     def to_dict(self) -> dict[str, Any]:
-        return vars(self) | {"case": self.case.to_dict(), "items": list(self.items)}
+        return vars(self) | {
+            "case": self.case.to_dict(),
+            "items": list(self.items),
+            "passed": self.passed,
+            "unproved": list(self.unproved),
+        }
 
 
 def _share(item: dict[str, Any]) -> float:
@@ -65,9 +115,9 @@ def read_certificate(attempt: Attempt) -> Certificate | None:
         version=findings["version"],
         device=device_name(attempt) or attempt.case.device,
         covers=findings["covers"],
-        passed=findings["passed"],
         items=tuple(findings["items"]),
-        steps=findings.get("steps", STEPS),
+        semantics=findings.get("semantics", {}),
+        program=attempt.program,
     )
 
 
@@ -110,6 +160,8 @@ def _covers(certificate: Certificate, attempt: Attempt) -> bool:
     device = device_name(attempt) or certificate.device
     return (
         certificate.fingerprint == attempt.network.get("fingerprint")
+        # Of other code, or of unknown code, it says nothing.
+        and certificate.program == attempt.program != ""
         and all(getattr(proved, name) == getattr(case, name) for name in SAME)
         and case.phase in COVERED[certificate.covers]
         and same_optimizer

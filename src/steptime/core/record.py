@@ -46,6 +46,8 @@ class Attempt:
     software: dict[str, Any]
     network: dict[str, Any]  # fingerprint, parameters, FLOPs: what the work was
     environment: dict[str, Any]  # hash seed, padding, threads, allocator variables
+    # Digest of the code that made the program; empty if it was not recorded.
+    program: str = ""
     pair: str = ""  # comparisons: both partners of a pair have the same id here
     ended: str = ""
     task: str = "measure"

@@ -78,7 +78,7 @@ def _narrow_op(layer: Layer, inputs: Sequence[Layer], factor: int, *, is_output:
 
 def _divide(value: int, factor: int) -> int:
     quotient, remainder = divmod(value, factor)
-    if remainder or 0 < quotient < LEAST_WIDTH and value >= LEAST_WIDTH * LARGEST_FACTOR // 2:
+    if remainder or (0 < quotient < LEAST_WIDTH and value >= LEAST_WIDTH * LARGEST_FACTOR // 2):
         raise _Indivisible
     return quotient
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import inf
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from steptime import plugins, workloads
 from steptime.analysis.certificates import TASK, Certificate, read_certificate
@@ -25,18 +23,13 @@ from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
 
 REFERENCE = "numpy"
-# How fast the reference is on slow cores.
+SEMANTICS = "fp64"
+# How fast the reference is on a slow core.
 FLOPS_PER_SECOND = 20e9
-SECONDS_PER_WEIGHT = 25e-9
-LARGE_FLOPS = 5e10  # of one sample: above, a batch has only one
+LARGE_FLOPS = 5e10  # of a training step with one sample: above, a batch has only one
+SMALL_FLOPS = 1e9
+PASSES = 20  # of a process, forward and backward
 SLOW_FACTOR = 20  # a process that takes this many times its estimate hangs
-# What is computed if a step of the reference takes fewer seconds than this (METHOD.md).
-EFFORTS: tuple[tuple[float, dict[str, int]], ...] = (
-    (0.15, {"steps": 20, "draws": 5, "trajectories": 5}),
-    (1.0, {"steps": 20, "draws": 3, "trajectories": 3}),
-    (5.0, {"steps": 20, "draws": 3, "trajectories": 1}),
-    (inf, {"steps": 3, "draws": 1, "trajectories": 1}),
-)
 
 
 @dataclass(frozen=True)
@@ -95,21 +88,13 @@ def certified_case(case: Case) -> Case:
     """The case with the batch of a certificate.
 
     It is small, because the reference is slow, but larger than one for batch statistics."""
-    cost = _reference_cost(replace(case, phase="training", batch_size=1))
+    flops = _step_flops(replace(case, batch_size=1))
     size = 2
-    if cost.flops > LARGE_FLOPS:
+    if flops > LARGE_FLOPS:
         size = 1
-    elif cost.seconds < EFFORTS[0][0]:
+    elif flops < SMALL_FLOPS:
         size = 4
     return replace(case, phase="training", batch_size=size)
-
-
-def effort(case: Case) -> dict[str, int]:
-    """How thorough the comparison is, by the cost of a training step.
-
-    Also for inference: both are compared with the same reference."""
-    seconds = _reference_cost(replace(case, phase="training")).seconds
-    return next(numbers for limit, numbers in EFFORTS if seconds < limit)
 
 
 def rounding_name(case: Case) -> str:
@@ -120,18 +105,10 @@ def rounding_name(case: Case) -> str:
     return case.precision
 
 
-class ReferenceCost(NamedTuple):
-    """Of one step."""
-
-    flops: float
-    seconds: float
-
-
-def _reference_cost(case: Case) -> ReferenceCost:
-    work = workloads.load(case.workload).describe(case)
+def _step_flops(case: Case) -> float:
+    work = workloads.load(case.workload).describe(replace(case, phase="training"))
     flops: float = work["flops_per_step"]
-    seconds = flops / FLOPS_PER_SECOND + work["stored_parameters"] * SECONDS_PER_WEIGHT
-    return ReferenceCost(flops, seconds)
+    return flops
 
 
 def _reference_case(case: Case) -> Case:
@@ -155,6 +132,8 @@ class Examination:
     session: str = field(default_factory=uuid7)
     references: dict[tuple[str, str], Attempt] = field(default_factory=dict)
     settled: dict[tuple[str, str], Attempt] = field(default_factory=dict)
+    # Why a framework, mode, device and phase have no fp64: asked once.
+    no_semantics: dict[tuple[str, str, str, str], str] = field(default_factory=dict)
     done: int = 0
 
     def load(self) -> None:
@@ -180,7 +159,33 @@ class Examination:
         reference = self.reference(case)
         if reference.failure is not None:
             return reference
-        return self.run(case, plan, self.options(case))
+        options = self.options(case)
+        if case.precision != SEMANTICS:
+            options["semantics"] = self.semantics(case)
+        attempt = self.run(case, plan, options)
+        if _is_settled(attempt):
+            self.settled[plan, case.key] = attempt
+        return attempt
+
+    def semantics(self, case: Case) -> dict[str, Any]:
+        """What the same lowering proves in fp64, in which rounding hides nothing."""
+        exact_case = replace(case, precision=SEMANTICS)
+        reason = self.no_semantics.get((case.framework, case.mode, case.device, case.phase))
+        if reason is not None:
+            return {"reason": reason}
+        attempt = self.attempt(exact_case)
+        certificate = read_certificate(attempt)
+        if certificate is not None:
+            return {
+                "certificate": certificate.id,
+                "passed": certificate.passed,
+                "proves": list(certificate.proves),
+            }
+        assert attempt.failure is not None
+        reason = attempt.failure.reason
+        if attempt.failure.cause == Cause.UNSUPPORTED:
+            self.no_semantics[case.framework, case.mode, case.device, case.phase] = reason
+        return {"reason": reason}
 
     def reference(self, case: Case) -> Attempt:
         """Run the reference once for a network and precision.
@@ -198,13 +203,11 @@ class Examination:
             "references": str((self.store.path / "references").absolute()),
             "reference": REFERENCE,
             "precision": rounding_name(case),
-            **effort(case),
         }
 
     def run(self, case: Case, plan: str, options: dict[str, Any]) -> Attempt:
-        passes = (2 + options["steps"]) * (1 + options["draws"])
         protocol = Protocol()
-        seconds = SLOW_FACTOR * passes * _reference_cost(case).seconds
+        seconds = SLOW_FACTOR * PASSES * _step_flops(case) / FLOPS_PER_SECOND
         protocol = replace(protocol, limit_seconds=max(protocol.limit_seconds, seconds))
         job = Job(
             id=uuid7(),
@@ -227,24 +230,10 @@ def lowering_hash(case: Case) -> str:
 
     A certificate of another hash does not hold for this case."""
     digest = hashlib.sha256(plan_hash([case], Protocol()).encode())
-    sources = [
-        plugins.source("frameworks", case.framework),
-        plugins.source("frameworks", REFERENCE),
-        plugins.source("tasks", TASK),
-    ]
-    for source in sources:
-        for file in _files(source):
-            digest.update(file.read_bytes())
+    digest.update(plugins.program_digest(REFERENCE).encode())
+    for file in plugins.source_files(plugins.source("tasks", TASK)):
+        digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def _files(source: Path | None) -> list[Path]:
-    """All files of a plugin: it is one module or a folder."""
-    if source is None:
-        return []
-    if source.name == "__init__.py":
-        return sorted(source.parent.rglob("*.py"))
-    return [source]
 
 
 def _is_settled(attempt: Attempt) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from steptime import workloads
+from steptime import plugins, workloads
 from steptime.analysis.certificates import TASK, read_certificates
 from steptime.analysis.compare import (
     Comparison,
@@ -118,6 +118,7 @@ def _planned_attempt(case: Case) -> Attempt:
         software={},
         network=workloads.load(case.workload).describe(case),
         environment={},
+        program=plugins.program_digest(case.framework),
     )
 
 

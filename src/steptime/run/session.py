@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from steptime import workloads
+from steptime import plugins, workloads
 from steptime.analysis import stopping
 from steptime.analysis.flags.timing import session_drift
 from steptime.analysis.process import measured_processes
@@ -66,12 +66,16 @@ def run(
 
 
 def plan_hash(cases: Sequence[Case], protocol: Protocol, location: Sequence[Any] = ()) -> str:
-    """Equal for the same work, measured the same way in the same place, in whatever order."""
+    """Equal for the same work by the same code, measured the same way in the same place."""
     work = []
     for case in cases:
         network = workloads.load(case.workload).describe(case)
         work.append((case.key, network.get("fingerprint", "") + network.get("weights", "")))
-    facts = [sorted(work), protocol.preset, protocol.changes(), *(location or describe_machine())]
+    frameworks = sorted({case.framework for case in cases})
+    # A result of an older lowering is no result of this one.
+    programs = [plugins.program_digest(framework) for framework in frameworks]
+    facts = [sorted(work), programs, protocol.preset, protocol.changes()]
+    facts += location or describe_machine()
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 

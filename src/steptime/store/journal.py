@@ -62,7 +62,12 @@ class NullJournal:
     def begin(self, job: Job) -> None: ...
 
     def write_context(
-        self, *, machine: dict[str, Any], software: dict[str, Any], network: dict[str, Any]
+        self,
+        *,
+        machine: dict[str, Any],
+        software: dict[str, Any],
+        network: dict[str, Any],
+        program: str = "",
     ) -> None: ...
 
     def write_measurement(
@@ -111,9 +116,15 @@ class Journal:
             fsync(self.path.parent)
 
     def write_context(
-        self, *, machine: dict[str, Any], software: dict[str, Any], network: dict[str, Any]
+        self,
+        *,
+        machine: dict[str, Any],
+        software: dict[str, Any],
+        network: dict[str, Any],
+        program: str = "",
     ) -> None:
         line = {"line": "context", "machine": machine, "software": software, "network": network}
+        line["program"] = program
         self._append([line], sync=False)
 
     def write_measurement(

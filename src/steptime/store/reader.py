@@ -124,6 +124,7 @@ def _parse_attempt(path: Path, lines: list[Line], problems: list[str]) -> Attemp
         machine=context.get("machine", {}),
         software=context.get("software", {}),
         network=context.get("network", {}),
+        program=context.get("program", ""),
         environment=begin["environment"],
         pair=begin["pair"],
         ended=end["ended"] if end else "",

@@ -15,31 +15,22 @@ if TYPE_CHECKING:
 
 Item = dict[str, Any]
 LEGEND = """\
-Numbers are the largest error of an item divided by its bound; an item above 1 fails.
-~ weak: the bound exceeds half of the value, or most steps could not be judged."""
+worst: the largest error divided by its bound; above 1 the item is wrong.
+proves little: items whose bound exceeds half of the value; they count as no proof."""
 MARKDOWN_LEGEND = """\
 *pass*: training and inference; *inference*: inference only, because the framework cannot train
-here. The number is the largest error divided by its bound (`~`: the bound is so wide that it
-proves little); above 1 the network **fails**.
+here. The number is the largest error divided by its bound; above 1 the network **fails**. *r*:
+training was proved on a reduced copy, outputs at full size. Items after `~` have bounds so wide
+that they prove little; they count as no proof.
 """
-# Steps of a trajectory; huge networks have fewer.
-USUAL_STEPS = 20
-# The order of the columns.
-ITEMS = (
-    "outputs",
-    "loss",
-    "gradients",
-    "optimizer step",
-    "trajectory",
-    "optimizer rule",
-    "dropout",
-)
 # Short enough for a table of 100 columns.
-HEADS = {
+SHORT = {
     "gradients": "grads",
     "optimizer step": "step",
-    "trajectory": "losses",
     "optimizer rule": "rule",
+    "stored weights": "stored",
+    "steps from host": "host",
+    "dropout masks": "masks",
 }
 
 
@@ -65,9 +56,8 @@ def show(outcomes: Sequence[Outcome]) -> None:
         _show_table(certified)
         output.echo(LEGEND)
     for outcome, certificate in certified:
-        for item in certificate.items:
-            if not item["passed"]:
-                output.echo(f"wrong: {_label(outcome.case)}: {_error(item)}")
+        if not certificate.passed:
+            output.echo(f"wrong: {_explain_failure(outcome, certificate)}")
     for outcome in outcomes:
         if outcome.certificate is None:
             output.echo(f"none: {_label(outcome.case)}: {_reason(outcome)}")
@@ -79,11 +69,13 @@ def _with_certificate(outcomes: Sequence[Outcome]) -> list[tuple[Outcome, Certif
 
 def _sentence(outcome: Outcome, certificate: Certificate) -> str:
     case, worst = outcome.case, certificate.worst
-    passed = sum(item["passed"] for item in certificate.items)
     verb = "computes" if certificate.passed else "does not compute"
+    if not certificate.failed and certificate.unproved:
+        verb = "is not proved to compute"
     scope = "" if certificate.covers == "training" else " in inference, which is all it can do here"
     name = f"{case.framework} {_short_version(certificate.version)} {case.mode} {case.precision}"
-    items = f"{passed} of {len(certificate.items)} items pass"
+    proved = sum(item["passed"] and not item["weak"] for item in certificate.items)
+    items = f"{proved} of {len(certificate.items)} items are proved"
     largest = f"largest error {_share(worst)} of its bound ({worst['item']}, {worst['where']})"
     return f"{name} {verb} {case.workload}{scope}: {items}, {largest}."
 
@@ -103,8 +95,6 @@ def _count_sentence(
 
 def _show_table(certified: Sequence[tuple[Outcome, Certificate]]) -> None:
     """Settings that all rows share are left out: the sentence above names them."""
-    tested = {item["item"] for _, certificate in certified for item in certificate.items}
-    items = [name for name in ITEMS if name in tested]
     cases = [outcome.case for outcome, _ in certified]
     columns = [
         name
@@ -113,18 +103,32 @@ def _show_table(certified: Sequence[tuple[Outcome, Certificate]]) -> None:
     ]
     rows = []
     for case, (_, certificate) in zip(cases, certified, strict=True):
-        shares = {item["item"]: _share(item) for item in certificate.items}
+        worst = certificate.worst
         rows.append(
             [
                 *(getattr(case, name) for name in columns),
                 f"{case.framework} {_short_version(certificate.version)} {case.mode}",
                 certificate.covers if certificate.passed else "NO",
-                *(shares.get(name, "") for name in items),
+                f"{_share(worst)} {worst['item']}",
+                _semantics(certificate),
+                ", ".join(_short_names(certificate.weak)),
                 certificate.name,
             ]
         )
-    heads = [HEADS.get(name, name) for name in items]
-    output.print_table([*columns, "framework", "certified", *heads, "id"], rows, right=heads)
+    heads = ["framework", "certified", "worst", "semantics", "proves little", "id"]
+    output.print_table([*columns, *heads], rows)
+
+
+def _semantics(certificate: Certificate) -> str:
+    """Where it is proved that the network is the right one, and not only near to it."""
+    network = " reduced" if certificate.is_reduced else ""
+    if certificate.case.precision == "fp64" or "certificate" in certificate.semantics:
+        return f"fp64{network}"
+    return f"{certificate.case.precision}{network}"
+
+
+def _short_names(items: Sequence[str]) -> list[str]:
+    return [SHORT.get(name, name) for name in items]
 
 
 def show_markdown(outcomes: Sequence[Outcome]) -> None:
@@ -160,12 +164,21 @@ def _markdown_cell(outcome: Outcome, notes: list[str]) -> str:
     if certificate is None:
         return f"none ({_note_number(_reason(outcome), notes)})"
     if not certificate.passed:
-        errors = "; ".join(_error(item) for item in certificate.items if not item["passed"])
-        return f"**fails** ({_note_number(f'{_label(outcome.case)}: {errors}', notes)})"
-    if certificate.covers != "training":
-        return f"{certificate.covers} {_share(certificate.worst)}"
-    steps = f", {certificate.steps} steps" if certificate.steps < USUAL_STEPS else ""
-    return f"pass {_share(certificate.worst)}{steps}"
+        return f"**fails** ({_note_number(_explain_failure(outcome, certificate), notes)})"
+    word = "pass" if certificate.covers == "training" else certificate.covers
+    cell = f"{word} {'r ' if certificate.is_reduced else ''}{_share(certificate.worst)}"
+    if certificate.weak:
+        cell += f" ~{', '.join(_short_names(certificate.weak))}"
+    return cell
+
+
+def _explain_failure(outcome: Outcome, certificate: Certificate) -> str:
+    reasons = [_error(item) for item in certificate.failed]
+    if certificate.unproved:
+        reasons.append(f"not proved: {', '.join(certificate.unproved)}")
+    if not certificate.semantics.get("passed", True):
+        reasons.append(f"its certificate {certificate.semantics['certificate'][-8:]} fails in fp64")
+    return f"{_label(outcome.case)}: {'; '.join(reasons)}"
 
 
 def _note_number(text: str, notes: list[str]) -> int:
@@ -178,7 +191,9 @@ def _error(item: Item) -> str:
     # JSON has no infinity: null stands for it.
     error = float("inf") if item["error"] is None else item["error"]
     bound = float("inf") if item["bound"] is None else item["bound"]
-    return f"{item['item']}: error {error:.2g}, bound {bound:.2g}, at {item['where']}"
+    network = " of the reduced copy" if item.get("network") == "reduced" else ""
+    location = f"at {item['where']}"
+    return f"{item['item']}{network}: error {error:.2g}, bound {bound:.2g}, {location}"
 
 
 def _reason(outcome: Outcome) -> str:
@@ -194,7 +209,7 @@ def _share(item: Item) -> str:
     share = item["share"]
     if share is None:
         return "∞"
-    return f"{share:.2g}~" if item["weak"] else f"{share:.2g}"
+    return f"{share:.2g}"
 
 
 def _short_version(version: str) -> str:

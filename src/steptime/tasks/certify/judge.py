@@ -92,7 +92,7 @@ def _judgeable(
         scale = scales[name].largest
         # The step before the last had the same batch.
         previous = names[max(0, index - 2)] if index != 1 else name
-        if abs(values[name] - values[previous]) > LEAP * scale:
+        if values[name] - values[previous] > LEAP * scale:
             break
         if SLACK * allowances[item][name].largest <= WEAK * scale:
             judgeable.append(name)
