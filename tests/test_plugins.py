@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -75,3 +76,35 @@ def test_run_measures_plugins_of_other_packages(guest: dict[str, str]) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert '"status": "ok"' in done.stdout
+
+
+def test_program_digest_changes_with_graph_and_framework(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """ONNX's lowering is part of `graph`, and was once in no digest."""
+    copy = tmp_path / "steptime"
+    shutil.copytree(Path(plugins.__file__).parent, copy, ignore=shutil.ignore_patterns("web"))
+    command = [
+        sys.executable,
+        "-c",
+        "from steptime import plugins; print(plugins.program_digest('onnxruntime'))",
+    ]
+
+    def digest() -> str:
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        output = subprocess.run(
+            command, env=environment, capture_output=True, check=True, cwd=tmp_path
+        ).stdout
+        return output.decode().strip()
+
+    before = digest()
+    assert digest() == before
+    for file in ("graph/onnx/images.py", "frameworks/onnxruntime/program.py"):
+        path = copy / file
+        path.write_text(path.read_text() + "\n# changed\n")
+        assert digest() != before
+        before = digest()
+
+
+def test_program_digest_differs_between_frameworks() -> None:
+    assert plugins.program_digest("numpy") != plugins.program_digest("pytorch")

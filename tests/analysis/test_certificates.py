@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,8 +21,9 @@ from steptime.analysis.compare import compare_records, different_work, with_cert
 from steptime.core.record import Attempt, Record
 
 Make = Callable[..., Attempt]
+PROGRAM = "0123456789abcdef"
 ITEM = {
-    "item": "gradients",
+    "item": "outputs",
     "passed": True,
     "error": 1e-7,
     "bound": 1e-6,
@@ -35,9 +36,8 @@ ITEM = {
 @pytest.fixture
 def measured() -> Make:
     def make(framework: str = "pytorch", version: str = "2.13", **changes: Any) -> Attempt:
-        return make_attempt(
-            [1_000_000] * 40, framework=framework, software={framework: version}, **changes
-        )
+        settings = {"software": {framework: version}, "program": PROGRAM, **changes}
+        return make_attempt([1_000_000] * 40, framework=framework, **settings)
 
     return make
 
@@ -45,16 +45,22 @@ def measured() -> Make:
 @pytest.fixture
 def proof(measured: Make) -> Callable[..., Certificate]:
     def make(
-        framework: str = "pytorch", *, passed: bool = True, covers: str = "training", **changes: Any
+        framework: str = "pytorch",
+        *,
+        items: Sequence[dict[str, Any]] = (ITEM,),
+        passed: bool = True,
+        covers: str = "training",
+        semantics: dict[str, Any] | None = None,
+        **changes: Any,
     ) -> Certificate:
-        found = {
+        facts = {
             "version": "2.13",
             "covers": covers,
-            "passed": passed,
-            "items": [{**ITEM, "passed": passed}],
+            "semantics": semantics or {},
+            "items": [{**item, "passed": passed and item["passed"]} for item in items],
         }
         base = measured(framework, **{"phase": "training", **changes})
-        return read_certificates([replace(base, task="certify", findings={"certificate": found})])[
+        return read_certificates([replace(base, task="certify", findings={"certificate": facts})])[
             0
         ]
 
@@ -71,6 +77,7 @@ def test_find_certificate_covers_the_same_lowering_at_any_batch(measured: Make, 
         {"precision": "bf16"}, {"mode": "compiled"}, {"layout": "nhwc"}, {"version": "2.11"},
         {"framework": "jax"},
         {"network": {"fingerprint": "another"}}, {"device": "cuda:0"}, {"optimizer": "adam"},
+        {"program": "another"}, {"program": ""},
     ],
     ids=str,
 )  # fmt: skip
@@ -78,6 +85,59 @@ def test_find_certificate_rejects_another_lowering(
     changes: dict[str, Any], measured: Make, proof: Any
 ) -> None:
     assert find_certificate(measured(**changes), [proof()]) is None
+
+
+def test_find_certificate_rejects_code_that_neither_side_recorded(
+    measured: Make, proof: Any
+) -> None:
+    assert find_certificate(measured(program=""), [proof(program="")]) is None
+
+
+TRAINING = tuple(
+    {**ITEM, "item": name}
+    for name in ("outputs", "gradients", "optimizer step", "statistics", "forward")
+)
+
+
+def weaken(items: Sequence[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [{**item, "weak": item["item"] in names} for item in items]
+
+
+def test_certificate_of_all_items_passes(proof: Any) -> None:
+    assert proof(items=TRAINING).passed and proof(items=TRAINING).unproved == ()
+
+
+def test_certificate_whose_item_proves_little_does_not_pass(proof: Any) -> None:
+    certificate = proof(items=weaken(TRAINING, "statistics"))
+    assert not certificate.passed and not certificate.failed
+    assert certificate.unproved == certificate.weak == ("statistics",)
+
+
+def test_certificate_takes_semantics_from_fp64(proof: Any) -> None:
+    items = weaken(TRAINING, "gradients", "optimizer step")
+    proves = ["outputs", "gradients", "optimizer step"]
+    semantics = {"certificate": "x" * 12, "passed": True, "proves": proves}
+    assert proof(items=items, semantics=semantics).passed
+    assert not proof(items=items, semantics=semantics | {"passed": False}).passed
+    assert not proof(items=items, semantics=semantics | {"proves": ["gradients"]}).passed
+
+
+def test_certificate_needs_outputs_of_its_own_precision(proof: Any) -> None:
+    semantics = {"certificate": "x" * 12, "passed": True, "proves": ["outputs"]}
+    assert not proof(items=weaken(TRAINING, "outputs"), semantics=semantics).passed
+
+
+def test_certificate_is_proved_by_one_of_two_networks(proof: Any) -> None:
+    whole = weaken(TRAINING, "gradients")
+    reduced = [{**item, "network": "reduced"} for item in TRAINING]
+    certificate = proof(items=[*whole, *reduced])
+    assert certificate.passed and certificate.is_reduced and certificate.weak == ()
+
+
+def test_certificate_worst_ignores_items_that_prove_little(proof: Any) -> None:
+    items = weaken(TRAINING, "gradients")
+    items[1]["share"] = 0.9
+    assert proof(items=items).worst["item"] == "outputs"
 
 
 def test_find_certificate_rejects_another_gpu(measured: Make, proof: Any) -> None:
@@ -125,7 +185,7 @@ def test_why_uncertified_gives_the_command(measured: Make, proof: Any) -> None:
 
 def test_why_uncertified_names_the_failed_item(measured: Make, proof: Any) -> None:
     why = why_uncertified(measured(), measured("jax"), [proof(), proof("jax", passed=False)])
-    assert why is not None and "failed its certificate" in why and "gradients, w[0]" in why
+    assert why is not None and "failed its certificate" in why and "outputs, w[0]" in why
 
 
 def test_with_certificate_remark_names_both_certificates(measured: Make, proof: Any) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from steptime import workloads
+from steptime import plugins, workloads
 from steptime.core.case import Case
 from steptime.core.cause import Cause
 from steptime.core.job import Job
@@ -17,7 +16,6 @@ from steptime.run.certify import (
     REFERENCE,
     certified_case,
     certify,
-    effort,
     lowering_hash,
     settled_outcomes,
 )
@@ -42,6 +40,7 @@ class Examiner:
     def __init__(self) -> None:
         self.jobs: list[Job] = []
         self.causes: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self.without_fp64: tuple[str, ...] = ()
 
     def run(self, job: Job, store: FolderStore) -> Attempt:
         self.jobs.append(job)
@@ -52,12 +51,15 @@ class Examiner:
             journal.write_context(machine={}, software={}, network=network)
             if job.case.phase in phases:
                 journal.write_failure(Failure(cause=Cause(cause), reason=f"no {job.case.phase}"))
+            elif job.case.precision == "fp64" and job.case.framework in self.without_fp64:
+                journal.write_failure(Failure(cause=Cause.UNSUPPORTED, reason="no fp64"))
             elif job.options.get("write"):
                 journal.write_findings({"reference": "r"})
             else:
                 covers = "inference" if job.case.phase == "inference" else "training"
-                found = {"version": "1", "covers": covers, "passed": True, "items": [ITEM]}
-                journal.write_findings({"certificate": found})
+                semantics = job.options.get("semantics", {})
+                facts = {"version": "1", "covers": covers, "semantics": semantics, "items": [ITEM]}
+                journal.write_findings({"certificate": facts})
         attempt = reader.read(path)
         assert attempt is not None
         return attempt
@@ -80,22 +82,24 @@ def case(framework: str = "pytorch", **settings: Any) -> Case:
 
 def test_certify_runs_the_reference_first_and_once(examiner: Examiner, store: FolderStore) -> None:
     outcomes = certify([case(), case("jax", mode="compiled")], store)
-    assert examiner.told == [(REFERENCE, "training"), ("pytorch", "training"), ("jax", "training")]
+    frameworks = [framework for framework, _ in examiner.told]
+    # fp32 and fp64 need a reference each, and each framework proves fp64 first.
+    assert frameworks == [REFERENCE, REFERENCE, "pytorch", "pytorch", "jax", "jax"]
     assert all(outcome.passed for outcome in outcomes)
-    assert [job.task for job in examiner.jobs] == ["certify"] * 3
+    assert {job.task for job in examiner.jobs} == {"certify"}
     assert Path(examiner.jobs[0].options["references"]) == (store.path / "references").absolute()
 
 
 def test_certify_has_a_reference_per_precision(examiner: Examiner, store: FolderStore) -> None:
     certify([case(), case(precision="bf16")], store)
-    assert [job.options["precision"] for job in examiner.jobs] == ["fp32", "fp32", "bf16", "bf16"]
+    references = [job for job in examiner.jobs if job.case.framework == REFERENCE]
+    assert [job.options["precision"] for job in references] == ["fp32", "fp64", "bf16"]
 
 
 def test_certify_allows_winograd_for_fp32_on_a_gpu(examiner: Examiner, store: FolderStore) -> None:
     certify([case(device="cuda:0"), case(device="cuda:0", precision="tf32")], store)
-    assert [job.options["precision"] for job in examiner.jobs] == ["fp32+winograd"] * 2 + [
-        "tf32"
-    ] * 2
+    precisions = [job.options["precision"] for job in examiner.jobs]
+    assert precisions == ["fp32+winograd", "fp64", "fp64", "fp32+winograd", "tf32", "tf32"]
 
 
 def test_certify_falls_back_to_inference(examiner: Examiner, store: FolderStore) -> None:
@@ -103,16 +107,6 @@ def test_certify_falls_back_to_inference(examiner: Examiner, store: FolderStore)
     outcome = certify([case("onnxruntime", mode="graph")], store)[0]
     assert outcome.certificate is not None and outcome.certificate.covers == "inference"
     assert outcome.no_training == "no training" and outcome.passed
-
-
-def test_effort_is_equal_for_inference_and_training() -> None:
-    """ptb-lstm-small infers much faster, and once looked for a reference that did not exist."""
-    ours = certified_case(Case(workload="ptb-lstm-small"))
-    assert (
-        effort(replace(ours, phase="inference"))
-        == effort(ours)
-        != effort(replace(ours, workload="mnist-mlp"))
-    )
 
 
 def test_certify_returns_failures_with_their_reason(examiner: Examiner, store: FolderStore) -> None:
@@ -150,7 +144,9 @@ def test_settled_outcomes_run_no_process(examiner: Examiner, store: FolderStore)
     first = certify(
         [case(), case("onnxruntime", mode="graph"), case("jax", mode="compiled")], store
     )
-    assert settled_outcomes(store) == first[:2]  # a crash settles nothing
+    # A crash settles nothing.
+    fp32 = [outcome for outcome in settled_outcomes(store) if outcome.case.precision == "fp32"]
+    assert fp32 == first[:2]
 
 
 def test_certify_retries_a_crash(examiner: Examiner, store: FolderStore) -> None:
@@ -162,26 +158,58 @@ def test_certify_retries_a_crash(examiner: Examiner, store: FolderStore) -> None
 
 def test_certify_leaves_no_measurements(examiner: Examiner, store: FolderStore) -> None:
     certify([case()], store)
-    assert store.attempts() == [] and len(store.attempts("certify")) == 2
+    assert store.attempts() == [] and len(store.attempts("certify")) == 4
 
 
+@pytest.mark.parametrize("package", ["frameworks", "tasks"])
 def test_lowering_hash_changes_with_the_source(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    package: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (tmp_path / "__init__.py").write_text("one = 1")
-    monkeypatch.setattr("steptime.plugins.source", lambda shelf, name: tmp_path / "__init__.py")
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text("number = 1")
+    original = plugins.source
+
+    def source(shelf: str, name: str) -> Path | None:
+        return plugin if shelf == package else original(shelf, name)
+
+    monkeypatch.setattr("steptime.plugins.source", source)
     before = lowering_hash(case())
-    (tmp_path / "__init__.py").write_text("one = 2")
+    plugin.write_text("number = 2")
     assert lowering_hash(case()) != before
 
 
 @pytest.mark.parametrize(
-    ("network", "batch_size", "numbers"),
-    [("mnist-mlp", 4, (20, 5, 5)), ("resnet50", 2, (20, 3, 1)), ("gpt2", 1, (3, 1, 1))],
+    ("network", "batch_size"), [("mnist-mlp", 4), ("resnet50", 2), ("gpt2", 1)]
 )
-def test_effort_is_lower_for_large_networks(
-    network: str, batch_size: int, numbers: tuple[int, int, int]
+def test_certified_case_has_a_small_batch(network: str, batch_size: int) -> None:
+    assert certified_case(Case(workload=network, batch_size=64)).batch_size == batch_size
+
+
+def test_certify_proves_semantics_in_fp64_once_for_all_precisions(
+    examiner: Examiner, store: FolderStore
 ) -> None:
-    found = certified_case(Case(workload=network, batch_size=64))
-    assert found.batch_size == batch_size
-    assert tuple(effort(found)[name] for name in ("steps", "draws", "trajectories")) == numbers
+    outcomes = certify([case(), case(precision="bf16")], store)
+    jobs = [job for job in examiner.jobs if job.case.framework == "pytorch"]
+    assert [job.case.precision for job in jobs] == ["fp64", "fp32", "bf16"]
+    for outcome in outcomes:
+        assert outcome.certificate is not None
+        assert outcome.certificate.semantics["certificate"] == jobs[0].id
+        assert outcome.certificate.semantics["proves"] == ["outputs"]
+
+
+def test_certify_says_why_there_is_no_fp64(examiner: Examiner, store: FolderStore) -> None:
+    examiner.without_fp64 = ("onnxruntime",)
+    outcome = certify([case("onnxruntime", mode="graph")], store)[0]
+    assert outcome.certificate is not None and outcome.passed
+    assert outcome.certificate.semantics == {"reason": "no fp64"}
+
+
+def test_certify_fails_if_fp64_fails(
+    examiner: Examiner, store: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ITEM, "passed", False)
+    certify([case(precision="fp64")], store)
+    monkeypatch.setitem(ITEM, "passed", True)
+    outcome = certify([case()], store)[0]
+    assert outcome.certificate is not None and not outcome.certificate.failed
+    assert not outcome.passed

@@ -187,6 +187,15 @@ def test_run_does_not_continue_a_session_of_another_machine(
     assert here.session != there.session
 
 
+def test_run_does_not_take_the_result_of_older_code_for_finished(
+    executor, store, short, make_case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = session.run([make_case()], short, store)[0].session
+    assert session.run([make_case()], short, store)[0].session == first
+    monkeypatch.setattr("steptime.plugins.program_digest", lambda framework: "changed")
+    assert session.run([make_case()], short, store)[0].session != first
+
+
 def test_gap_seconds_is_positive_for_a_single_case_that_drifts(
     executor, store, short, make_case, monkeypatch
 ) -> None:

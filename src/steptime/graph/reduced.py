@@ -15,8 +15,9 @@ from steptime.graph.layer import Layer, connect
 from steptime.graph.op import Op
 from steptime.graph.ops import Conv, Input
 
-# Settings that are divided: sizes of layers that must go together, so that no remainder is allowed.
-WIDTHS = ("filters", "units", "width", "before", "after", "start", "stop")
+# Settings that are divided without a remainder, because layers must go together.
+WIDTHS = ("filters", "units", "width")
+OFFSETS = ("before", "after", "start", "stop")
 # Nothing depends on these, so they are rounded.
 VOCABULARY = "vocabulary"
 LARGEST_FACTOR = 8
@@ -68,17 +69,19 @@ def _narrow_op(layer: Layer, inputs: Sequence[Layer], factor: int, *, is_output:
         if name == VOCABULARY or is_class_count:
             # At least two, unless it says that there are no tokens.
             changes[name] = max(2, value // factor) if value else 0
+        elif name in WIDTHS:
+            changes[name] = _divide(value, factor, least=LEAST_WIDTH)
         # A slice of tokens cuts time, not width.
-        elif name in WIDTHS and not (reads_tokens and name in ("start", "stop")):
+        elif name in OFFSETS and not reads_tokens:
             changes[name] = _divide(value, factor)
     if isinstance(op, Conv) and op.groups > 1 and op.groups == layer.input_shapes[0][0]:
         changes["groups"] = inputs[0].shape[0]
     return replace(op, **changes)  # type: ignore[arg-type]
 
 
-def _divide(value: int, factor: int) -> int:
+def _divide(value: int, factor: int, least: int = 0) -> int:
     quotient, remainder = divmod(value, factor)
-    if remainder or (0 < quotient < LEAST_WIDTH and value >= LEAST_WIDTH * LARGEST_FACTOR // 2):
+    if remainder or quotient < least:
         raise _Indivisible
     return quotient
 
@@ -160,7 +163,7 @@ def _kind(layer: Layer) -> Signature:
     op = layer.op
     if isinstance(op, Input):
         return (len(op.dims), op.vocabulary > 0)
-    ignored = (*WIDTHS, VOCABULARY, *op.not_structure)
+    ignored = (*WIDTHS, *OFFSETS, VOCABULARY, *op.not_structure)
     settings = []
     for field in fields(op):
         if field.name not in ignored:

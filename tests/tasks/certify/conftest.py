@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from steptime.core.case import Case
-from steptime.data.synthetic import synthetic_batch
 from steptime.frameworks import numpy as reference
 from steptime.graph import Net, Optimizer, Tensor, Work, adam
-from steptime.graph.weights import initial_weights
 from steptime.tasks.certify import examine, write_reference
 from steptime.tasks.certify.evidence import Lowering
-from steptime.tasks.certify.reference import Effort, ReferenceFiles
+from steptime.tasks.certify.probes import probing_batch, shifted_weights
+from steptime.tasks.certify.reference import ReferenceFiles
+from steptime.tasks.certify.studies import WHOLE, Effort, Study
 
 EXACT = Case(workload="tiny", framework="numpy", precision="fp64", batch_size=4)
 OPTIONS = {"reference": "numpy", "precision": "fp32"}
@@ -27,11 +27,14 @@ def build(network: Callable[[Net], Tensor], optimizer: Optimizer | None = None) 
     net = Net("tiny")
     graph = net.graph(network(net))
     return Work(
-        graph,
-        dict(initial_weights(graph, 0)),
-        synthetic_batch(graph, 4, 0),
-        optimizer or adam(1e-3),
+        graph, shifted_weights(graph, 0), probing_batch(graph, 4, 0), optimizer or adam(1e-3)
     )
+
+
+def complete_study(work: Work) -> Study:
+    effort = Effort(20, 3, 3)
+    second = probing_batch(work.graph, 4, 1)
+    return Study(WHOLE, work, second, effort, is_complete=True, has_gradients=True)
 
 
 @dataclass(frozen=True)
@@ -49,12 +52,14 @@ class Bench:
     """One work with its reference files."""
 
     def __init__(self, folder: Path, work: Work) -> None:
-        self.work, self.files = work, ReferenceFiles(folder, work, "numpy", Effort())
-        write_reference(Lowering(reference, EXACT), work, self.files, "fp32")
+        self.work = work
+        self.study = complete_study(work)
+        self.files = ReferenceFiles(folder, self.study, "numpy", 0)
+        write_reference(Lowering(reference, EXACT), self.files, "fp32")
 
     def items(self, candidate: Any = None, **settings: Any) -> Items:
         case = replace(EXACT, precision="fp32", **settings)
-        entries = examine(Lowering(candidate or Candidate(), case), self.work, self.files, OPTIONS)
+        entries = examine(Lowering(candidate or Candidate(), case), self.files, OPTIONS)
         return {item["item"]: item for item in entries}
 
 

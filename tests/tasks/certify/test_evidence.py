@@ -14,13 +14,17 @@ from steptime.frameworks import numpy as reference
 from steptime.graph import Net, Tensor, Work, sgd
 from steptime.tasks.certify.evidence import (
     RULE,
-    STEPS,
+    STORED,
+    Evidence,
     Lowering,
     dropout_losses,
     gather_evidence,
     gentle_rate,
     widen_precision,
 )
+from steptime.tasks.certify.studies import Study
+
+STEPS = 20
 
 EXACT = Case(workload="tiny", framework="numpy", precision="fp64", batch_size=4)
 
@@ -30,40 +34,67 @@ def network(net: Net) -> Tensor:
 
 
 @pytest.fixture
-def work(bench: Callable[..., Any]) -> Work:
-    bench_work: Work = bench(network).work
-    return bench_work
+def study(bench: Callable[..., Any]) -> Study:
+    bench_study: Study = bench(network).study
+    return bench_study
 
 
-def test_gather_evidence_of_training_has_every_item_and_weight(work: Work) -> None:
-    evidence = gather_evidence(Lowering(reference, EXACT), work, covers="training")
-    assert list(evidence) == ["outputs", "loss", "gradients", "optimizer step", "trajectory", RULE]
-    assert evidence["gradients"].keys() == {
-        name for name, weight in work.graph.weights.items() if weight.trainable
-    }
-    assert evidence["optimizer step"].keys() == work.graph.weights.keys()
+@pytest.fixture
+def work(study: Study) -> Work:
+    return study.work
+
+
+def gather(study: Study, framework: Any = reference, **options: Any) -> Evidence:
+    options = {"covers": "training", "steps": STEPS, **options}
+    return gather_evidence(Lowering(framework, EXACT), study, **options)
+
+
+def test_gather_evidence_of_training_has_every_item_and_weight(study: Study) -> None:
+    evidence = gather(study)
+    assert set(evidence) == {
+        "outputs", "loss", "gradients", STORED, "optimizer step", "statistics", "trajectory",
+        "steps from host", "forward", RULE,
+    }  # fmt: skip
+    trainable = {name for name, weight in study.work.graph.weights.items() if weight.trainable}
+    assert evidence["gradients"].keys() == evidence["optimizer step"].keys() == trainable
+    assert "batch_norm1.running_mean" in evidence["statistics"]
+    assert "batch_norm1.running_mean after forward" in evidence["statistics"]
     assert len(evidence["trajectory"]) == STEPS
 
 
-def test_gather_evidence_of_inference_has_outputs_only(work: Work) -> None:
-    assert list(gather_evidence(Lowering(reference, EXACT), work, covers="inference")) == [
-        "outputs"
-    ]
+def test_gather_evidence_of_inference_has_outputs_only(study: Study) -> None:
+    assert list(gather(study, covers="inference")) == ["outputs"]
 
 
-def test_trajectory_is_of_timed_steps_without_dropout(work: Work) -> None:
-    evidence = gather_evidence(Lowering(reference, EXACT), work, covers="training")
-    assert evidence["trajectory"]["step 1"] == evidence["loss"]["loss"]
-    assert evidence["trajectory"]["step 20"] < evidence["loss"]["loss"]
+def test_gather_evidence_of_a_slow_network_has_no_training(study: Study) -> None:
+    whole = replace(study, is_complete=False)
+    assert list(gather(whole)) == ["outputs", "loss", "gradients"]
+    assert list(gather(replace(whole, has_gradients=False))) == ["outputs"]
 
 
-def test_gentle_rate_slows_a_rate_too_fast_for_the_batch(work: Work) -> None:
-    lower, fast = Lowering(reference, EXACT), replace(work, optimizer=sgd(1e3))
+def test_gather_evidence_tries_two_batches_host_memory_and_one_sample(study: Study) -> None:
+    outputs = gather(study, covers="inference")["outputs"]
+    np.testing.assert_array_equal(outputs["outputs"], outputs["from host"])
+    np.testing.assert_array_equal(outputs["outputs"], outputs["predict"])
+    np.testing.assert_allclose(outputs["one sample"], outputs["outputs"][:1], rtol=1e-12)
+    assert not np.allclose(outputs["outputs"], outputs["second batch"])
+
+
+def test_trajectory_takes_two_batches_in_turn_without_dropout(study: Study) -> None:
+    evidence = gather(study)
+    losses = evidence["trajectory"]
+    assert losses["step 1"] == evidence["loss"]["loss"] == evidence["forward"]["first batch"]
+    assert losses["step 19"] < losses["step 1"] and losses["step 20"] < losses["step 2"]
+    assert losses["step 2"] != pytest.approx(losses["step 1"], rel=1e-3)
+
+
+def test_gentle_rate_slows_a_rate_too_fast_for_the_batch(study: Study) -> None:
+    lower, work = Lowering(reference, EXACT), study.work
     assert gentle_rate(lower, replace(work, optimizer=sgd(1e-9))) == 1e-9
-    losses = gather_evidence(lower, fast, covers="training", rate=gentle_rate(lower, fast))[
-        "trajectory"
-    ]
-    assert 0.98 < losses["step 2"] / losses["step 1"] < 1.0
+    fast = replace(study, work=replace(work, optimizer=sgd(1e3)))
+    losses = gather(fast, rate=gentle_rate(lower, fast.work))["trajectory"]
+    # The third step has the first one's batch again.
+    assert 0.96 < losses["step 3"] / losses["step 1"] < 1.0
 
 
 def test_dropout_losses_exist_for_every_rate(work: Work) -> None:
@@ -95,7 +126,7 @@ class Skipping:
         return float(loss)
 
 
-def test_gather_evidence_ignores_steps_skipped_by_loss_scaling(work: Work) -> None:
+def test_gather_evidence_ignores_steps_skipped_by_loss_scaling(study: Study) -> None:
     class Framework:
         def lower(self, work: Work, case: Case) -> Any:
             program = reference.lower(work, case)
@@ -105,8 +136,8 @@ def test_gather_evidence_ignores_steps_skipped_by_loss_scaling(work: Work) -> No
                 else program
             )
 
-    plain = gather_evidence(Lowering(reference, EXACT), work, covers="training")
-    scaled = gather_evidence(Lowering(Framework(), EXACT), work, covers="training")
+    plain = gather(study)
+    scaled = gather(study, Framework())
     for item in ("optimizer step", "trajectory"):
         for name, value in plain[item].items():
             np.testing.assert_allclose(

@@ -15,7 +15,8 @@ from steptime.frameworks import numpy as reference
 from steptime.graph import Net, Tensor, sgd
 from steptime.tasks.certify import write_reference
 from steptime.tasks.certify.evidence import Lowering
-from steptime.tasks.certify.reference import Effort, ReferenceFiles
+from steptime.tasks.certify.reference import ReferenceFiles
+from steptime.tasks.certify.studies import Effort
 
 
 def network(net: Net) -> Tensor:
@@ -47,17 +48,20 @@ def test_read_deviations_have_the_precision_s_size(ready: Any) -> None:
 
 
 def test_reference_name_depends_on_everything(ready: Any) -> None:
-    work, folder = ready.work, Path("f")
+    study, folder = ready.study, Path("f")
+    work = study.work
     other = {**work.batch, "input": work.batch["input"] + 1}
-    changed = (replace(work, optimizer=sgd()), replace(work, batch=other))
-    names = {
-        ReferenceFiles(folder, changed_work, "numpy", Effort()).name
-        for changed_work in (work, *changed)
-    }
-    names.add(ReferenceFiles(folder, work, "numpy", Effort(steps=3)).name)
-    assert (
-        len(names) == 4 and ReferenceFiles(folder, work, "numpy", Effort()).name == ready.files.name
-    )
+    studies = [
+        study,
+        replace(study, work=replace(work, optimizer=sgd())),
+        replace(study, work=replace(work, batch=other)),
+        replace(study, second=other),
+        replace(study, effort=Effort(3, 1, 1)),
+        replace(study, is_complete=False),
+    ]
+    names = [ReferenceFiles(folder, changed, "numpy", 0).name for changed in studies]
+    names.append(ReferenceFiles(folder, study, "numpy", 1).name)
+    assert len(set(names)) == 7 and names[0] == ready.files.name
 
 
 @pytest.mark.parametrize("which", ["exact", "deviations"])
@@ -65,10 +69,10 @@ def test_write_reference_replaces_damaged_file(ready: Any, which: str) -> None:
     path = ready.files.exact if which == "exact" else ready.files.deviations("fp32")
     content = path.read_bytes()
     path.write_bytes(content[:100] + b"#" * 50 + content[150:])
-    write_reference(Lowering(reference, reference_case()), ready.work, ready.files, "fp32")
+    write_reference(Lowering(reference, reference_case()), ready.files, "fp32")
     assert ready.files.read_exact()["gradients"] and ready.files.read_deviations("fp32")["outputs"]
 
 
 def test_read_exact_explains_missing_reference(ready: Any, tmp_path: Path) -> None:
     with pytest.raises(SteptimeError, match="steptime certify"):
-        ReferenceFiles(tmp_path / "elsewhere", ready.work, "numpy", Effort()).read_exact()
+        ReferenceFiles(tmp_path / "elsewhere", ready.study, "numpy", 0).read_exact()

@@ -99,9 +99,7 @@ def _judgeable(
     return judgeable or names[:1]
 
 
-def judge_precision(
-    evidence: Evidence, exact: Evidence, deviations: Deviations
-) -> dict[str, Any]:
+def judge_precision(evidence: Evidence, exact: Evidence, deviations: Deviations) -> dict[str, Any]:
     """An error far below the precision's rounding shows another precision than was asked for."""
     comparisons = []
     for item in ("outputs", "gradients"):

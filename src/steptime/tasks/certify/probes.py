@@ -51,8 +51,8 @@ def probing_batch(graph: Graph, size: int, seed: int) -> Batch:
     values = batch["input"]
     if graph.input.vocabulary:
         length = values.shape[1]
-        values[:, 0 : length : 4] = 0
-        values[:, 1 : length : 4] = graph.input.vocabulary - 1
+        values[:, 0:length:4] = 0
+        values[:, 1:length:4] = graph.input.vocabulary - 1
     else:
         scales = np.resize(SAMPLE_SCALES, size).astype(np.float32)
         values = values * scales.reshape(-1, *[1] * (values.ndim - 1))
