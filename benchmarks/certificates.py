@@ -11,7 +11,7 @@ import sys
 
 from steptime.cli.commands.certify import CUDA_PRECISIONS, first_mode
 from steptime.cli.render.certificates import show_markdown
-from steptime.run.certify import Outcome, settled_outcomes
+from steptime.run.certify import SEMANTICS, Outcome, settled_outcomes
 from steptime.store.folder import FolderStore
 
 
@@ -20,7 +20,9 @@ def is_first_mode(outcome: Outcome) -> bool:
 
 
 def order(outcome: Outcome) -> tuple[str, int]:
-    return outcome.case.workload, CUDA_PRECISIONS.index(outcome.case.precision)
+    """Semantics first."""
+    precisions = (SEMANTICS, *CUDA_PRECISIONS)
+    return outcome.case.workload, precisions.index(outcome.case.precision)
 
 
 def main() -> None:

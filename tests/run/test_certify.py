@@ -99,7 +99,7 @@ def test_certify_has_a_reference_per_precision(examiner: Examiner, store: Folder
 def test_certify_allows_winograd_for_fp32_on_a_gpu(examiner: Examiner, store: FolderStore) -> None:
     certify([case(device="cuda:0"), case(device="cuda:0", precision="tf32")], store)
     precisions = [job.options["precision"] for job in examiner.jobs]
-    assert precisions == ["fp32+winograd", "fp64", "fp64", "fp32+winograd", "tf32", "tf32"]
+    assert precisions == ["fp32+fast", "fp64", "fp64", "fp32+fast", "tf32", "tf32"]
 
 
 def test_certify_falls_back_to_inference(examiner: Examiner, store: FolderStore) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steptime.core.errors import SteptimeError, Unsupported
-from steptime.frameworks.numpy.rounding import SUMMED, UNITS, WINOGRAD, Rounding
+from steptime.frameworks.numpy.rounding import FAST, SUMMED, UNITS, Rounding
 from steptime.graph import Net
 
 
@@ -68,7 +68,7 @@ def test_rounding_of_a_weight_gradient_grows_with_its_sum(rows: int, roundoffs: 
     assert 0.9 * roundoffs < errors.max() / UNITS["fp32"] <= 1.001 * roundoffs
 
 
-@pytest.mark.parametrize(("kernel", "times"), [(1, 1), (3, WINOGRAD)])
+@pytest.mark.parametrize(("kernel", "times"), [(1, 1), (3, FAST)])
 def test_rounding_is_larger_with_winograd_if_windows_overlap(kernel: int, times: float) -> None:
     net = Net("one")
     layer = net.graph(net.conv(net.input(1, 4, 4), 1, kernel, bias=False))["conv1"]
@@ -78,8 +78,8 @@ def test_rounding_is_larger_with_winograd_if_windows_overlap(kernel: int, times:
         compute = Rounding(precision, [0]).wrap(lambda layer, weights, context, x: (x, None))
         return float(np.abs(compute(layer, weights, None, np.ones(100_000))[0] - 1).max())
 
-    assert largest("fp32+winograd") == pytest.approx(times * largest("fp32"), rel=0.01)
-    assert largest("bf16+winograd") == largest("bf16")
+    assert largest("fp32+fast") == pytest.approx(times * largest("fp32"), rel=0.01)
+    assert largest("bf16+fast") == largest("bf16")
 
 
 def test_rounding_rejects_int8_and_unknown_precisions() -> None:

@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steptime.tasks.certify.judge import FLOOR, SLACK, Deviation, deviation, judge, judge_dropout
+from steptime.tasks.certify.judge import (
+    FLOOR,
+    SLACK,
+    Deviation,
+    deviation,
+    judge,
+    judge_dropout,
+    judge_precision,
+)
 
 EXACT = {"outputs": {"outputs": np.array([[1.0, -2.0], [0.5, 1.0]])}}
 UNIT = 1e-6
@@ -207,3 +215,33 @@ def test_judge_dropout_compares_means_within_noise() -> None:
     assert not judge_dropout({"rate 0.5": 4.05 + 0.01 * rng.standard_normal(16)}, right, UNIT)[
         "passed"
     ]
+
+
+def precision_entry(error: float, *, odd: float = 0.0) -> dict[str, Any]:
+    """Two arrays whose rounding is 1e-3; `odd` is the error of the second."""
+    exact = {"outputs": {"a": np.ones(100), "b": np.ones(100)}}
+    deviations = {"outputs": dict.fromkeys("ab", Deviation(1e-3, 1e-3))}
+    evidence = {"outputs": {"a": np.ones(100) + error, "b": np.ones(100) + (odd or error)}}
+    return judge_precision(evidence, exact, deviations)
+
+
+def test_judge_precision_fails_what_is_far_more_exact() -> None:
+    assert precision_entry(5e-4)["passed"] and precision_entry(5e-5)["passed"]
+    entry = precision_entry(1e-6)
+    assert not entry["passed"] and "outputs" in entry["where"]
+
+
+def test_judge_precision_passes_if_one_array_shows_the_rounding() -> None:
+    assert precision_entry(1e-7, odd=5e-4)["passed"]
+
+
+def test_judge_allows_what_rounding_decides_twice_its_size() -> None:
+    exact = {"optimizer step": {"w": np.ones(100)}}
+    deviations = {"optimizer step": {"w": Deviation(0.3, 0.3)}}
+
+    def judge_step(values: Any) -> dict[str, Any]:
+        evidence = {"optimizer step": {"w": values}}
+        return judge(evidence, exact, deviations, {"optimizer step": UNIT})[0]
+
+    assert judge_step(-0.9 * np.ones(100))["passed"] and judge_step(np.ones(100))["weak"]
+    assert not judge_step(4.0 * np.ones(100))["passed"]

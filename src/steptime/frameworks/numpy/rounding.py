@@ -32,8 +32,9 @@ WIDE = "fp32"
 # Lanes of a long sum over all positions of a batch: its chains are so many times shorter.
 LANES = 8.0
 # F(4×4, 3×3) errs so many times as much as the plain sum: 11 in its products, more in its
-# transforms.
-WINOGRAD = 16.0
+# transforms. Fast exponentials in the gates of recurrent layers err by about as much.
+FAST = 16.0
+RECURRENT = ("lstm", "gru", "rnn")
 # Errors this large hide those of float32 arithmetic, which is faster.
 COARSE = 2.0**-11
 # Numbers drawn at once. A prime, so that no two rows of a larger array get the same errors.
@@ -43,10 +44,10 @@ DRAWS = 262_139
 class Rounding:
     """Multiplies numbers by 1 + e, e uniform within ± the size of the precision's errors.
 
-    A precision with `+winograd` is that of a library that may compute a convolution by
-    Winograd's algorithm. `nearest`: a low precision rounds to the nearest number and draws no
-    error. All correct programs round alike there, and cross the same kinks, which random errors
-    may all miss."""
+    A precision with `+fast` is that of a GPU library, which may compute a convolution by
+    Winograd's algorithm and gates by fast exponentials. `nearest`: a low precision rounds to the
+    nearest number and draws no error. All correct programs round alike there, and cross the same
+    kinks, which random errors may all miss."""
 
     def __init__(self, precision: str, seed: list[int], *, nearest: bool = False) -> None:
         precision, _, algorithm = precision.partition("+")
@@ -65,10 +66,10 @@ class Rounding:
         self._seed = seed
         self._state_rng = np.random.default_rng([*seed, 1])
         draws = 2 * np.random.default_rng([*seed, 2]).random(DRAWS) - 1
-        winograd_size = max(self.size, WINOGRAD * self.wide) if algorithm else self.size
+        fast_size = max(self.size, FAST * self.wide) if algorithm else self.size
         self._factors = self._factors_of(self.size, draws)
         self._state_factors = self._factors_of(self.wide, draws)
-        self._winograd_factors = self._factors_of(winograd_size, draws)
+        self._fast_factors = self._factors_of(fast_size, draws)
         self.begin_pass()
 
     def _factors_of(self, size: float, draws: Array) -> Array:
@@ -116,7 +117,7 @@ class Rounding:
         def compute_rounded(
             layer: Layer, weights: dict[str, Array], context: Any, *inputs: Array
         ) -> Any:
-            factors = self._winograd_factors if _allows_winograd(layer) else self._factors
+            factors = self._fast_factors if _allows_fast(layer) else self._factors
 
             def err(values: Array) -> Array:
                 return self._round(values, factors)
@@ -137,9 +138,11 @@ class Rounding:
         return compute_rounded
 
 
-def _allows_winograd(layer: Layer) -> bool:
-    """A convolution of windows that overlap and move by one cell, as Winograd needs them."""
+def _allows_fast(layer: Layer) -> bool:
+    """Gates, or a convolution of windows that overlap and move by one cell, as Winograd's do."""
     op: Any = layer.op
+    if op.name in RECURRENT:
+        return True
     if op.name != "conv":
         return False
     return max(op.kernel) > 1 and max(*op.stride, *op.dilation) == 1

@@ -24,6 +24,8 @@ SIGMAS = 5.0
 WEAK = 0.5
 # Of the error that a low precision must cause: less was not computed in that precision.
 TOO_EXACT = 0.02
+# And may be off by this many times the value: rounding decides it.
+CHAOS = 2.0
 LEAP = 1 / 3  # of the first loss, in one step
 
 
@@ -103,19 +105,19 @@ def judge_precision(evidence: Evidence, exact: Evidence, deviations: Deviations)
     """An error far below the precision's rounding shows another precision than was asked for."""
     comparisons = []
     for item in ("outputs", "gradients"):
-        rounded = [value.rms for value in deviations.get(item, {}).values()]
-        if item not in evidence or not any(rounded):
-            continue
-        squares = 0.0
-        least = 0.0
-        for name, values in evidence[item].items():
-            scale = _rms(exact[item][name]) or 1.0
-            squares += (deviation(values, exact[item][name]).rms / scale) ** 2
-            least += (TOO_EXACT * deviations[item][name].rms / scale) ** 2
-        error = float(np.sqrt(squares / len(evidence[item])))
-        bound = float(np.sqrt(least / len(evidence[item])))
-        share = bound / error if error else np.inf
-        comparisons.append(Comparison(error, bound, f"{item}: more exact than asked for", share))
+        shares = []
+        for name, values in evidence.get(item, {}).items():
+            rounding = deviations[item][name].rms
+            error = deviation(values, exact[item][name]).rms
+            scale = _rms(exact[item][name])
+            if rounding and scale:
+                shares.append((error / rounding, error / scale, rounding / scale))
+        if shares:
+            # The array in which the precision shows most: kinks make the draws of others large.
+            ratio, error, rounding = max(shares)
+            share = TOO_EXACT / ratio if ratio else np.inf
+            where = f"{item}: more exact than asked for"
+            comparisons.append(Comparison(error, TOO_EXACT * rounding, where, share))
     return make_entry("precision", comparisons)
 
 
@@ -175,6 +177,10 @@ def _compare(name: str, values: Any, exact: Any, limits: Limits) -> Comparison:
     largest_share = _share(errors.largest, largest_bound)
     rms_share = _share(errors.rms, rms_bound)
     where = f"{name}{_index_of_largest_error(values, exact)}"
+    # What rounding decides by half it may decide altogether, as Adam does with a gradient near 0.
+    if rms_bound > WEAK * scale.rms:
+        rms_share = min(rms_share, _share(errors.rms, CHAOS * scale.rms))
+        largest_share = min(largest_share, _share(errors.largest, CHAOS * scale.largest))
     # The root mean square also counts if the bound of the largest error is too wide to mean much.
     is_vacuous = max(largest_share, rms_share) <= 1 and largest_bound > WEAK * scale.largest
     if is_vacuous or rms_share > largest_share:

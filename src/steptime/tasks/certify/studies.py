@@ -19,6 +19,7 @@ REDUCED = "reduced"
 # How fast the reference is on a slow core.
 FLOPS_PER_SECOND = 20e9
 SECONDS_PER_WEIGHT = 25e-9
+FAST_SECONDS = 0.3
 # Of one training step of the reference, above which training is proved on the reduced copy.
 SLOW_SECONDS = 0.15
 # Above which the whole network's gradients are not compared either.
@@ -34,7 +35,12 @@ class Effort(NamedTuple):
 
 
 # What is computed if a step of the reference takes fewer seconds than this.
-EFFORTS = ((0.05, Effort(20, 5, 5)), (0.3, Effort(20, 3, 3)), (float("inf"), Effort(8, 3, 1)))
+EFFORTS = (
+    (0.05, Effort(20, 5, 5)),
+    (FAST_SECONDS, Effort(20, 3, 3)),
+    (VERY_SLOW_SECONDS, Effort(8, 3, 1)),
+    (float("inf"), Effort(1, 1, 1)),
+)
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,7 @@ def _make_study(network: str, work: Work, case: Case, *, is_complete: bool) -> S
 
 def probing_batch_size(graph: Graph) -> int:
     """Small, because the reference is slow, but larger than one for batch statistics."""
-    return 4 if step_seconds(graph, 4) < EFFORTS[-2][0] else 2
+    return 4 if step_seconds(graph, 4) < FAST_SECONDS else 2
 
 
 def choose_effort(seconds: float) -> Effort:
