@@ -8,7 +8,6 @@ from typing import Any
 
 from steptime.analysis.data_type import data_type
 from steptime.analysis.estimates import Estimate
-from steptime.analysis.plausibility import find_device, implausible_reason, processor_peaks
 from steptime.analysis.result import Result, result
 from steptime.analysis.usage import usage
 from steptime.core.record import Attempt, Record
@@ -21,7 +20,7 @@ COLUMNS = (*DIMENSIONS, *(f"{name}{end}" for name in METRICS for end in ENDS))
 LATENCIES = {50.0: "latency_p50", 90.0: "latency_p90", 99.0: "latency_p99"}
 # Invalid results whose times are wrong. The times of other invalid results are right, but mean
 # little.
-WRONG_TIMES = ("unsynchronised", "clock_drift")
+WRONG_TIMES = ("unsynchronised", "implausible", "clock_drift")
 REFERENCE_PRECISIONS = ("fp32", "fp64")
 
 
@@ -34,7 +33,7 @@ def make_row(record: Record) -> Row:
     numbers = result(record)
     row["grade"] = numbers.grade
     row["unit"] = numbers.times.throughput.unit
-    row["plausible"] = "no" if quarantine_reason(record, numbers) else "yes"
+    row["plausible"] = "no" if quarantine_reason(numbers) else "yes"
     row |= _speed(numbers)
     row |= _latencies(record, numbers)
     row |= _resources(record, numbers)
@@ -42,26 +41,12 @@ def make_row(record: Record) -> Row:
     return row
 
 
-def quarantine_reason(record: Record, numbers: Result) -> str:
+def quarantine_reason(numbers: Result) -> str:
     """Why a result measured here cannot be true; empty if it can."""
     for flag in numbers.flags:
         if flag.level == "invalid" and flag.name in WRONG_TIMES:
             return flag.evidence
-    case = record.case
-    # Ranks on a CPU share the processors of their node.
-    on_cpu = case.device == "cpu"
-    facts = {
-        "precision": case.precision,
-        "devices": case.nodes if on_cpu else case.ranks,
-        # A network may hold convolutions, which fast algorithms compute with less arithmetic.
-        "operator": "convolution",
-    }
-    flops = numbers.costs.model_flops_per_second
-    metrics = {} if flops is None else {"flops": flops}
-    device = find_device(processing_unit(record))
-    if on_cpu:
-        device = processor_peaks(record.last.machine)
-    return implausible_reason(facts, metrics, device)
+    return ""
 
 
 def processing_unit(record: Record) -> str:

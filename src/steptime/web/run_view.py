@@ -89,7 +89,7 @@ def _result_values(record: Record, numbers: Result, peak: float | None) -> dict[
         "exchange": exchange_sentence(numbers.costs.exchange),
         "strip": strip_spec(record),
         "histogram": histogram_spec(record),
-        "quarantine": quarantine_reason(record, numbers),
+        "quarantine": quarantine_reason(numbers),
     }
 
 

@@ -38,9 +38,10 @@ def describe(case: Case) -> dict[str, Any]:
     Two results are comparable only if these facts agree."""
     network = networks.load(case.workload)
     graph = network.graph
-    flops = graph.forward_flops
     # The forward phase of training also counts as forward work only.
-    if case.phase == "training":
+    backward = case.phase == "training"
+    flops = graph.forward_flops
+    if backward:
         flops += graph.backward_flops
     samples = case.ranks * case.batch_size
     units = {unit: samples * count for unit, count in network.units_per_sample.items()}
@@ -52,6 +53,7 @@ def describe(case: Case) -> dict[str, Any]:
         "unit": network.unit,
         "units_per_step": units,
         "flops_per_step": samples * flops,
+        "least_flops_per_step": samples * graph.least_flops(backward=backward),
         "optimizer": network.optimizer.algorithm if case.optimizer == "own" else case.optimizer,
     }
     # Weights change predictions, not speed.
