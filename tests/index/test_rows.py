@@ -21,6 +21,7 @@ ACCURACY = {
     "task": {
         "metric": "top-1 accuracy",
         "after": 0.7,
+        "after_interval": [0.6, 0.78],
         "change": -0.01,
         "change_interval": [-0.015, -0.005],
     },
@@ -42,8 +43,30 @@ def test_make_row_of_a_failure_has_dimensions_and_no_metric(
     assert found["status"] == "crashed" and not set(found) & set(METRICS)
 
 
-def test_make_row_of_full_precision_has_no_accuracy_loss(record_of: Callable[..., Record]) -> None:
-    assert make_row(record_of())["task_loss"] == 0
+def test_make_row_of_full_precision_without_a_task_has_no_accuracy_loss(
+    record_of: Callable[..., Record],
+) -> None:
+    row = make_row(record_of())
+    assert row.get("task_loss") is None and row.get("task_metric") is None
+
+
+TASK = {"metric": "top-1 accuracy", "samples": 100, "value": 0.7, "interval": [0.6, 0.78]}
+
+
+@pytest.mark.parametrize(("precision", "loss"), [("fp32", 0.0), ("fp64", None)])
+def test_make_row_of_full_precision_has_its_accuracy(
+    record_of: Callable[..., Record], precision: str, loss: float | None
+) -> None:
+    """Only fp32 is what others are compared with."""
+    row = make_row(record_of(precision=precision, findings={"task": TASK}))
+    assert (row["task_metric"], row["task_metric_low"], row["task_metric_high"]) == (0.7, 0.6, 0.78)
+    assert row.get("task_loss") == loss
+
+
+def test_make_row_leaves_out_perplexity(record_of: Callable[..., Record]) -> None:
+    """The metric is better if it is higher, and perplexity is not."""
+    row = make_row(record_of(findings={"task": {**TASK, "metric": "perplexity"}}))
+    assert row.get("task_metric") is None and row.get("task_loss") is None
 
 
 def test_make_row_of_low_precision_has_its_accuracy_loss_with_an_interval(
@@ -56,6 +79,7 @@ def test_make_row_of_low_precision_has_its_accuracy_loss_with_an_interval(
     found: dict[str, Any] = make_row(Record(attempts=attempts))
     assert (found["task_loss"], found["task_loss_low"], found["task_loss_high"]) == (1.0, 0.5, 1.5)
     assert round(found["disagreement"], 6) == 1 and found["logit_error"] == 0.02
+    assert (found["task_metric_low"], found["task_metric_high"]) == (0.6, 0.78)
 
 
 def test_make_row_of_ranks_has_devices_nodes_exchange_and_both_batches(

@@ -47,6 +47,7 @@ def _entry(record: Record, certificates: Certificates) -> dict[str, Any]:
         entry["result"] = result(record).to_dict()
         entry["accuracy"] = record.accuracy
         entry["accuracy_differs"] = record.accuracy_differs
+        entry["task"] = record.task
         entry["failures"] = [
             {"cause": failure.cause, "reason": failure.reason} for failure in record.failures
         ]
