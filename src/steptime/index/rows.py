@@ -66,6 +66,18 @@ def processing_unit(record: Record) -> str:
     return str(name or case.device)
 
 
+def hardware(record: Record) -> Row:
+    """What formats of other tools tell apart, and the catalogue does not."""
+    case = record.case
+    machine = record.last.machine
+    return {
+        # The ranks of a CPU run are no accelerators.
+        "accelerators": 0 if case.device == "cpu" else case.devices,
+        "processor": machine.get("cpu"),
+        "processors_per_node": machine.get("sockets"),
+    }
+
+
 def dimensions(record: Record) -> Row:
     """What is known of a run before it is measured."""
     case = record.case
