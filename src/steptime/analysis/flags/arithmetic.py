@@ -117,15 +117,13 @@ def theoretical_limit(attempt: Attempt) -> Limit | None:
 
 def _measured_peaks(attempt: Attempt) -> dict[str, Any]:
     """Of the case's device, or of another board of the same name."""
-    peaks: dict[str, Any] = attempt.machine.get("peaks") or {}
+    peaks: dict[str, dict[str, Any]] = attempt.machine.get("peaks") or {}
     device = attempt.case.device
     if device in peaks or device == "cpu":
         return peaks.get(device, {})
     boards = {board.get("name") for board in attempt.machine.get("gpus") or ()}
-    for name, measured in peaks.items():
-        if name != "cpu" and len(boards) == 1:
-            return dict(measured)
-    return {}
+    others = [measured for name, measured in peaks.items() if name != "cpu"]
+    return others[0] if others and len(boards) == 1 else {}
 
 
 def _usable_threads(attempt: Attempt) -> int | None:
