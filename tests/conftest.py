@@ -39,6 +39,7 @@ MISBEHAVING = [
     "killed",
     "parent",
     "selfish",
+    "lies",
     "lame_second",
     "full_second",
     "killed_second",

@@ -135,12 +135,12 @@ def perform_task(
     if reason is not None:
         raise Unsupported(reason)
     network = workloads.load(case.workload).describe(case)
-    journal.write_context(
-        machine=inventory.inventory(),
-        software=software,
-        network=network,
-        program=plugins.program_digest(case.framework),
-    )
+    machine = inventory.inventory()
+    peaks = job.options.get("peaks", {}).get(machine["fingerprint"])
+    if peaks:
+        machine["peaks"] = peaks
+    program = plugins.program_digest(case.framework)
+    journal.write_context(machine=machine, software=software, network=network, program=program)
     rank_job = replace(job, case=rank_case)
     context = tasks.TaskContext(rank_job, journal, framework, import_seconds, answers, rendezvous)
     try:

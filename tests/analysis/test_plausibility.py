@@ -2,15 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from steptime.analysis.plausibility import (
-    find_device,
-    implausible_reason,
-    judge_runs,
-    processor_peaks,
-    super_linear_runs,
-)
+from steptime.analysis.plausibility import implausible_reason, judge_runs, super_linear_runs
 from steptime.core.foreign import ForeignRun
 
 
@@ -26,81 +18,11 @@ def run(place: str, devices: int, throughput: float, **changes: Any) -> ForeignR
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "teraflops"),
-    [
-        ("NVIDIA H100-SXM-80GB", 990), ("NVIDIA A100-PCIe-40GB", 312), ("rtx3090", 142),
-        ("4090", 330),
-        ("NVIDIA GH200 480GB", 990), ("pro6000maxq", 504), ("Tesla V100-PCIE-32GB", 131),
-        ("NVIDIA T4", 65),
-        ("NVIDIA L4", 121), ("NVIDIA L40S", 366), ("AMD Vega Frontier Edition 16GB", 26.2),
-    ],
-)  # fmt: skip
-def test_find_device_accepts_any_spelling(name: str, teraflops: float) -> None:
-    device = find_device(name)
-    assert device is not None and device.peak("fp16") == pytest.approx(teraflops * 1e12)
-
-
-@pytest.mark.parametrize(
-    "name", ["", "Xeon Gold 6140", "TPU v4", "RTX A1000", "Graphics Device", "A4000", "M4000"]
-)
-def test_find_device_rejects_similar_names(name: str) -> None:
-    assert find_device(name) is None
-
-
-def test_device_peak_of_fp32_allows_tf32() -> None:
-    device = find_device("A100")
-    assert device is not None and device.peak("fp32") == 156e12 and device.peak("amp") == 312e12
-    assert device.peak("fp4") is None
-
-
 def test_implausible_reason_names_flops_above_the_peak() -> None:
     dimensions = {"device": "NVIDIA T4", "precision": "fp16", "devices": 1}
     assert implausible_reason(dimensions, {"flops": 60e12}) == ""
     assert implausible_reason(dimensions, {"flops": 90e12}) == "90 TFLOP/s exceeds the peak of 65"
     assert implausible_reason(dimensions | {"devices": 2}, {"flops": 90e12}) == ""
-
-
-@pytest.mark.parametrize(
-    ("threads", "flags", "sold_teraflops"),
-    [
-        (2, ["avx", "avx2", "fma"], {"fp32": 0.118}),  # two cores of an EPYC 7003 at 3.7 GHz
-        (
-            384,
-            ["avx", "avx2", "avx512f", "avx512_bf16", "avx512_vnni"],
-            {"fp32": 45.5, "bf16": 91, "int8": 182},
-        ),
-        (
-            48,
-            ["avx", "avx512f", "amx_bf16", "amx_int8"],
-            {"bf16": 187, "int8": 374},
-        ),  # of 48 cores at 3.8 GHz
-    ],
-)
-def test_processor_peaks_exceed_every_real_processor(
-    threads: int, flags: list[str], sold_teraflops: dict[str, float]
-) -> None:
-    device = processor_peaks({"threads": threads, "vector_flags": flags})
-    for precision, teraflops in sold_teraflops.items():
-        assert (
-            implausible_reason({"precision": precision}, {"flops": teraflops * 1e12}, device) == ""
-        )
-        assert "exceeds the peak" in implausible_reason(
-            {"precision": precision}, {"flops": 10 * teraflops * 1e12}, device
-        )
-
-
-@pytest.mark.parametrize(
-    "machine",
-    [
-        {},
-        {"threads": None, "vector_flags": ["avx"]},
-        {"threads": 8},
-        {"threads": 64, "vector_flags": ["asimd", "sve"]},
-    ],
-)
-def test_processor_peaks_are_none_for_an_unknown_processor(machine: dict[str, Any]) -> None:
-    assert processor_peaks(machine) is None and implausible_reason({}, {"flops": 1e18}, None) == ""
 
 
 def test_implausible_reason_allows_fast_convolutions() -> None:

@@ -113,3 +113,10 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SteptimeError, match="cannot be used"):
         write_archive([make_run(50, "local")], tmp_path / "file")
+
+
+@pytest.mark.parametrize(("device", "is_gpu"), [("cuda:0", True), ("cpu", False)])
+def test_a_file_names_gpus_only_if_there_are_any(device: str, is_gpu: bool, tmp_path: Path) -> None:
+    write_archive([make_run(50, "local", device=device)], tmp_path)
+    text = (tmp_path / f"{DAY}-k80:1:local").read_text()
+    assert ("Gres=gpu:k80:1" in text) is is_gpu

@@ -93,22 +93,15 @@ def test_compare_outputs_refuses_nonfinite_reference() -> None:
 
 
 @pytest.mark.parametrize(
-    ("batch_size", "flops", "output_bytes", "expected"),
-    [
-        (8, 1e6, 40, 64),
-        (1, 8.2e9, 4000, 12),
-        (8, 8.2e9, 4000, 16),
-        (3, 1e12, 40, 9),
-        (128, 1e6, 40, 128),
-        (1, 1, 1 << 28, 8),
-    ],
+    ("flops", "output_bytes", "expected"),
+    [(1e6, 40, 64), (8.2e9, 4000, 12), (1e12, 40, 8), (1, 1 << 28, 8)],
 )
 def test_sample_count_is_smaller_for_large_networks(
-    batch_size: int, flops: float, output_bytes: int, expected: int
+    flops: float, output_bytes: int, expected: int
 ) -> None:
-    assert sample_count(batch_size, flops, output_bytes, "synthetic") == expected
+    assert sample_count(flops, output_bytes, "synthetic") == expected
 
 
 def test_sample_count_covers_the_test_set_if_cheap() -> None:
-    assert sample_count(8, 4e7, 40, "test set") == 10_000
-    assert sample_count(1, 4e7, 40, "test set") == 1250
+    assert sample_count(4e7, 40, "test set") >= 10_000
+    assert sample_count(1e9, 40, "test set") == 1000

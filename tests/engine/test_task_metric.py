@@ -11,6 +11,7 @@ from steptime.engine.task_metric import (
     perplexity,
     student_95,
     task_metric,
+    task_value,
     wilson,
 )
 
@@ -84,3 +85,15 @@ def test_perplexity_is_none_with_a_broken_sequence() -> None:
 
 def test_perplexity_of_one_sequence_has_no_interval() -> None:
     assert perplexity(np.ones(1), np.ones(1))["before_interval"] is None
+
+
+def test_task_value_has_wilson_s_interval() -> None:
+    logits = np.eye(4)[[0, 1, 2, 0]]
+    metric = task_value([np.arange(4)], [logits])
+    assert (metric["metric"], metric["samples"], metric["value"]) == ("top-1 accuracy", 4, 0.75)
+    assert metric["interval"] == pytest.approx([0.3006, 0.9544], abs=1e-4)
+
+
+def test_task_value_of_sequences_is_perplexity() -> None:
+    metric = task_value([np.zeros((6, 4), int)], [np.zeros((6, 4, 5))])
+    assert metric["metric"] == "perplexity" and metric["value"] == pytest.approx(5)

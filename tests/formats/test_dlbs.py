@@ -115,3 +115,15 @@ def test_data_names_survive_writing_and_reading(word: str, keys: dict[str, str])
     (written,) = json.loads(page.data)["data"]
     assert {key: value for key, value in written.items() if "data" in key} == keys
     assert read_back("dlbs", [page])["a"]["data"] == word
+
+
+@pytest.mark.parametrize(
+    ("device", "gpus", "replicas"), [("Intel(R) Xeon(R) Gold 6140", 0, 2), ("H200", 2, None)]
+)
+def test_write_of_a_cpu_run_has_no_gpus(device: str, gpus: int, replicas: int | None) -> None:
+    row = {"id": "a", "model": "resnet50", "device": device, "devices": 2, "throughput": 10.0}
+    (page,) = write([row])
+    assert isinstance(page, Page)
+    (written,) = json.loads(page.data)["data"]
+    assert (written["exp.num_gpus"], written.get("exp.num_replicas")) == (gpus, replicas)
+    assert read_back("dlbs", [page])["a"]["devices"] == 2

@@ -12,6 +12,7 @@ import pytest
 
 from steptime import formats, plugins
 from steptime.formats import Original, Reading, Skipped
+from steptime.formats._writer import has_accelerators
 
 pytestmark = pytest.mark.slow
 
@@ -122,3 +123,28 @@ def _damaged(data: bytes, rng: random.Random) -> list[bytes]:
     for _ in range(20):
         changed[rng.randrange(len(data))] = rng.randrange(256)
     return [*cuts, bytes(changed), data[rng.randrange(len(data)) :]]
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        ("NVIDIA H200", True),
+        ("NVIDIA A2 Tensor Core GPU", True),
+        ("Xeon Phi 7250", True),
+        ("NVIDIA GH200 Grace Hopper", True),
+        ("", True),
+        ("AMD EPYC", False),
+        ("Intel(R) Xeon(R) Platinum 8380 CPU @ 2.30GHz", False),
+        ("Intel(R) Core(TM) i7-9700K", False),
+        ("x86_64", False),
+        ("aarch64", False),
+        ("cpu", False),
+    ],
+)
+def test_has_accelerators_by_the_name_of_an_imported_device(device: str, expected: bool) -> None:
+    assert has_accelerators({"device": device}) is expected
+
+
+def test_has_accelerators_by_the_hardware_of_a_result() -> None:
+    hardware = {"accelerators": 0, "processor": None, "processors_per_node": None}
+    assert not has_accelerators({"device": "h200", "hardware": hardware})

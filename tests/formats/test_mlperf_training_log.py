@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from steptime.formats import Reading
+from steptime.formats._writer import Page, read_back
+from steptime.formats.mlperf_training_log import write
 
 Read = Callable[..., Reading]
 
@@ -117,3 +120,48 @@ def test_log_of_the_speed_alone_is_no_failure(read: Callable[..., Reading]) -> N
     )
     (run,) = read("result_0.txt", line).runs
     assert (run.failure, run.metrics) == ("", {"throughput": 5.0})
+
+
+CPU_ROW: dict[str, Any] = {
+    "id": "a",
+    "model": "resnet50",
+    "phase": "training",
+    "device": "AMD EPYC 7763",
+    "devices": 2.0,
+    "nodes": 1.0,
+    "unit": "images",
+    "throughput": 10.0,
+    "server": "node1",
+}
+ON_CPU = {"accelerators": 0, "processor": "AMD EPYC 7763", "processors_per_node": 1}
+ON_GPU = {"accelerators": 2, "processor": "AMD EPYC 7763", "processors_per_node": 1}
+
+
+def description(**changes: Any) -> dict[str, Any]:
+    """The system's description of a written row."""
+    pages = [page for page in write([{**CPU_ROW, **changes}]) if isinstance(page, Page)]
+    (page,) = [page for page in pages if "/systems/" in page.name]
+    described: dict[str, Any] = json.loads(page.data)
+    return described
+
+
+@pytest.mark.parametrize("changes", [{"hardware": ON_CPU}, {}])
+def test_write_of_a_cpu_run_has_no_accelerators(changes: dict[str, Any]) -> None:
+    """Two ranks on one processor are neither two accelerators nor two processors."""
+    described = description(**changes)
+    assert described["accelerators_per_node"] == 0 and described["accelerator_model_name"] == ""
+    assert described["host_processor_model_name"] == "AMD EPYC 7763"
+    assert described.get("host_processors_per_node") == (1 if changes else None)
+
+
+def test_write_of_a_gpu_run_has_accelerators_and_its_host() -> None:
+    described = description(device="Some New Board", hardware=ON_GPU)
+    assert described["accelerators_per_node"] == 2
+    assert described["accelerator_model_name"] == "Some New Board"
+    assert described["host_processor_model_name"] == "AMD EPYC 7763"
+
+
+def test_write_of_a_cpu_run_is_read_as_a_cpu() -> None:
+    pages = [page for page in write([{**CPU_ROW, "hardware": ON_CPU}]) if isinstance(page, Page)]
+    row = read_back("mlperf_training_log", pages)["a"]
+    assert (row["device"], row["devices"]) == ("AMD EPYC 7763", 1)

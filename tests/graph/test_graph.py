@@ -49,6 +49,27 @@ def test_layer_flops_of_the_first_layer_have_no_input_gradient() -> None:
     assert graph.layer_flops(graph["dense2"]) == (2 * 3 * 2, 2 * 2 * 3 * 2)
 
 
+@pytest.mark.parametrize(("kernel", "share"), [(1, 1.0), (3, 0.25), ((1, 3), 0.5), (5, 0.09)])
+def test_least_flops_of_a_convolution_are_those_of_winograd(kernel: Any, share: float) -> None:
+    graph = build(lambda net: net.conv(net.input(3, 9, 9), 4, kernel))
+    assert graph.least_flops(backward=False) == pytest.approx(share * graph.forward_flops)
+
+
+def test_least_flops_of_causal_attention_are_those_below_the_diagonal() -> None:
+    def write(net: Net) -> Tensor:
+        x = net.embedding(net.tokens(7, 10), 10, 4)
+        return net.attention(x, x, x, heads=2, causal=True)
+
+    graph = build(write)
+    assert graph.least_flops(backward=False) == pytest.approx(graph.forward_flops * 28 / 49)
+
+
+def test_least_flops_of_dense_layers_are_all_of_them() -> None:
+    graph = build(lambda net: net.dense(net.dense(net.input(4), 3), 2))
+    assert graph.least_flops(backward=False) == graph.forward_flops
+    assert graph.least_flops(backward=True) == graph.forward_flops + graph.backward_flops
+
+
 def test_forward_bytes_are_inputs_weights_and_outputs_once() -> None:
     graph = build(lambda net: net.dense(net.input(4), 3))
     assert graph.forward_bytes(batch=2, item=4) == 4 * (2 * 4 + (12 + 3) + 2 * 3)

@@ -114,3 +114,13 @@ def test_parse_cpu_list_reads_ranges():
 
 def test_inventory_of_this_machine_is_json():
     assert json.loads(json.dumps(inventory.inventory()))["fingerprint"]
+
+
+@pytest.mark.parametrize(("driver", "clock"), [("intel_pstate", 4900), ("acpi-cpufreq", None)])
+def test_clock_most_is_unknown_if_the_driver_leaves_out_the_turbo(tmp_path, driver, clock):
+    for cpu, kilohertz in (("cpu0", 3_100_000), ("cpu1", 4_900_000)):
+        folder = tmp_path / f"sys/devices/system/cpu/{cpu}/cpufreq"
+        folder.mkdir(parents=True)
+        (folder / "scaling_driver").write_text(f"{driver}\n")
+        (folder / "cpuinfo_max_freq").write_text(f"{kilohertz}\n")
+    assert inventory.clock_most_mhz(tmp_path) == clock

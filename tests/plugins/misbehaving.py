@@ -115,6 +115,18 @@ def leave_a_child() -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
+class IdleProgram(Program):
+    """Returns at once, as a step that forgot its work does."""
+
+    def step(self) -> None:
+        self.steps += 1
+
+
+class Liar(Framework):
+    def lower(self, work: Any, case: Any) -> Program:
+        return IdleProgram(self.act)
+
+
 class SelfishProgram(Program):
     """Needs a device that has room for one process."""
 
@@ -142,6 +154,7 @@ full_second = Framework(on_second_rank(run_out_of_device_memory))
 killed_second = Framework(on_second_rank(lambda: os.kill(os.getpid(), signal.SIGKILL)))
 gone_second = Framework(on_second_rank(lambda: sys.exit(3)))
 selfish = Selfish(lambda: None)
+lies = Liar(lambda: None)
 calm = Framework(lambda: None)
 chatty = Framework(lambda: print("done"))
 segfault = Framework(touch_nothing)

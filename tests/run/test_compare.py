@@ -64,6 +64,18 @@ def test_compare_with_force_remarks_the_difference(
     )
 
 
+def test_compare_refuses_a_step_that_does_nothing(
+    store: FolderStore, three_pairs: Protocol, make_case: MakeCase
+) -> None:
+    once = replace(three_pairs, pair_looks=(1,))
+    cases = (make_case(framework="lies"), make_case(framework="lies", trial=1))
+    with pytest.raises(Refused, match=r"is invalid: implausible.*FLOP/s"):
+        compare(cases, once, store)
+    forced = compare(cases, once, store, force="to see it").comparison
+    assert forced.verdict.outcome == "inconclusive"
+    assert any("implausible" in remark for remark in forced.remarks)
+
+
 @pytest.mark.parametrize("broken", [0, 1])
 def test_compare_ends_after_a_second_crash(
     broken: int, store: FolderStore, three_pairs: Protocol, make_case: MakeCase

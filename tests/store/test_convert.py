@@ -163,7 +163,13 @@ def as_json(value: Any) -> Any:
 @pytest.mark.parametrize("section", SECTIONS)
 def test_converted_store_gives_every_number_of_version_1(section: str, store: FolderStore) -> None:
     numbers = dict(leaves(as_json(SECTIONS[section](store))))
-    assert numbers == dict(leaves(EXPECTED[section]))
+    expected = dict(leaves(EXPECTED[section]))
+    # Version 1 said 0 for the accuracy loss of fp32, which is unknown without a test set.
+    invented = [path for path in expected if path.endswith("/task_loss") and not expected[path]]
+    for path in invented:
+        assert numbers.get(path) is None
+        del expected[path]
+    assert numbers == expected
 
 
 def test_expected_numbers_cover_every_kind_of_attempt() -> None:

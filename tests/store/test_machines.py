@@ -58,3 +58,31 @@ def test_write_machine_explains_a_disk_that_refuses(tmp_path: Path) -> None:
     (tmp_path / "machines").write_text("a file, not a folder")
     with pytest.raises(NotWritten, match="Choose another --store"):
         machines.write_machine(tmp_path, facts(1e10))
+
+
+def test_write_machine_keeps_older_peaks_of_other_devices(tmp_path: Path) -> None:
+    machines.write_machine(tmp_path, facts(1e10))
+    new = {"machine": {"fingerprint": "abc"}, "peaks": {"cuda:0": {"peaks": {}}}}
+    machines.write_machine(tmp_path, new)
+    assert machines.stored_peak(tmp_path, "abc", "cpu", "fp32") == 1e10
+    assert set(machines.read_peaks(tmp_path, "abc")) == {"cpu", "cuda:0"}
+
+
+def test_limits_by_machine_have_rates_and_threads_of_a_kind_of_device(tmp_path: Path) -> None:
+    machines.write_machine(tmp_path, facts(4e10))
+    board = facts(6e13, fingerprint="board")
+    board["machine"]["threads_usable"] = 16
+    board["peaks"]["cuda:0"] = board["peaks"].pop("cpu")
+    machines.write_machine(tmp_path, board)
+    assert machines.limits_by_machine(tmp_path, "cpu") == {
+        "abc": {"cpu": {"flops_per_second": {"fp32": 4e10}, "threads": None}}
+    }
+    assert machines.limits_by_machine(tmp_path, "cuda:1") == {
+        "board": {"cuda:0": {"flops_per_second": {"fp32": 6e13}, "threads": 16}}
+    }
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"peaks": 3}', '{"peaks": {"cpu": {"peaks": [1]}}}'])
+def test_limits_by_machine_skip_a_damaged_file(text: str, tmp_path: Path) -> None:
+    machines.write_machine(tmp_path, facts(4e10)).write_text(text)
+    assert machines.limits_by_machine(tmp_path, "cpu") == {}

@@ -120,7 +120,7 @@ def test_measure_stores_accuracy_loss_of_low_precision(
     attempt = measured(tmp_path / "a.jsonl", short, precision="bf16", phase=phase)
     assert attempt.failure is None and explain_missing_accuracy("bf16", attempt.findings) == ""
     accuracy = attempt.findings["accuracy"]
-    assert 0 < accuracy["largest_logit_error"] < 0.051 and accuracy["samples"] == 65
+    assert 0 < accuracy["largest_logit_error"] < 0.051 and accuracy["samples"] == 64
     assert (accuracy["data"], accuracy["task"], accuracy["task_absent"]) == (
         "synthetic",
         None,
@@ -209,4 +209,80 @@ def test_precision_comparison_keeps_the_batch_size() -> None:
     work = workloads.load(case.workload).build(case)
     program = Rounding(work, case)
     outputs = PrecisionComparison.choose(case, work).predict(program)
-    assert set(program.sizes) == {7} and sum(map(len, outputs)) == 70
+    assert set(program.sizes) == {7} and sum(map(len, outputs)) == 64
+
+
+def compared_samples(case: Case) -> tuple[str, np.ndarray, np.ndarray]:
+    """The inputs and targets that count, in order."""
+    comparison = PrecisionComparison.choose(case, workloads.load(case.workload).build(case))
+    inputs = [batch["input"][:count] for batch, count in comparison.batches]
+    return comparison.data, np.concatenate(inputs), np.concatenate(comparison.targets)
+
+
+@pytest.mark.parametrize("batch_size", [3, 8, 24, 64, 100])
+@pytest.mark.parametrize("trained", [False, True])
+def test_precision_comparison_has_the_same_samples_for_every_batch_size(
+    batch_size: int, trained: bool, tmp_path: Path, tiny_mnist: Path
+) -> None:
+    settings: dict[str, Any] = {"workload": "mnist-mlp", "precision": "bf16"}
+    if trained:
+        settings["weights"] = str(tmp_path / "weights.safetensors")
+        save(
+            tmp_path / "weights.safetensors",
+            dict(initial_weights(networks.load("mnist-mlp").graph, 7)),
+        )
+    first = compared_samples(Case(**settings, batch_size=1))
+    second = compared_samples(Case(**settings, batch_size=batch_size))
+    assert first[0] == second[0] == ("test set" if trained else "synthetic")
+    assert len(first[1]) == (25 if trained else 64)
+    np.testing.assert_array_equal(first[1], second[1])
+    np.testing.assert_array_equal(first[2], second[2])
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> str:
+    path = tmp_path / "weights.safetensors"
+    save(path, dict(initial_weights(networks.load("mnist-mlp").graph, 7)))
+    return str(path)
+
+
+def test_accuracy_loss_is_equal_for_every_batch_size(
+    tmp_path: Path, short: Protocol, weights: str, tiny_mnist: Path
+) -> None:
+    losses = []
+    for size in (1, 3, 8, 64):
+        settings = {"precision": "bf16", "weights": weights, "batch_size": size}
+        attempt = measured(tmp_path / f"{size}.jsonl", short, **settings)
+        losses.append(attempt.findings["accuracy"])
+    for loss in losses[1:]:
+        assert loss["samples"] == losses[0]["samples"] == 25
+        assert loss["task"] == losses[0]["task"]
+        largest = losses[0]["largest_logit_error"]
+        assert loss["largest_logit_error"] == pytest.approx(largest, rel=1e-3)
+
+
+def test_measure_stores_the_accuracy_of_full_precision(
+    tmp_path: Path, short: Protocol, weights: str, tiny_mnist: Path
+) -> None:
+    settings = {"phase": "inference", "weights": weights}
+    task = measured(tmp_path / "a.jsonl", short, **settings).findings["task"]
+    assert (task["metric"], task["samples"]) == ("top-1 accuracy", 25)
+    assert 0 <= task["interval"][0] <= task["value"] <= task["interval"][1] <= 1
+    low = measured(tmp_path / "b.jsonl", short, precision="bf16", **settings)
+    assert low.findings["accuracy"]["task"]["before"] == task["value"]
+
+
+@pytest.mark.parametrize("phase", ["training", "forward"])
+def test_measure_stores_no_accuracy_of_weights_that_training_moved(
+    phase: str, tmp_path: Path, short: Protocol, weights: str, tiny_mnist: Path
+) -> None:
+    attempt = measured(tmp_path / "a.jsonl", short, phase=phase, weights=weights)
+    assert "task" not in attempt.findings
+
+
+def test_measure_stores_no_accuracy_without_the_test_set(
+    tmp_path: Path, short: Protocol, weights: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPTIME_DATA", str(tmp_path / "nothing"))
+    attempt = measured(tmp_path / "a.jsonl", short, phase="inference", weights=weights)
+    assert attempt.findings == {}

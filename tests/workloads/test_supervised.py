@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +118,18 @@ def test_calibration_is_for_int8_and_avoids_the_step_s_batch() -> None:
 def test_calibration_uses_fewer_samples_for_large_networks() -> None:
     case = Case(workload="resnet50", phase="inference", precision="int8", batch_size=8)
     assert [len(batch["input"]) for batch in supervised.calibration(case)] == [8] * 4
+
+
+@pytest.mark.parametrize("size", [3, 8, 64, 500])
+def test_calibration_has_the_same_samples_for_every_batch_size(
+    size: int, trained: Path, tiny_mnist: Path
+) -> None:
+    for weights in ("", str(trained)):
+        case = Case(workload="lenet5", precision="int8", batch_size=1, weights=weights)
+        alone = {batch["input"].tobytes() for batch in supervised.calibration(case)}
+        batches = supervised.calibration(replace(case, batch_size=size))
+        assert all(len(batch["input"]) == size for batch in batches)
+        assert {image.tobytes() for batch in batches for image in batch["input"]} == alone
 
 
 def test_calibration_of_trained_weights_uses_training_set(trained: Path, tiny_mnist: Path) -> None:

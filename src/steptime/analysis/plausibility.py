@@ -1,26 +1,21 @@
-"""Results that cannot be true: beyond what a device can do, or contradicting themselves.
+"""Imported results that cannot be true: beyond what a device can do, or contradicting themselves.
 
-Such a result is shown with the reason and never ranked. Knows no file format."""
+Such a result is shown with the reason and never ranked. Knows no file format. Results measured
+here have the flag `implausible` instead, because their work and their machine are known better."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
-from functools import cache
 from typing import Any, NamedTuple
 
+from steptime.analysis.device_peaks import Device, find_device
 from steptime.core.foreign import ForeignRun
 
 # Cards clock above the figures of their makers.
 MARGIN = 1.15
-# The fastest x86 processor on sale reaches 6.2 GHz.
-HIGHEST_CLOCK_HERTZ = 7e9
-# Per core; today's cores have two that multiply and two that add.
-VECTOR_UNITS = 4
-# Operations of an AMX unit per cycle: twice those of the first, 16 x 16 pairs of bf16.
-TILE = 2048
 # Winograd's F(4x4, 3x3) needs a quarter of the multiplications (Lavin and Gray, 2016).
 FAST_CONVOLUTION = 4.0
 # Larger caches in sum may speed a device up, but not by more.
@@ -37,100 +32,6 @@ SAME_QUESTION = (
     "model", "phase", "precision", "device", "framework", "software", "scenario", "suite", "mode",
     "unit", "submitter", "replica_batch", "operator", "shape", "data",
 )  # fmt: skip
-HALF_PRECISIONS = ("amp", "bf16", "amp_bf16", "amp_fp16")
-
-
-@dataclass(frozen=True)
-class Device:
-    """Peaks of one device by its maker, without sparsity: TFLOP/s by precision, and GB/s."""
-
-    fp32: float
-    fp16: float | None = None
-    int8: float | None = None
-    fp8: float | None = None
-    tf32: float | None = None
-    bandwidth: float | None = None
-
-    def peak(self, precision: str) -> float | None:
-        """In FLOP/s. What a source calls fp32 may run as TF32 on a device that has it."""
-        name = precision.lower()
-        teraflops = {
-            "fp32": max(self.fp32, self.tf32 or 0),
-            "tf32": self.tf32,
-            "fp16": self.fp16 or self.fp32,
-            "fp8": self.fp8,
-            "int8": self.int8,
-        }.get("fp16" if name in HALF_PRECISIONS else name)
-        return None if teraflops is None else teraflops * 1e12
-
-
-# The first pattern that matches a device's name counts: longer names precede those they contain.
-DEVICES: tuple[tuple[str, Device], ...] = (
-    (r"gh200", Device(67, 990, 1979, 1979, 495, 4900)),
-    (r"gb200|b200", Device(80, 2500, 5000, 5000, 1250, 8000)),
-    (r"h200", Device(67, 990, 1979, 1979, 495, 4800)),
-    (r"h100", Device(67, 990, 1979, 1979, 495, 3360)),
-    (r"a100", Device(19.5, 312, 624, None, 156, 2039)),
-    (r"a30\b", Device(10.3, 165, 330, None, 82, 933)),
-    (r"a40\b", Device(37.4, 150, 299, None, 75, 696)),
-    (r"a10\b", Device(31.2, 125, 250, None, 62.5, 600)),
-    (r"a6000", Device(38.7, 155, 310, None, 77.4, 768)),
-    (r"l40s?\b", Device(91.6, 366, 733, 733, 183, 864)),
-    (r"l4\b", Device(30.3, 121, 242, 242, 60, 300)),
-    (r"t4\b", Device(8.1, 65, 130, None, None, 320)),
-    (r"v100", Device(16.4, 131, None, None, None, 1134)),
-    (r"p100", Device(10.6, 21.2, None, None, None, 732)),
-    (r"k80", Device(4.37, None, None, None, None, 240)),
-    (r"m40\b", Device(7.0, None, None, None, None, 288)),
-    (r"mi300x", Device(163, 1307, 2615, 2615, 654, 5300)),
-    (r"mi25\b", Device(12.3, 24.6, None, None, None, 484)),
-    (r"vega ?f", Device(13.1, 26.2, None, None, None, 484)),
-    (r"radeon ?pro ?vii", Device(13.1, 26.2, None, None, None, 1024)),
-    (r"pro ?6000", Device(126, 504, 1008, 1008, 252, 1792)),
-    (r"5090", Device(105, 419, 838, 838, 210, 1792)),
-    (r"4090", Device(82.6, 330, 661, 661, 165, 1008)),
-    (r"3090", Device(35.6, 142, 284, None, 71, 936)),
-    (r"3080", Device(29.8, 119, 238, None, 59.5, 760)),
-    (r"3070", Device(20.3, 81, 163, None, 40.6, 448)),
-    (r"2080 ?ti", Device(13.5, 108, 215, None, None, 616)),
-    (r"2080 ?super", Device(11.2, 89, 178, None, None, 496)),
-    (r"rtx 8000|rtx 6000", Device(16.3, 130, 261, None, None, 672)),
-    (r"1080 ?ti", Device(11.9, None, 47.5, None, None, 484)),
-    (r"titan ?xp", Device(12.2, None, 48.6, None, None, 548)),
-    (r"titan ?x ?(?:\(|pascal)", Device(11.4, None, 45.5, None, None, 480)),
-    (r"titan ?x", Device(7.0, None, None, None, None, 336)),
-    (r"xeon phi.*7250", Device(6.1, None, None, None, None, 490)),
-)
-
-
-# Tens of thousands of rows name a few dozen devices.
-@cache
-def find_device(name: str) -> Device | None:
-    """The peaks of a known device, whatever the spelling of its name."""
-    text = re.sub(r"[_\s-]+", " ", name.lower())
-    # 8xA100, rtx3090
-    text = re.sub(r"\b(?:\d+x|[rg]tx|nvidia|tesla|geforce|quadro)(?=[a-z0-9])", "", text)
-    for pattern, device in DEVICES:
-        if re.search(rf"(?<![a-z0-9])(?:{pattern})(?!\d)", text):
-            return device
-    return None
-
-
-def processor_peaks(machine: dict[str, Any]) -> Device | None:
-    """What no x86 processor with these threads and instructions can exceed; None if unknown.
-
-    Each thread counts as a core, since virtual machines do not tell them apart."""
-    flags = machine.get("vector_flags") or ()
-    threads = machine.get("threads")
-    if "avx" not in flags or not threads:
-        return None
-    teraflops = threads * HIGHEST_CLOCK_HERTZ / 1e12
-    # Bits per cycle: a multiplication and an addition each.
-    width = 512 if "avx512f" in flags else 256
-    bits = 2 * VECTOR_UNITS * width
-    fp16 = max(bits / 16, TILE if "amx_bf16" in flags else 0)
-    int8 = max(bits / 8, 2 * TILE if "amx_int8" in flags else 0)
-    return Device(teraflops * bits / 32, teraflops * fp16, teraflops * int8)
 
 
 class _Claim(NamedTuple):
@@ -146,12 +47,9 @@ class _Claim(NamedTuple):
         return devices
 
 
-def implausible_reason(
-    dimensions: dict[str, Any], metrics: dict[str, float], device: Device | None = None
-) -> str:
-    """Why a result cannot be true; empty if it can. By default the device is found by its name."""
-    device = device or find_device(str(dimensions.get("device", "")))
-    claim = _Claim(dimensions, metrics, device)
+def implausible_reason(dimensions: dict[str, Any], metrics: dict[str, float]) -> str:
+    """Why a result cannot be true; empty if it can."""
+    claim = _Claim(dimensions, metrics, find_device(str(dimensions.get("device", ""))))
     for check in (_check_signs, _check_shares, _check_batch, _check_flops, _check_bandwidth):
         reason = check(claim)
         if reason:
@@ -261,7 +159,7 @@ def _check_flops(claim: _Claim) -> str:
     flops = claim.metrics.get("flops")
     if not flops or not claim.device:
         return ""
-    peak = claim.device.peak(str(claim.dimensions.get("precision") or "fp32"))
+    peak = claim.device.claimed_peak(str(claim.dimensions.get("precision") or "fp32"))
     if not peak:
         return ""
     factor = FAST_CONVOLUTION if claim.dimensions.get("operator") == "convolution" else 1.0

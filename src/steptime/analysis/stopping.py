@@ -13,6 +13,7 @@ from steptime.analysis import intervals
 from steptime.analysis.process import Process, measured_processes
 from steptime.analysis.quantiles import Numbers
 from steptime.core.format import percent
+from steptime.core.measurement import THERMAL_REASONS
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt, Record
 
@@ -23,8 +24,6 @@ GROWTH = 1.35
 PILOT = 3
 # A process may measure this many times as long as it took to start.
 STARTS_WORTH = 3.0
-# NVML: hardware slowdown, software thermal, hardware thermal, power brake.
-THERMAL_REASONS = 0x8 | 0x20 | 0x40 | 0x80
 THERMAL_SHARE = 0.05
 CLOCK_JUMP = 0.01
 SET_ASIDE_SHARE = 0.25

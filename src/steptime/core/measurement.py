@@ -8,6 +8,9 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
+# NVML: hardware slowdown, software thermal, hardware thermal, power brake.
+THERMAL_REASONS = 0x8 | 0x20 | 0x40 | 0x80
+
 
 @dataclass(frozen=True, kw_only=True)
 class Block:

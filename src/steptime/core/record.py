@@ -102,6 +102,15 @@ class Record:
         ]
 
     @property
+    def task(self) -> dict[str, Any] | None:
+        """The task's metric in full precision, by the first process that has it."""
+        for attempt in self.attempts:
+            if attempt.measurement is not None and "task" in attempt.findings:
+                task: dict[str, Any] = attempt.findings["task"]
+                return task
+        return None
+
+    @property
     def status(self) -> str:
         if self.measurements:
             return "ok"

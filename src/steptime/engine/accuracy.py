@@ -17,26 +17,19 @@ Array = Any
 
 LEAST_SAMPLES, MOST_SAMPLES = 8, 64
 MOST_FLOPS = {"synthetic": 1e11, "test set": 1e12}
-# A test set of 10 000 images in batches of 8.
-MOST_CALLS = 1250
 # Outputs of one precision are kept until those of the other have been computed.
 MOST_OUTPUT_BYTES = 1 << 30
 
 
-def sample_count(batch_size: int, flops: float, output_bytes: int, data: str) -> int:
-    """How many samples to compare: full batches, at least 8 samples, at little cost.
+def sample_count(flops: float, output_bytes: int, data: str) -> int:
+    """How many samples to compare, at little cost.
 
+    It depends on the network alone, so that all batch sizes are compared on the same samples.
     `flops` and `output_bytes` are those of one sample."""
-    most = min(
-        MOST_FLOPS[data] // max(flops, 1),
-        MOST_OUTPUT_BYTES // output_bytes,
-        MOST_CALLS * batch_size,
-    )
+    most = min(MOST_FLOPS[data] // max(flops, 1), MOST_OUTPUT_BYTES // output_bytes)
     if data == "synthetic":
         most = min(most, MOST_SAMPLES)
-    count = max(int(most), LEAST_SAMPLES)
-    batches = -(-count // batch_size)
-    return batches * batch_size
+    return max(int(most), LEAST_SAMPLES)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,18 @@ def task_metric(
     return perplexity(_losses(targets, before), _losses(targets, after))
 
 
+def task_value(targets: Sequence[Array], outputs: Sequence[Array]) -> dict[str, Any]:
+    """The same metric of one precision alone."""
+    compared = task_metric(targets, outputs, outputs)
+    return {
+        "metric": compared["metric"],
+        "samples": compared["samples"],
+        "value": compared["after"],
+        "interval": compared["after_interval"],
+        "confidence": CONFIDENCE,
+    }
+
+
 def accuracy(correct_before: Array, correct_after: Array) -> dict[str, Any]:
     """From one truth value per sample: whether its class had the largest logit."""
     count = len(correct_before)

@@ -10,7 +10,7 @@ from steptime.charts import chart
 from steptime.charts.draw import draw
 from steptime.core.record import Record
 from steptime.formats import Skipped, psc
-from steptime.formats._writer import Page
+from steptime.formats._writer import BESIDE, Page
 from steptime.index import rows
 from steptime.index.index import Index
 from steptime.index.query import Query
@@ -48,6 +48,7 @@ def pages(records: Sequence[Record]) -> Iterator[Page | Skipped]:
 def _row(record: Record) -> Row:
     """The record's row of the index, with what PSC's files hold beyond the catalogue."""
     row = rows.make_row(record)
+    row["hardware"] = rows.hardware(record)
     slurm = record.last.environment.get("slurm", {})
     row["failure"] = ""
     if not record.measurements:
@@ -98,9 +99,10 @@ def _log(row: Row) -> str:
         f"   Partition={row['more']['partition']}",
         f"   NodeList={row['server']}",
         f"   NumNodes={row['nodes']} NumCPUs={row['threads']}",
-        f"   Gres=gpu:{row['device']}:{row['devices']}",
-        f"batch_size={row['effective_batch']}",
     ]
+    if row["hardware"]["accelerators"]:
+        lines.append(f"   Gres=gpu:{row['device']}:{row['devices']}")
+    lines.append(f"batch_size={row['effective_batch']}")
     if row["failure"]:
         lines.append(f"failed, {row['failure']}")
     else:
@@ -121,4 +123,4 @@ def _charts(runs: Sequence[Row]) -> Iterator[Page]:
 
 
 def _index_row(row: Row) -> Row:
-    return {name: value for name, value in row.items() if name not in ("more", "failure")}
+    return {name: value for name, value in row.items() if name not in (*BESIDE, "failure")}

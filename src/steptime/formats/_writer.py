@@ -1,10 +1,11 @@
 """Write results as files of other tools. Each file is read back to see what the format holds.
 
-A writer takes rows by the catalogue's names, with `failure` and `more` if they are known. It
-yields files, and the rows that it had to skip, with the reason."""
+A writer takes rows by the catalogue's names, with `failure`, `more` and `hardware` if they are
+known. It yields files, and the rows that it had to skip, with the reason."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import Any, Protocol, cast
 
 from steptime import formats as file_formats
 from steptime import plugins
+from steptime.analysis.device_peaks import find_device
 from steptime.core.errors import unknown
 from steptime.core.foreign import ForeignRun
 from steptime.formats import Format, Original, Skipped
@@ -24,6 +26,13 @@ from steptime.index.rows import ENDS
 Row = dict[str, Any]
 # What the store says about a result; no format is expected to hold it.
 OF_THE_STORE = ("id", "source", "session", "grade", "status", "plausible")
+# What a row may hold beyond the catalogue.
+BESIDE = ("more", "hardware")
+# Names of processors, and the architectures that stand for a name.
+PROCESSOR = re.compile(
+    r"\b(xeon(?! ?phi)|epyc|ryzen|opteron|core +(i\d|ultra)|neoverse|graviton|power\d+|cpus?"
+    r"|processor|x86 64|aarch64|arm)\b"
+)
 # Begins the names of values that a format has no name for.
 PREFIX = "steptime."
 # The unit of a dimension that is a number.
@@ -136,7 +145,7 @@ def _neighbour(data: dict[str, bytes], page: str, relative: str) -> bytes | None
 
 def _count_differences(row: Row, row_read: Row, writing: Writing) -> None:
     for name, value in row.items():
-        if name in OF_THE_STORE or name == "more" or value in (None, ""):
+        if name in (*OF_THE_STORE, *BESIDE) or value in (None, ""):
             continue
         value_read = row_read.get(name)
         if value_read in (None, ""):
@@ -150,6 +159,14 @@ def _are_equal(value: Any, other: Any) -> bool:
     if isinstance(value, int | float) and isinstance(other, int | float):
         return isclose(value, other, rel_tol=EQUAL)
     return str(value) == str(other)
+
+
+def has_accelerators(row: Row) -> bool:
+    """Of an imported row only the name of its device is known."""
+    if "hardware" in row:
+        return bool(row["hardware"]["accelerators"])
+    name = re.sub(r"\([^)]*\)|_", " ", str(row.get("device") or "").lower())
+    return find_device(name) is not None or PROCESSOR.search(name) is None
 
 
 def is_number(name: str) -> bool:

@@ -21,7 +21,7 @@ from steptime.formats._parse import (
     ratio,
     scale,
 )
-from steptime.formats._writer import PREFIX, Page, extra_values, read_extras
+from steptime.formats._writer import PREFIX, Page, extra_values, has_accelerators, read_extras
 
 TITLE = "HPE DLBS logs and JSON"
 # Keys may hold double underscores themselves: pytorch.__master_addr.
@@ -178,6 +178,10 @@ def _run_keys(row: dict[str, Any]) -> dict[str, Any]:
     for name in COUNTS:
         if row.get(name):
             keys[KEYS[name]] = int(row[name])
+    if not has_accelerators(row):
+        keys["exp.device_type"] = "cpu"
+        keys["exp.num_replicas"] = keys.pop("exp.num_gpus", 1)
+        keys["exp.num_gpus"] = 0
     if row.get("precision"):
         keys["exp.dtype"] = DTYPES.get(row["precision"], row["precision"])
     if row.get("step_time"):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from steptime.formats import Original, Rows, Skipped
 from steptime.formats._mlperf import described_system, locate_result
 from steptime.formats._parse import as_dict, integer, number, parse_json, software
-from steptime.formats._writer import Page
+from steptime.formats._writer import Page, has_accelerators
 
 TITLE = "MLPerf Training logs"
 # :::MLL 1541635765.4 run_start: {…}
@@ -275,12 +275,21 @@ def _start_milliseconds(row: dict[str, Any]) -> int:
 def _description(row: dict[str, Any]) -> dict[str, Any]:
     nodes = integer(row.get("nodes")) or 1
     devices = integer(row.get("devices")) or 1
-    return {
+    hardware = row.get("hardware") or {}
+    description = {
         "submitter": row.get("submitter") or "",
         "system_name": row.get("server") or "",
         "number_of_nodes": nodes,
-        "accelerators_per_node": devices // nodes or 1,
-        "accelerator_model_name": row.get("device") or "",
+        "host_processor_model_name": hardware.get("processor") or "",
+        "host_processors_per_node": hardware.get("processors_per_node"),
+        "accelerators_per_node": 0,
+        "accelerator_model_name": "",
         "accelerator_interconnect": row.get("interconnect") or "",
         "framework": software(row),
     }
+    if has_accelerators(row):
+        description["accelerators_per_node"] = devices // nodes or 1
+        description["accelerator_model_name"] = row.get("device") or ""
+    else:
+        description["host_processor_model_name"] = row.get("device") or ""
+    return {name: value for name, value in description.items() if value is not None}

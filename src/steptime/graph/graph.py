@@ -64,6 +64,15 @@ class Graph:
         """Forward and backward FLOPs of one sample."""
         return costs.layer_flops(layer, input_gradient=layer.name in self.with_input_gradient)
 
+    def least_flops(self, *, backward: bool) -> float:
+        """FLOPs of one sample if every layer uses the fastest algorithm."""
+        total = 0.0
+        for layer in self.layers:
+            forward_flops, backward_flops = self.layer_flops(layer)
+            flops = forward_flops + backward_flops if backward else forward_flops
+            total += flops * layer.op.least_flops_share(*layer.input_shapes)
+        return total
+
     @property
     def forward_flops(self) -> int:
         return sum(self.layer_flops(layer)[0] for layer in self.layers)

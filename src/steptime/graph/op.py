@@ -106,6 +106,10 @@ class Op:
     def flops(self, *inputs: Shape) -> Flops:
         return Flops()
 
+    def least_flops_share(self, *inputs: Shape) -> float:
+        """Of the counted FLOPs, what the fastest algorithm in use needs."""
+        return 1.0
+
     def weights_read(self, batch: int, *inputs: Shape) -> int:
         """The least number of weight values that a forward pass must read."""
         return sum(weight.size for weight in self.weights(*inputs).values())

@@ -189,7 +189,13 @@ METRICS = _by_name(
             "more",
             "What the network needs, divided by the time that it took.",
         ),
-        Metric("task_metric", "Task metric", "", "more", "After the change of precision."),
+        Metric(
+            "task_metric",
+            "Task metric",
+            "",
+            "more",
+            "On the test set, in the precision of the run.",
+        ),
         Metric(
             "task_loss",
             "Accuracy loss",

@@ -8,9 +8,9 @@ from typing import Any
 
 from steptime.analysis.data_type import data_type
 from steptime.analysis.estimates import Estimate
-from steptime.analysis.plausibility import find_device, implausible_reason, processor_peaks
 from steptime.analysis.result import Result, result
 from steptime.analysis.usage import usage
+from steptime.core.accuracy import is_low
 from steptime.core.record import Attempt, Record
 from steptime.index.catalogue import DIMENSIONS, METRICS
 
@@ -21,8 +21,9 @@ COLUMNS = (*DIMENSIONS, *(f"{name}{end}" for name in METRICS for end in ENDS))
 LATENCIES = {50.0: "latency_p50", 90.0: "latency_p90", 99.0: "latency_p99"}
 # Invalid results whose times are wrong. The times of other invalid results are right, but mean
 # little.
-WRONG_TIMES = ("unsynchronised", "clock_drift")
-REFERENCE_PRECISIONS = ("fp32", "fp64")
+WRONG_TIMES = ("unsynchronised", "implausible", "clock_drift")
+REFERENCE_PRECISION = "fp32"
+TOP1 = "top-1 accuracy"
 
 
 def make_row(record: Record) -> Row:
@@ -34,34 +35,20 @@ def make_row(record: Record) -> Row:
     numbers = result(record)
     row["grade"] = numbers.grade
     row["unit"] = numbers.times.throughput.unit
-    row["plausible"] = "no" if quarantine_reason(record, numbers) else "yes"
+    row["plausible"] = "no" if quarantine_reason(numbers) else "yes"
     row |= _speed(numbers)
     row |= _latencies(record, numbers)
     row |= _resources(record, numbers)
-    row |= _accuracy_loss(record)
+    row |= _accuracy(record)
     return row
 
 
-def quarantine_reason(record: Record, numbers: Result) -> str:
+def quarantine_reason(numbers: Result) -> str:
     """Why a result measured here cannot be true; empty if it can."""
     for flag in numbers.flags:
         if flag.level == "invalid" and flag.name in WRONG_TIMES:
             return flag.evidence
-    case = record.case
-    # Ranks on a CPU share the processors of their node.
-    on_cpu = case.device == "cpu"
-    facts = {
-        "precision": case.precision,
-        "devices": case.nodes if on_cpu else case.ranks,
-        # A network may hold convolutions, which fast algorithms compute with less arithmetic.
-        "operator": "convolution",
-    }
-    flops = numbers.costs.model_flops_per_second
-    metrics = {} if flops is None else {"flops": flops}
-    device = find_device(processing_unit(record))
-    if on_cpu:
-        device = processor_peaks(record.last.machine)
-    return implausible_reason(facts, metrics, device)
+    return ""
 
 
 def processing_unit(record: Record) -> str:
@@ -77,6 +64,18 @@ def processing_unit(record: Record) -> str:
     position = int(number or 0)
     name = boards[position] if position < len(boards) else ""
     return str(name or case.device)
+
+
+def hardware(record: Record) -> Row:
+    """What formats of other tools tell apart, and the catalogue does not."""
+    case = record.case
+    machine = record.last.machine
+    return {
+        # The ranks of a CPU run are no accelerators.
+        "accelerators": 0 if case.device == "cpu" else case.devices,
+        "processor": machine.get("cpu"),
+        "processors_per_node": machine.get("sockets"),
+    }
 
 
 def dimensions(record: Record) -> Row:
@@ -188,12 +187,23 @@ def _mean(readings: Sequence[dict[str, float]], name: str) -> float | None:
     return fmean(values) if values else None
 
 
-def _accuracy_loss(record: Record) -> Row:
-    """What the precision cost. The others are compared with fp32, so its loss is 0."""
-    if record.case.precision in REFERENCE_PRECISIONS:
-        return {"task_loss": 0.0, "disagreement": 0.0, "logit_error": 0.0}
-    findings = (attempt.findings for attempt in record.attempts)
-    accuracy: Row = next((facts["accuracy"] for facts in findings if "accuracy" in facts), {})
+def _accuracy(record: Record) -> Row:
+    """The task's metric, and what the precision cost. Unknown without a test set."""
+    if is_low(record.case.precision):
+        return _accuracy_loss(record.accuracy or {})
+    row: Row = {}
+    if record.case.precision == REFERENCE_PRECISION:
+        # The others are compared with it.
+        row |= {"disagreement": 0.0, "logit_error": 0.0}
+    task = record.task
+    if task and task["metric"] == TOP1:
+        row |= _with_ends("task_metric", task["value"], task["interval"])
+        if record.case.precision == REFERENCE_PRECISION:
+            row["task_loss"] = 0.0
+    return row
+
+
+def _accuracy_loss(accuracy: Row) -> Row:
     row: Row = {"logit_error": accuracy.get("largest_relative_error")}
     if "top1_agreement" in accuracy:
         low, high = accuracy["top1_agreement_interval"]
@@ -201,10 +211,15 @@ def _accuracy_loss(record: Record) -> Row:
         row["disagreement_low"] = 100 * (1 - high)
         row["disagreement_high"] = 100 * (1 - low)
     task = accuracy.get("task") or {}
-    if task.get("metric") == "top-1 accuracy":
+    if task.get("metric") == TOP1:
         low, high = task["change_interval"]
-        row["task_metric"] = task["after"]
+        row |= _with_ends("task_metric", task["after"], task.get("after_interval"))
         row["task_loss"] = -100 * task["change"]
         row["task_loss_low"] = -100 * high
         row["task_loss_high"] = -100 * low
     return row
+
+
+def _with_ends(name: str, value: float, interval: Sequence[float] | None) -> Row:
+    low, high = interval or (None, None)
+    return {name: value, f"{name}_low": low, f"{name}_high": high}

@@ -41,6 +41,7 @@ VECTOR_FLAGS = {
     "asimd",
     "sve",
 }
+TURBO_DRIVERS = ("intel_pstate", "intel_cpufreq", "amd-pstate", "amd-pstate-epp")
 CACHE_SUFFIXES = {"Data": "d", "Instruction": "i"}
 SIZE_UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3}
 
@@ -77,6 +78,7 @@ def hardware(root: Path = ROOT) -> dict[str, Any]:
         "cores": len(cores) or None,
         "threads": len(cpus) or os.cpu_count(),
         "threads_usable": len(usable_cpus()),
+        "clock_most_mhz": clock_most_mhz(root),
         "caches_bytes": caches(root),
         "vector_flags": sorted(VECTOR_FLAGS & set(flags)),
         "memory_bytes": memory,
@@ -141,6 +143,16 @@ def turbo(root: Path = ROOT) -> bool | None:
         return no_turbo == "0"
     boost = _read(root / CPUS / "cpufreq/boost")
     return None if boost is None else boost == "1"
+
+
+def clock_most_mhz(root: Path = ROOT) -> float | None:
+    """The highest clock of any CPU. Other drivers than these leave the turbo out."""
+    driver = _read(root / CPUS / "cpu0/cpufreq/scaling_driver") or ""
+    if driver not in TURBO_DRIVERS:
+        return None
+    paths = (root / CPUS).glob("cpu[0-9]*/cpufreq/cpuinfo_max_freq")
+    clocks = [int(text) for path in paths if (text := _read(path) or "").isdecimal()]
+    return max(clocks) / 1000 if clocks else None
 
 
 def smt_shared(root: Path, usable: set[int]) -> bool | None:

@@ -57,7 +57,7 @@ def _row_reason(row: Row, run: Record | ForeignRun | None) -> str:
     if isinstance(run, ForeignRun):
         return f"{run.source}: {run.quarantine or run.failure}"
     if run is not None and row["plausible"] == "no":
-        return f"{row['framework']}: {quarantine_reason(run, result(run))}"
+        return f"{row['framework']}: {quarantine_reason(result(run))}"
     if run is not None and run.failures:
         failure = run.failures[-1]
         return f"{row['framework']}: {failure.cause}, {failure.reason}"

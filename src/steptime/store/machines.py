@@ -19,8 +19,10 @@ def machine_path(store: Path, fingerprint: object) -> Path:
 
 
 def write_machine(store: Path, facts: Mapping[str, Any]) -> Path:
-    """Keep a machine's peaks. They replace older ones of the same machine."""
-    path = machine_path(store, facts["machine"].get("fingerprint"))
+    """Keep a machine's peaks. They replace older ones of the same devices."""
+    fingerprint = facts["machine"].get("fingerprint")
+    path = machine_path(store, fingerprint)
+    facts = {**facts, "peaks": {**read_peaks(store, fingerprint), **facts["peaks"]}}
     explained = explain_write_errors(f"The file of peaks {path}", "Choose another --store.")
     with explained, atomic_write(path, sync=False) as draft:
         draft.write_text(json.dumps(facts, indent=2))
@@ -38,13 +40,39 @@ def read_machines(store: Path, problems: list[str]) -> list[dict[str, Any]]:
     return machines
 
 
+def read_peaks(store: Path, fingerprint: object) -> dict[str, Any]:
+    """What is stored of each device of this machine. Empty: not measured."""
+    try:
+        peaks = json.loads(machine_path(store, fingerprint).read_text())["peaks"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return peaks if isinstance(peaks, dict) else {}
+
+
 def stored_peak(store: Path, fingerprint: object, device: str, precision: str) -> float | None:
     """The FLOP/s that this machine reached in this precision. None: not measured."""
-    try:
-        machine = json.loads(machine_path(store, fingerprint).read_text())
-    except (OSError, ValueError):
-        return None
+    machine = {"peaks": read_peaks(store, fingerprint)}
     return _flop_rates(machine, device).get(precision)
+
+
+def limits_by_machine(store: Path, device: str) -> dict[str, dict[str, Any]]:
+    """FLOP/s of this kind of device by fingerprint and device, with the CPU threads used.
+
+    A worker picks its own machine and records its peaks beside the measurement."""
+    limits: dict[str, dict[str, Any]] = {}
+    for machine in read_machines(store, []):
+        for name in read_peaks(store, machine["fingerprint"]):
+            rates = _flop_rates(machine, name)
+            if rates and name.partition(":")[0] == device.partition(":")[0]:
+                measured = {"flops_per_second": rates, "threads": _threads(machine, name)}
+                limits.setdefault(machine["fingerprint"], {})[name] = measured
+    return limits
+
+
+def _threads(machine: Mapping[str, Any], device: str) -> int | None:
+    """Hardware threads that the peaks were measured with."""
+    threads: int | None = machine["peaks"][device].get("threads")
+    return threads or (machine.get("machine") or {}).get("threads_usable")
 
 
 def newest_peaks(store: Path) -> dict[str, dict[str, float]]:

@@ -1,4 +1,4 @@
-"""Time a case: warm-up, blocks, stamps. Afterwards compare a low precision with fp32."""
+"""Time a case: warm-up, blocks, stamps. Afterwards ask how accurate its precision is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from steptime.data.staging import stage
 from steptime.data.synthetic import synthetic_batch
 from steptime.engine import accuracy
 from steptime.engine.meter import Meter
-from steptime.engine.task_metric import task_metric
+from steptime.engine.task_metric import task_metric, task_value
 from steptime.graph import Work
 from steptime.graph.batches import Batch, batches_of_size
 from steptime.ranks.collectives import explain_missing_exchange, measure_exchange
@@ -81,6 +81,8 @@ def measure(
         # A device may not have room for two programs.
         del program
         findings["accuracy"] = comparison.accuracy_loss(context, work, low_outputs)
+    elif case.phase == "inference":
+        findings |= measure_task(case, work, program)
     context.journal.write_measurement(measurement, findings)
 
 
@@ -130,7 +132,7 @@ def open_feed(context: TaskContext, program: Program) -> Iterator[Feed]:
 
 @dataclass(frozen=True)
 class PrecisionComparison:
-    """The samples on which a low precision is compared with fp32."""
+    """The samples on which a low precision is compared with fp32, whatever the batch size."""
 
     data: str  # "test set" or "synthetic"
     # Each with the number of its samples that count.
@@ -139,7 +141,6 @@ class PrecisionComparison:
     @classmethod
     def choose(cls, case: Case, work: Work) -> PrecisionComparison:
         """The test set if the weights are trained and the set is here; else seeded batches."""
-        size = case.batch_size
         graph = work.graph
         find_test_set = getattr(workloads.load(case.workload), "test_set", None)
         test_batches = None
@@ -147,12 +148,15 @@ class PrecisionComparison:
             test_batches = find_test_set(case)
         data = "synthetic" if test_batches is None else "test set"
         output_bytes = 4 * math.prod(graph[graph.output].shape)
-        count = accuracy.sample_count(size, graph.forward_flops, output_bytes, data)
+        count = accuracy.sample_count(graph.forward_flops, output_bytes, data)
         if test_batches is None:
-            first_seed = case.seed + COMPARISON_SEED
-            seeds = range(first_seed, first_seed + count // size)
-            test_batches = (synthetic_batch(graph, size, seed) for seed in seeds)
-        return cls(data, list(batches_of_size(test_batches, size, count)))
+            # Drawn at once: the same samples for every batch size.
+            test_batches = iter([synthetic_batch(graph, count, case.seed + COMPARISON_SEED)])
+        return cls(data, list(batches_of_size(test_batches, case.batch_size, count)))
+
+    @property
+    def targets(self) -> list[Any]:
+        return [batch["target"][:count] for batch, count in self.batches]
 
     def predict(self, program: Program) -> list[Any]:
         return [program.predict(batch)[:count] for batch, count in self.batches]
@@ -166,13 +170,20 @@ class PrecisionComparison:
         loss = {"reference": f"fp32, {case.framework} {case.mode}", "data": self.data}
         loss |= accuracy.compare_outputs(exact_outputs, low_outputs)
         if self.data == "test set":
-            targets = [batch["target"][:count] for batch, count in self.batches]
-            return loss | {
-                "task": task_metric(targets, exact_outputs, low_outputs),
-                "task_absent": "",
-            }
+            task = task_metric(self.targets, exact_outputs, low_outputs)
+            return loss | {"task": task, "task_absent": ""}
         reason = "no test set here" if case.weights else "the weights are initial ones"
         return loss | {"task": None, "task_absent": reason}
+
+
+def measure_task(case: Case, work: Work, program: Program) -> dict[str, Any]:
+    """The task's metric in full precision; nothing without trained weights or the test set."""
+    if not case.weights:
+        return {}
+    comparison = PrecisionComparison.choose(case, work)
+    if comparison.data != "test set":
+        return {}
+    return {"task": task_value(comparison.targets, comparison.predict(program))}
 
 
 def time_steps(context: TaskContext, program: Program, starts: dict[str, float]) -> Measurement:

@@ -89,7 +89,7 @@ def _result_values(record: Record, numbers: Result, peak: float | None) -> dict[
         "exchange": exchange_sentence(numbers.costs.exchange),
         "strip": strip_spec(record),
         "histogram": histogram_spec(record),
-        "quarantine": quarantine_reason(record, numbers),
+        "quarantine": quarantine_reason(numbers),
     }
 
 
@@ -150,6 +150,7 @@ def _list_details(record: Record, numbers: Result | None) -> dict[str, dict[str,
     """The tables at the end of the page; empty ones are left out."""
     last = record.last
     details: dict[str, dict[str, Any]] = {
+        "Accuracy": record.task or {},
         "Accuracy loss": last.findings.get("accuracy") or {},
         "Data": last.findings.get("data") or {},
         "Staging": last.findings.get("staging") or {},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from itertools import islice
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -38,9 +37,10 @@ def describe(case: Case) -> dict[str, Any]:
     Two results are comparable only if these facts agree."""
     network = networks.load(case.workload)
     graph = network.graph
-    flops = graph.forward_flops
     # The forward phase of training also counts as forward work only.
-    if case.phase == "training":
+    backward = case.phase == "training"
+    flops = graph.forward_flops
+    if backward:
         flops += graph.backward_flops
     samples = case.ranks * case.batch_size
     units = {unit: samples * count for unit, count in network.units_per_sample.items()}
@@ -52,6 +52,7 @@ def describe(case: Case) -> dict[str, Any]:
         "unit": network.unit,
         "units_per_step": units,
         "flops_per_step": samples * flops,
+        "least_flops_per_step": samples * graph.least_flops(backward=backward),
         "optimizer": network.optimizer.algorithm if case.optimizer == "own" else case.optimizer,
     }
     # Weights change predictions, not speed.
@@ -86,19 +87,19 @@ def calibration(case: Case) -> tuple[dict[str, Any], ...]:
     """Batches of the case's size that show a quantiser the range of values.
 
     The first training samples if the weights are trained and the dataset is here; else
-    synthetic ones of other seeds than the step's batch. Small networks get more of them."""
+    synthetic ones of another seed than the step's batch. Small networks get more of them. They
+    are the same for every batch size, so that a network is quantised alike."""
     from steptime.data.synthetic import synthetic_batch
+    from steptime.graph.batches import batches_of_size
 
     graph = networks.load(case.workload).graph
-    size = case.batch_size
     # The forward passes of calibration should cost about the same for all networks.
     affordable = int(CALIBRATION_FLOPS // max(graph.forward_flops, 1))
     count = min(max(affordable, LEAST_CALIBRATION_SAMPLES), MOST_CALIBRATION_SAMPLES)
     batches = _batches(case, "train") if case.weights else None
     if batches is None:
-        seeds = range(case.seed + 1, case.seed + count + 1)
-        batches = (synthetic_batch(graph, size, seed) for seed in seeds)
-    return tuple(islice(batches, max(1, count // size)))
+        batches = iter([synthetic_batch(graph, count, case.seed + 1)])
+    return tuple(batch for batch, _ in batches_of_size(batches, case.batch_size, count))
 
 
 def data_set(case: Case) -> ModuleType:
@@ -126,16 +127,16 @@ def test_set(case: Case) -> Iterator[dict[str, Any]] | None:
     """All test samples in order, in batches of the case's size; the last may be smaller.
 
     None: the dataset is not here."""
-    return _batches(case, "test", rest=True)
+    return _batches(case, "test")
 
 
-def _batches(case: Case, split: str, *, rest: bool = False) -> Iterator[dict[str, Any]] | None:
+def _batches(case: Case, split: str) -> Iterator[dict[str, Any]] | None:
     from steptime.data.sets import NoSet
 
     if not networks.load(case.workload).data:
         return None
     try:
-        return samples(case, split).batches(case.batch_size, rest=rest)
+        return samples(case, split).batches(case.batch_size, rest=True)
     except NoSet:
         return None
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Command, Snapshot
+from steptime.core.case import Case
 
 pytest.importorskip("duckdb", reason="the index is not installed: pip install '.[guide]'")
 HEAD = ",mean_speed,Mean_Time_Per_Step,speed_uncertainty,Speed_Jitter,gpu_type,num_gpu,staged_from"
@@ -58,3 +59,17 @@ def test_export_says_what_cannot_be_written(
     (tmp_path / "file").touch()
     done = imported("export", *arguments, "-o", "file")
     assert done.returncode == 1 and sentence in done.stderr
+
+
+def test_export_of_a_cpu_run_has_no_accelerators(
+    steptime: Command, store_session: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    settings = {"workload": "mnist-mlp", "devices": 2, "exchange": "independent"}
+    store_session([Case(**settings)], machine={"cpu": "A processor", "sockets": 1})
+    done = steptime("export", "mlperf_training_log", "-o", "logs")
+    assert done.returncode == 0, done.stderr
+    (path,) = (tmp_path / "logs").rglob("systems/*.json")
+    description = json.loads(path.read_text())
+    assert description["accelerators_per_node"] == 0
+    assert description["host_processor_model_name"] == "A processor"
+    assert description["host_processors_per_node"] == 1

@@ -16,6 +16,7 @@ from steptime.cli.request import read_plan
 from steptime.core.case import Case
 from steptime.core.protocol import preset
 from steptime.run.session import plan_hash
+from steptime.store.machines import write_machine
 
 QUICK = preset("quick")
 CALM = ["run", "--workload", "mnist-mlp", "--set", "framework=calm"]
@@ -136,6 +137,34 @@ class TestMeasuring:
         assert record["result"]["typical_time_seconds"]["value"] > 0.0005
         assert record["result"]["session"] == document["session"]
         assert record["machine"]["fingerprint"] and record["software"]["misbehaving"] == "1"
+
+    def test_a_step_that_does_nothing_is_flagged_on_a_fresh_store(
+        self, steptime: Command, short_flags: list[str]
+    ) -> None:
+        lying = ["run", "--workload", "resnet50", "--set", "framework=lies", *short_flags]
+        document = json.loads(steptime(*lying, "--json").stdout)
+        result = document["records"][0]["result"]
+        levels = {flag["name"]: flag["level"] for flag in result["flags"]}
+        assert levels["implausible"] == "invalid" and result["grade"] == "X"
+        assert "grade X" in result["headline"] and "implausible" in result["headline"]
+        done = steptime(*lying)
+        assert "grade X (implausible" in done.stdout.splitlines()[0]
+        assert "PFLOP/s, which is implausible" in done.stdout
+
+    def test_a_step_beyond_the_stored_peak_is_flagged(
+        self, steptime: Command, short_flags: list[str], tmp_path: Path
+    ) -> None:
+        """Half a millisecond for a batch of mnist-mlp is fast, but not in theory."""
+        facts = json.loads(steptime("machine", "--no-peaks", "--json").stdout)
+        rates = {"fp32": {"flops_per_second": 1e6}}
+        peaks = {"cpu": {"peaks": rates, "threads": 1}}
+        write_machine(tmp_path / "results", {"machine": facts["machine"], "peaks": peaks})
+        document = json.loads(steptime(*CALM, *short_flags, "--json").stdout)
+        (record,) = document["records"]
+        evidence = {flag["name"]: flag["evidence"] for flag in record["result"]["flags"]}
+        assert "measured to reach 1 MFLOP/s" in evidence["implausible"]
+        stored = record["machine"]["peaks"]["cpu"]
+        assert stored == {"flops_per_second": {"fp32": 1e6}, "threads": 1}
 
     def test_again_measures_a_second_session(
         self, steptime: Command, short_flags: list[str]

@@ -33,8 +33,8 @@ LOSS: dict[str, Any] = {
 }
 
 
-def record(loss: dict[str, Any] | None, differs: bool = False) -> Any:
-    return SimpleNamespace(accuracy=loss, accuracy_differs=differs)
+def record(loss: dict[str, Any] | None, differs: bool = False, task: Any = None) -> Any:
+    return SimpleNamespace(accuracy=loss, accuracy_differs=differs, task=task)
 
 
 def test_columns_have_error_agreement_and_task() -> None:
@@ -45,11 +45,32 @@ def test_columns_have_error_agreement_and_task() -> None:
     }
 
 
-def test_columns_are_empty_for_full_precision() -> None:
+def test_columns_are_empty_for_full_precision_without_a_task() -> None:
+    assert set(accuracy_loss.columns(record(None)).values()) == {""}
+    assert accuracy_loss.lines(record(None)) == {"task": ""}
+
+
+TASK = {
+    "metric": "top-1 accuracy",
+    "samples": 10_000,
+    "value": 0.712,
+    "interval": [0.703, 0.7208],
+}
+
+
+def test_full_precision_has_its_accuracy_with_an_interval() -> None:
+    assert accuracy_loss.columns(record(None, task=TASK))["task"] == "71.20 %"
+    interval = "(70.30 % … 72.08 %, 95 %, 10,000 samples of the test set)"
     assert (
-        set(accuracy_loss.columns(record(None)).values()) == {""}
-        and accuracy_loss.lines(record(None)) == {}
+        accuracy_loss.lines(record(None, task=TASK))["task"] == f"top-1 accuracy 71.20 % {interval}"
     )
+
+
+def test_full_precision_may_have_perplexity() -> None:
+    task = {"metric": "perplexity", "samples": 50, "value": 41.2, "interval": None}
+    assert accuracy_loss.columns(record(None, task=task))["task"] == "perplexity 41.2"
+    lines = accuracy_loss.lines(record(None, task={**task, "interval": [40.0, 42.5]}))
+    assert "perplexity 41.2 (40 … 42.5, 95 %, 50 samples" in lines["task"]
 
 
 def test_lines_have_the_interval_of_the_change() -> None:

@@ -159,3 +159,17 @@ def test_details_of_ranks(capsys: pytest.CaptureFixture[str], snapshot: Snapshot
     record = measured(4, processes=1, exchange="allreduce", devices=2)
     results.show([with_facts(record, findings={"exchange": exchange})])
     snapshot("results-ranks", capsys.readouterr().out)
+
+
+LYING = {"peaks": {"cpu": {"flops_per_second": {"fp32": 1.0}, "threads": 1}}}
+
+
+def test_headline_leaves_out_results_that_are_not_valid(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    records = [measured(1, batch_size=1, machine=LYING), measured(2, batch_size=8)]
+    results.show([*records, measured(3, batch_size=16)])
+    headline = capsys.readouterr().out.splitlines()[0]
+    assert headline.startswith("3 of 3 cases measured, 2 of them valid: a step takes from 2")
+    results.show([records[0], records[0]])
+    assert "2 of 2 cases measured, none of them valid." in capsys.readouterr().out

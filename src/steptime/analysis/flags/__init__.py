@@ -1,6 +1,6 @@
 """Flags of a result: which rules there are, how heavy each is, and the grade that follows.
 
-To add a flag, write its rule in `timing`, `machine` or `ranks`, add a line to `RULES`, and add
+To add a flag, write its rule in one of the modules here, add a line to `RULES`, and add
 its test. A rule takes the processes of a result and returns its evidence as a sentence, or None."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from steptime.analysis.flags import machine, ranks, timing
+from steptime.analysis.flags import arithmetic, machine, ranks, timing
 from steptime.analysis.process import Process
 
 LEVELS = ("invalid", "noisy", "limits", "note")
@@ -27,6 +27,7 @@ class Rule(NamedTuple):
 # Flags are reported in this order.
 RULES: tuple[Rule, ...] = (
     Rule("unsynchronised", "invalid", timing.unsynchronised),
+    Rule("implausible", "invalid", arithmetic.implausible),
     Rule("no_steady_state", "invalid", timing.no_steady_state),
     Rule("no_steady_state", "noisy", timing.seldom_steady),
     Rule("recompiled", "invalid", timing.recompiled),

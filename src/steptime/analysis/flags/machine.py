@@ -9,9 +9,8 @@ import numpy as np
 
 from steptime.analysis.process import Process
 from steptime.analysis.statistics import per_step, queue_share
-from steptime.analysis.stopping import THERMAL_REASONS
 from steptime.core.format import percent
-from steptime.core.measurement import Block
+from steptime.core.measurement import THERMAL_REASONS, Block
 
 Processes = Sequence[Process]
 

@@ -77,6 +77,7 @@ def _nothing_to_write(
 def _rows(workspace: Workspace, query: Query) -> list[dict[str, Any]]:
     """The rows of the index, with the reason of a failure and the rest of an imported file."""
     from steptime.core.record import Record
+    from steptime.index.rows import hardware
 
     index = workspace.index
     rows = index.list_runs(query, max(1, index.count_runs(query, valued=False)))
@@ -84,6 +85,7 @@ def _rows(workspace: Workspace, query: Query) -> list[dict[str, Any]]:
     for row in rows:
         run = runs.get(row["id"])
         if isinstance(run, Record):
+            row["hardware"] = hardware(run)
             if run.failures and not run.measurements:
                 row["failure"] = run.failures[-1].reason
         elif run is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steptime.cli import output
+from steptime.cli import exit_codes, output
 from steptime.cli.options import Json
 from steptime.cli.render.watch import Progress
 from steptime.cli.request import store_folder
@@ -28,11 +28,11 @@ def machine_command(
     """Describe this machine and measure its peaks.
 
     Peaks are the fastest matrix products per data type and the fastest copy. They are stored, so
-    that results can be compared with them."""
+    that results can be held against them. Peaks of a busy device are not stored."""
     from steptime.cli.render.machine import show
     from steptime.run import local
     from steptime.store.folder import FolderStore
-    from steptime.store.machines import write_machine
+    from steptime.store.machines import read_peaks, write_machine
 
     # First, so that a mistake is reported before anything is measured.
     machine_file = local.machine_file()
@@ -40,6 +40,10 @@ def machine_command(
     with Progress() as progress:
         progress.show("reading the hardware …")
         facts = _inspect(progress, ["--no-peaks"] if no_peaks else [])
+    fingerprint = facts["machine"].get("fingerprint")
+    for device, peaks in read_peaks(store_folder(), fingerprint).items():
+        if device in facts["refused"]:
+            facts["refused"][device]["older"] = peaks.get("measured") or "an earlier day"
     if facts["peaks"]:
         # Only measured peaks are stored; the description is in every record.
         facts["stored"] = str(write_machine(store_folder(), facts))
@@ -49,6 +53,8 @@ def machine_command(
         output.print_json(facts)
     else:
         show(facts)
+    if facts["refused"]:
+        raise typer.Exit(exit_codes.ERROR)
 
 
 def _inspect(progress: Progress, flags: list[str]) -> dict[str, Any]:
@@ -56,7 +62,7 @@ def _inspect(progress: Progress, flags: list[str]) -> dict[str, Any]:
     from subprocess import PIPE, Popen
     from tempfile import TemporaryFile
 
-    facts: dict[str, Any] = {"machine": {}, "software": {}, "peaks": {}}
+    facts: dict[str, Any] = {"machine": {}, "software": {}, "peaks": {}, "refused": {}}
     command = [sys.executable, "-P", "-m", "steptime.machine.peaks", *flags]
     # A pipe could fill up while only stdout is read.
     with TemporaryFile("w+") as errors:
@@ -78,7 +84,7 @@ def _read_facts(process: Popen[str], facts: dict[str, Any], progress: Progress) 
         if topic == "starts":
             limit = rough_duration(message["seconds"])
             progress.show(f"measuring the peaks of {message['device']}, up to {limit} …")
-        elif topic == "peaks":
-            facts["peaks"][message.pop("device")] = message
+        elif topic in ("peaks", "refused"):
+            facts[topic][message.pop("device")] = message
         else:
             facts[topic] = message

@@ -1,4 +1,4 @@
-"""The accuracy loss of a low precision: as columns of a table, and in full."""
+"""Accuracy, and the accuracy loss of a low precision: as columns of a table, and in full."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ TOP1 = "top-1 accuracy"
 
 
 def columns(record: Record) -> dict[str, str]:
-    """Empty texts for full precision."""
+    """For full precision only the task's metric, if it is known."""
     loss = record.accuracy
     if not loss:
-        return {"logit error": "", "top-1 agrees": "", "task": ""}
+        task = _task_value(record.task).removeprefix(f"{TOP1} ")
+        return {"logit error": "", "top-1 agrees": "", "task": task}
     return {
         "logit error": _relative_error(loss),
         "top-1 agrees": _share(loss["top1_agreement"]),
@@ -27,7 +28,7 @@ def lines(record: Record) -> dict[str, str]:
     """For a single result."""
     loss = record.accuracy
     if not loss:
-        return {}
+        return {"task": _task_in_full(record.task)}
     return {
         "largest logit error": _errors(loss),
         "KL divergence": _divergence(loss),
@@ -77,6 +78,19 @@ def _agreement(loss: Loss) -> str:
     if loss["positions"] != loss["samples"]:
         samples += f", {loss['positions']:,} positions"
     return f"{share} with {loss['reference']}, {samples}, {loss['data']}"
+
+
+def _task_value(task: dict[str, Any] | None) -> str:
+    """In full precision."""
+    return f"{task['metric']} {_metric_value(task, 'value')}" if task else ""
+
+
+def _task_in_full(task: dict[str, Any] | None) -> str:
+    if not task or not task["interval"]:
+        return _task_value(task)
+    ends = [_share(end) if task["metric"] == TOP1 else digits(end) for end in task["interval"]]
+    samples = f"{task['samples']:,} samples"
+    return f"{_task_value(task)} ({ends[0]} … {ends[1]}, 95 %, {samples} of the test set)"
 
 
 def _task(loss: Loss) -> str:

@@ -34,6 +34,8 @@ def show(facts: dict[str, Any]) -> None:
         heads = ["device", "peak", "best", "median", "shape", "bursts"]
         output.print_table(heads, rows, right=["best", "median", "bursts"])
         output.echo(f"Stored in {facts['stored']}.")
+    for device, refused in facts.get("refused", {}).items():
+        output.echo(_refusal(device, refused))
 
 
 def _show_section(title: str, facts: dict[str, Any]) -> None:
@@ -57,6 +59,16 @@ def _launch_text(launch: list[str] | dict[str, Any]) -> str:
     if isinstance(launch, dict):
         return f"in {launch['image']} by {launch['kind']}"
     return f"with {' '.join(launch)}"
+
+
+def _refusal(device: str, refused: dict[str, Any]) -> str:
+    older = "None are stored."
+    if "older" in refused:
+        older = f"Those of {refused['older']} stay."
+    return (
+        f"No peaks of {device}: in {refused['tries']} tries, {refused['reason']}. {older} "
+        "Stop what else runs here, then run steptime machine again."
+    )
 
 
 def _peak_rows(device: str, peaks: dict[str, Any]) -> Iterator[list[str]]:

@@ -46,7 +46,7 @@ def _lines(record: Record, outcome: Result) -> Iterator[tuple[str, str]]:
     yield "exchange alone", _exchange(costs.exchange)
     yield "ranks", _ranks(outcome.spread.each_process[-1]["ranks"])
     yield "start-up", _start(record, costs.start_seconds)
-    yield "network's arithmetic", _arithmetic(record, costs.model_flops_per_second)
+    yield "network's arithmetic", _arithmetic(record, outcome)
     yield from accuracy_loss.lines(record).items()
     yield "data", data_type.sentence(record)
     yield "staging", data_type.staging_sentence(record)
@@ -113,12 +113,15 @@ def _start(record: Record, start_seconds: Mapping[str, float]) -> str:
     return ", ".join([*texts, f"compile cache {record.case.compile_cache}"])
 
 
-def _arithmetic(record: Record, flops_per_second: float | None) -> str:
+def _arithmetic(record: Record, outcome: Result) -> str:
+    flops_per_second = outcome.costs.model_flops_per_second
     if flops_per_second is None:
         return ""
     case = record.case
     fingerprint = record.last.machine.get("fingerprint")
     rate = with_prefix(flops_per_second, "FLOP/s")
+    if any(flag.name == "implausible" for flag in outcome.flags):
+        rate += ", which is implausible"
     peak = stored_peak(store_folder(), fingerprint, case.device, case.precision)
     if peak is None:
         return rate

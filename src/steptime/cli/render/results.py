@@ -26,6 +26,7 @@ Certificates = Sequence[Certificate]
 NARROW_COLUMNS = 100
 # Numbers of different size are easier to compare this way.
 RIGHT_ALIGNED = ("typical step", "throughput", "first step")
+INVALID = "X"
 GRADES = "Grades: A reliable, B good, C noisy or limited, X not valid."
 
 
@@ -46,6 +47,7 @@ def _entry(record: Record, certificates: Certificates) -> dict[str, Any]:
         entry["result"] = result(record).to_dict()
         entry["accuracy"] = record.accuracy
         entry["accuracy_differs"] = record.accuracy_differs
+        entry["task"] = record.task
         entry["failures"] = [
             {"cause": failure.cause, "reason": failure.reason} for failure in record.failures
         ]
@@ -113,19 +115,25 @@ def _headline(measured: Sequence[Measured], count: int) -> str:
     if count == 1:
         return _single_headline(*measured[0])
     names = differing_settings([record.case for record, _ in measured])
+    valid = [pair for pair in measured if pair[1].grade != INVALID]
+    start = f"{len(measured)} of {count} cases measured"
+    if not valid:
+        return f"{start}, none of them valid."
+    if len(valid) < len(measured):
+        start += f", {len(valid)} of them valid"
     # Both ends, with the case of each: the range of what was measured.
-    fastest, fast = min(measured, key=lambda pair: step_seconds(pair[1]))
-    slowest, slow = max(measured, key=lambda pair: step_seconds(pair[1]))
+    fastest, fast = min(valid, key=lambda pair: step_seconds(pair[1]))
+    slowest, slow = max(valid, key=lambda pair: step_seconds(pair[1]))
     low, high = duration(step_seconds(fast)), duration(step_seconds(slow))
     first = describe_case(fastest.case, names)
     last = describe_case(slowest.case, names)
-    if len(measured) == 1:
+    if len(valid) == 1:
         steps = f"{low} ({first})"
     elif low == high:
         steps = f"{low} in each"
     else:
         steps = f"from {low} ({first}) to {high} ({last})"
-    return f"{len(measured)} of {count} cases measured: a step takes {steps}."
+    return f"{start}: a step takes {steps}."
 
 
 def _single_headline(record: Record, outcome: Result) -> str:
@@ -135,6 +143,9 @@ def _single_headline(record: Record, outcome: Result) -> str:
         spread = f"({spread})"
     throughput = rates(outcome.times.throughput.aggregate)
     grade = f"grade {outcome.grade}"
+    invalid = [_title(flag.name) for flag in outcome.flags if flag.level == "invalid"]
+    if invalid:
+        grade += f" ({', '.join(dict.fromkeys(invalid))})"
     return f"{record.case.label}: {time} per step {spread}, {throughput}, {grade}."
 
 

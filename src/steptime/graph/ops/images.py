@@ -21,6 +21,10 @@ from steptime.graph.op import (
 Pair = tuple[int, int]
 Pads = tuple[Pair, Pair]  # ((top, bottom), (left, right))
 
+# Winograd's F(4, 3) needs six multiplications for four outputs (Lavin and Gray, 2016). Larger
+# tiles and Fourier transforms need fewer in theory, but are too inexact or too slow to be used.
+LEAST_PRODUCTS_PER_AXIS = 1.5
+
 
 @dataclass(frozen=True)
 class Conv(Op):
@@ -61,6 +65,10 @@ class Conv(Op):
         products_per_output = (inputs[0][0] // self.groups) * prod(self.kernel)
         flops = 2 * prod(self.shape(*inputs)) * products_per_output
         return Flops(flops, flops, flops)
+
+    def least_flops_share(self, *inputs: Shape) -> float:
+        """With a fast algorithm along each axis of the kernel; padding may be skipped, too."""
+        return prod(min(1.0, LEAST_PRODUCTS_PER_AXIS / size) for size in self.kernel)
 
 
 @dataclass(frozen=True)

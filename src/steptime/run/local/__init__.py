@@ -16,6 +16,7 @@ from steptime.run.local.container import ContainerLaunch
 from steptime.run.local.launch import InterpreterLaunch, Launch, machine_file
 from steptime.run.local.process import WorkerProcess
 from steptime.store import journal, reader
+from steptime.store.machines import limits_by_machine
 
 __all__ = ["LocalExecutor", "LocalResident", "machine_file"]
 
@@ -34,7 +35,7 @@ class LocalExecutor:
         obstacle = self._obstacle(job, launch)
         if obstacle is not None:
             return _record_obstacle(job, obstacle, store)
-        job = self._add_tier(job)
+        job = self._add_options(job, store)
         if on_line is not None:
             # A worker reports its progress only to a parent that talks with it.
             job = replace(job, turns=True)
@@ -50,7 +51,7 @@ class LocalExecutor:
         obstacle = self._obstacle(job, launch)
         if obstacle is not None:
             raise SteptimeError(obstacle.reason)
-        job = replace(self._add_tier(job), turns=True)
+        job = replace(self._add_options(job, store), turns=True)
         resident = LocalResident(WorkerProcess.start(launch, job, store))
         resident.await_warm_up()
         return resident
@@ -73,12 +74,16 @@ class LocalExecutor:
             return Failure(cause=Cause.UNSUPPORTED, reason=lacking)
         return None
 
-    def _add_tier(self, job: Job) -> Job:
-        """Add the folder of the staging tier, which only the machine file knows."""
+    def _add_options(self, job: Job, store: JournalStore) -> Job:
+        """Add what only this process knows: the folder of the tier, and the measured peaks."""
+        options = dict(job.options)
         tier = self.machine.tiers.get(job.case.staging)
-        if not tier:
-            return job
-        return replace(job, options={**job.options, "tier": tier})
+        if tier:
+            options["tier"] = tier
+        if job.task == "measure":
+            # Of every machine in the store: which one the worker runs on, it finds out itself.
+            options["peaks"] = limits_by_machine(store.path, job.case.device)
+        return replace(job, options=options)
 
 
 def _record_obstacle(job: Job, failure: Failure, store: JournalStore) -> Attempt:
