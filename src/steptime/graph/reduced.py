@@ -76,7 +76,7 @@ def _narrow_op(layer: Layer, inputs: Sequence[Layer], factor: int, *, is_output:
             changes[name] = _divide(value, factor)
     if isinstance(op, Conv) and op.groups > 1 and op.groups == layer.input_shapes[0][0]:
         changes["groups"] = inputs[0].shape[0]
-    return replace(op, **changes)  # type: ignore[arg-type]
+    return replace(op, **changes)
 
 
 def _divide(value: int, factor: int, least: int = 0) -> int:

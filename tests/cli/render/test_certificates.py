@@ -18,11 +18,19 @@ def make_item(name: str, share: float | None, *, weak: bool = False) -> dict[str
     return {**item, "weak": weak, "passed": passed}
 
 
-def make_outcome(mode: str, items: list[dict[str, object]], covers: str = "training") -> Outcome:
+SEMANTICS = {"certificate": "id-of-fp64", "passed": True, "proves": ["gradients"]}
+
+
+def make_outcome(
+    mode: str,
+    items: list[dict[str, object]],
+    covers: str = "training",
+    semantics: dict[str, object] | None = None,
+) -> Outcome:
     facts = {
         "version": "2.1.0+cpu",
         "covers": covers,
-        "passed": all(item["passed"] for item in items),
+        "semantics": semantics or {},
         "items": items,
     }
     attempt = make_attempt(
@@ -38,8 +46,9 @@ def outcomes() -> list[Outcome]:
     failure = Failure(cause=Cause.UNSUPPORTED, reason="mode graph: not in this framework")
     refused = make_attempt([10**6] * 40, mode="graph", measurement=None, failure=failure)
     return [
-        make_outcome("eager", passing),
+        make_outcome("eager", passing, semantics=SEMANTICS),
         make_outcome("compiled", failing),
+        make_outcome("cudagraph", passing),
         make_outcome("xla", passing[:1], covers="inference"),
         Outcome(refused.case, refused),
     ]
@@ -62,7 +71,7 @@ def test_headline_of_one_certificate(
     outcomes: list[Outcome], capsys: pytest.CaptureFixture[str]
 ) -> None:
     certificates.show(outcomes[:1])
-    headline = "pytorch 2.1.0 eager fp32 computes mnist-mlp: 2 of 2 items pass, "
+    headline = "pytorch 2.1.0 eager fp32 computes mnist-mlp: 1 of 2 items are proved, "
     assert capsys.readouterr().out.startswith(headline)
 
 
@@ -75,6 +84,6 @@ def test_markdown_of_certificates(
 
 def test_document_has_the_certificate_or_the_failure(outcomes: list[Outcome]) -> None:
     passed = certificates.to_document(outcomes[0])
-    failed = certificates.to_document(outcomes[3])
+    failed = certificates.to_document(outcomes[-1])
     assert passed["certificate"]["passed"] and passed["failure"] is None
     assert failed["certificate"] is None and failed["failure"]["cause"] == "unsupported"

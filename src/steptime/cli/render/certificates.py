@@ -165,8 +165,8 @@ def _markdown_cell(outcome: Outcome, notes: list[str]) -> str:
         return f"none ({_note_number(_reason(outcome), notes)})"
     if not certificate.passed:
         return f"**fails** ({_note_number(_explain_failure(outcome, certificate), notes)})"
-    word = "pass" if certificate.covers == "training" else certificate.covers
-    cell = f"{word} {'r ' if certificate.is_reduced else ''}{_share(certificate.worst)}"
+    verdict = "pass" if certificate.covers == "training" else certificate.covers
+    cell = f"{verdict} {'r ' if certificate.is_reduced else ''}{_share(certificate.worst)}"
     if certificate.weak:
         cell += f" ~{', '.join(_short_names(certificate.weak))}"
     return cell
