@@ -112,16 +112,20 @@ def _program(attempt: Attempt) -> Facts:
     """What the framework says about its libraries and how it was set up."""
     if attempt.measurement is None:
         return {}
-    facts = attempt.measurement.facts
-    return {name: value for name, value in facts.items() if isinstance(value, SCALARS)}
+    return _scalars(attempt.measurement.facts, RANDOM)
 
 
 def _environment(attempt: Attempt) -> Facts:
-    facts = {}
-    for name, value in attempt.environment.items():
-        if name not in (*RANDOM, *FROM_CASE) and isinstance(value, SCALARS):
-            facts[name] = value
-    return facts
+    return _scalars(attempt.environment, (*RANDOM, *FROM_CASE))
+
+
+def _scalars(facts: Facts, without: Sequence[str]) -> Facts:
+    """Lists and tables would not fit into a line."""
+    scalars = {}
+    for name, value in facts.items():
+        if name not in without and isinstance(value, SCALARS):
+            scalars[name] = value
+    return scalars
 
 
 def format_values(values: Sequence[Any]) -> str:

@@ -52,8 +52,8 @@ def _entry(record: Record) -> dict[str, Any]:
         "id": short_id(record),
         "session": record.session[-8:],
         "started": record.attempts[0].started[:16].replace("T", " "),
-        "case": record.case.label,
-        "command": "compare" if record.last.pair else "run",
+        # Workers of a comparison take turns: their result is not that of `run`.
+        "case": record.case.label + (" (by compare)" if record.last.pair else ""),
         "status": record.status,
         "processes": len(measured),
         "typical_step_seconds": typical_time(measured).value if measured else None,

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from steptime.cli import output
-from steptime.cli.render.comparison import NOT_INTERLEAVED as NOT_INTERLEAVED_SENTENCE
 from steptime.cli.render.comparison import TOO_FEW as TOO_FEW_SENTENCE
 from steptime.cli.render.comparison import (
     echo_line,
     echo_wrapped,
     level_text,
+    p_text,
     ratio_text,
     show_differences,
     show_session_deviation,
@@ -124,8 +124,7 @@ def _show_table(suite: Suite, pairs: Sequence[RecordPair]) -> None:
     for row, (a, b) in zip(suite.rows, pairs, strict=True):
         settings = [_setting_text(a, b, name) for name in names]
         ratio = f"×{ratio_text(row.verdict, level=False)}"
-        p = "" if row.verdict.p is None else f"{row.verdict.p:.2g}"
-        rows.append([*settings, ratio, p, row.verdict.outcome])
+        rows.append([*settings, ratio, p_text(row.verdict), row.verdict.outcome])
     heads = [name.replace("_", " ") for name in names]
     output.print_table([*heads, "B's time over A's", "p", "B is"], rows, right=("p",))
 
@@ -144,7 +143,7 @@ def _show_losses(pairs: Sequence[RecordPair]) -> None:
 
 
 def _show_notes(suite: Suite) -> None:
-    from steptime.analysis.stored import NOT_INTERLEAVED, TOO_FEW
+    from steptime.analysis.stored import TOO_FEW
 
     levels = [row.verdict.level for row in suite.rows if row.verdict.level is not None]
     if levels:
@@ -155,8 +154,6 @@ def _show_notes(suite: Suite) -> None:
     few = sum(TOO_FEW in row.remarks for row in suite.rows)
     if few:
         echo_wrapped(f"note: {few} of {len(suite.rows)} cases: {TOO_FEW_SENTENCE}")
-    if any(NOT_INTERLEAVED in row.remarks for row in suite.rows):
-        echo_wrapped(f"note: {NOT_INTERLEAVED_SENTENCE}")
 
 
 def _setting_text(a: Record, b: Record, name: str) -> str:

@@ -28,9 +28,8 @@ TOO_FEW = (
     "too few processes to decide anything; "
     "run both again with --preset standard, which has six of each or more"
 )
-NOT_INTERLEAVED = "measured at different times; the interval includes the change between sessions"
-# Remarks that are not in this table are sentences already.
-REMARKS = {"too_few_processes": TOO_FEW, "not_interleaved": NOT_INTERLEAVED}
+# Remarks that are not in this table are sentences already; the line on sessions tells the second.
+REMARKS = {"too_few_processes": TOO_FEW, "not_interleaved": ""}
 # The first column: names of lines.
 MARGIN = 9
 
@@ -59,7 +58,9 @@ def show(pair: ComparedPair) -> None:
     if comparison.cpu_time is not None:
         output.echo(f"by CPU time alone: {verdict_sentence(comparison.cpu_time)}")
     for remark in comparison.remarks:
-        echo_wrapped(f"note: {REMARKS.get(remark, remark)}")
+        sentence = REMARKS.get(remark, remark)
+        if sentence:
+            echo_wrapped(f"note: {sentence}")
 
 
 def _count_units(comparison: Comparison) -> str:
@@ -116,18 +117,29 @@ def side_document(attempts: Sequence[Attempt]) -> dict[str, Any]:
 
 
 def show_p_value(verdict: Verdict) -> None:
-    if verdict.p is not None:
-        echo_line("p-value", f"p = {verdict.p:.2g}; {verdict.alpha:.2g} or less is a difference")
+    if verdict.p is None:
+        return
+    # A live comparison looks several times, each time with a wider interval.
+    looks = ""
+    if verdict.level is not None and verdict.alpha > 1.001 * (1 - verdict.level):
+        looks = ", adjusted for repeated looks"
+    echo_line(
+        "p-value", f"p = {p_text(verdict)}{looks}; {verdict.alpha:.2g} or less is a difference"
+    )
+
+
+def p_text(verdict: Verdict) -> str:
+    return "" if verdict.p is None else _beside(verdict.p, verdict.alpha, "{:.{}g}", 2)
 
 
 def show_session_deviation(comparison: Comparison) -> None:
-    deviation = comparison.session_deviation
-    if deviation is not None:
-        text = str(deviation)
-        text = (
-            f"session deviation {text}" if text else "A and B ran in one session, in random order"
-        )
-        echo_line("sessions", text)
+    if comparison.session_deviation is None:
+        return
+    deviation = str(comparison.session_deviation)
+    if deviation:
+        echo_line("sessions", f"measured at different times: session deviation {deviation}")
+    else:
+        echo_line("sessions", "measured in one session, in random order")
 
 
 def verdict_sentence(verdict: Verdict) -> str:
@@ -137,12 +149,25 @@ def verdict_sentence(verdict: Verdict) -> str:
 
 def ratio_text(verdict: Verdict, *, level: bool = True) -> str:
     """`0.981 (0.975 … 0.987, 98 % interval)`."""
-    if verdict.low is None or verdict.level is None:
+    if verdict.low is None or verdict.high is None or verdict.level is None:
         return f"{verdict.ratio:.3f}"
-    interval = f"{verdict.low:.3f} … {verdict.high:.3f}"
+    low = _beside(verdict.low, 1.0, "{:.{}f}", 3)
+    high = _beside(verdict.high, 1.0, "{:.{}f}", 3)
+    interval = f"{low} … {high}"
     if level:
         interval += f", {level_text(verdict.level)}"
     return f"{verdict.ratio:.3f} ({interval})"
+
+
+def _beside(value: float, limit: float, form: str, digits: int) -> str:
+    """With so many digits that rounding does not move the value to the limit or across it."""
+    text = form.format(value, digits)
+    for more in range(1, 7):
+        rounded = float(text)
+        if value == limit or (rounded != limit and (rounded < limit) == (value < limit)):
+            break
+        text = form.format(value, digits + more)
+    return text
 
 
 def level_text(level: float) -> str:
