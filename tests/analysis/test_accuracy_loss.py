@@ -4,24 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from factories import make_record
+from factories import ACCURACY, make_record
 from steptime.analysis.accuracy_loss import loss_sentence, measured_loss
-
-LOSS: dict[str, Any] = {
-    "reference": "fp32, pytorch compiled",
-    "data": "test set of CIFAR-10",
-    "samples": 10_000,
-    "positions": 10_000,
-    "broken_positions": 0,
-    "largest_relative_error": 0.068,
-    "top1_agreement": 0.987,
-    "top1_agreement_interval": [0.9846, 0.9891],
-    "task": None,
-}
 
 
 def sentence(a: str, b: str, **loss: Any) -> str:
-    findings = {"accuracy": LOSS | loss}
+    findings = {"accuracy": ACCURACY | loss}
     return loss_sentence(
         make_record(1, precision=a).attempts,
         make_record(2, precision=b, findings=findings).attempts,
@@ -34,8 +22,8 @@ def test_loss_sentence_is_empty_for_one_precision() -> None:
 
 def test_loss_sentence_has_the_agreement_and_its_interval() -> None:
     assert sentence("fp32", "int8") == (
-        "int8's accuracy loss: top-1 agreement 98.7 % (98.5 … 98.9) with fp32, "
-        "largest logit error 6.8 % of rms (10,000 samples, test set of CIFAR-10)"
+        "int8's accuracy loss: top-1 agreement 98.7 % (97.9 … 99.2) with fp32, "
+        "largest logit error 6.8 % of rms (1,250 samples, synthetic)"
     )
 
 

@@ -17,7 +17,7 @@ from steptime.analysis.intervals import Interval
 from steptime.analysis.process import Process, measured_processes
 from steptime.analysis.quantiles import Numbers
 from steptime.analysis.session_deviation import SessionPair
-from steptime.analysis.stopping import PILOT, best_repetitions, elapsed_seconds
+from steptime.analysis.stopping import PILOT, best_repetitions, counted_processes, elapsed_seconds
 from steptime.core.measurement import Block
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
@@ -98,9 +98,9 @@ def refusal_reasons(
 
 
 def invalid_reasons(attempts: Sequence[Attempt]) -> list[str]:
-    """Why the result of these processes is invalid, by all of them."""
+    """Why the result of these processes is invalid, by all of them that count."""
     reasons = []
-    for flag in invalid_flags(measured_processes(attempts)):
+    for flag in invalid_flags(counted_processes(attempts)):
         reasons.append(f"{attempts[0].case.label} is invalid: {flag.name}, {flag.evidence}")
     return reasons
 

@@ -14,11 +14,9 @@ from scipy.special import stdtrit
 
 from steptime.analysis import intervals
 from steptime.analysis.flags import invalid_flags
-from steptime.analysis.process import measured_processes
 from steptime.analysis.quantiles import Numbers
 from steptime.analysis.stopping import counted_processes
 from steptime.core.format import percent
-from steptime.core.protocol import ROBUST
 from steptime.core.record import Attempt, Record
 
 # Assumed if a machine has no history.
@@ -27,8 +25,11 @@ ASSUMED = 0.03
 ASSUMED_FREEDOM = 2.0
 # Of a session: with fewer, its value shows its processes rather than the session.
 LEAST_PROCESSES = 3
-# Sessions farther away than this many robust deviations are disturbed rather than typical.
+# Rare disturbed sessions, farther away than so many deviations, count as if they were that far. The
+# deviation is that of the nearest nine in ten: what happens more often is no rare disturbance.
 CLIP = 6.0
+NEAREST = 0.9
+NORMAL_90 = 1.645
 
 
 class SessionValue(NamedTuple):
@@ -94,10 +95,10 @@ def session_value(record: Record) -> SessionValue | None:
     measured = measured_attempts(record)
     if not measured or any(attempt.pair for attempt in measured):
         return None
-    logs = process_logs(record)
-    if len(logs) < LEAST_PROCESSES or invalid_flags(measured_processes(measured)):
+    counted = counted_processes(record.attempts)
+    if len(counted) < LEAST_PROCESSES or invalid_flags(counted):
         return None
-    value = intervals.typical(logs)
+    value = intervals.typical(np.log([process.typical for process in counted]))
     return SessionValue(machine_key(measured), _work_key(measured), record.session, value)
 
 
@@ -150,12 +151,12 @@ def learn_deviation(
     variance = _pooled_variance(repeated)
     sessions = {name for group in repeated for name in group}
     # Cases of one session share its deviation: they are not independent of each other.
-    values = sum(map(len, repeated))
-    freedom = (values - len(repeated)) * len(sessions) / values
+    count = sum(map(len, repeated))
+    freedom = (count - len(repeated)) * len(sessions) / count
     shrunk = ASSUMED_FREEDOM * ASSUMED**2 + freedom * variance
     shrunk /= ASSUMED_FREEDOM + freedom
-    value = math.sqrt(max(shrunk, variance))
-    return SessionDeviation(value, len(sessions), max(freedom, ASSUMED_FREEDOM))
+    deviation = math.sqrt(max(shrunk, variance))
+    return SessionDeviation(deviation, len(sessions), max(freedom, ASSUMED_FREEDOM))
 
 
 def compare_sessions(a: Record, b: Record, history: Sequence[SessionValue]) -> SessionPair:
@@ -187,13 +188,13 @@ def _are_interleaved(a: Record, b: Record) -> bool:
 
 
 def _pooled_variance(groups: Sequence[dict[str, float]]) -> float:
-    """Of deviations from each group's median, of which the extreme are clipped."""
+    """Of deviations from each group's median, of which rare extremes are clipped."""
     residuals = []
     for group in groups:
         values = np.array(list(group.values()))
         count = len(values)
         residuals.append((values - np.median(values)) * math.sqrt(count / (count - 1)))
     pooled = np.concatenate(residuals)
-    spread = ROBUST * float(np.median(np.abs(pooled)))
+    spread = float(np.quantile(np.abs(pooled), NEAREST)) / NORMAL_90
     limit = CLIP * max(spread, ASSUMED)
     return float(np.mean(np.clip(pooled, -limit, limit) ** 2))

@@ -8,11 +8,12 @@ from math import exp, log
 from statistics import fmean
 from typing import NamedTuple
 
-from steptime.analysis import intervals
 from steptime.analysis.accuracy_loss import loss_sentence
 from steptime.analysis.compare import LIKELY, Comparison, Verdict, invalid_reasons
 from steptime.analysis.differences import differences, format_values
-from steptime.analysis.session_deviation import machine_key, measured_attempts, process_logs
+from steptime.analysis.estimates import typical_time
+from steptime.analysis.session_deviation import machine_key, measured_attempts
+from steptime.analysis.stopping import counted_processes
 from steptime.analysis.stored import RecordPair, compare_stored
 from steptime.core.record import Record
 from steptime.index.matching import Facts, Pair, Table, match_rows, verdict_of
@@ -91,12 +92,15 @@ def _facts(compared: Mapping[int, RecordPair]) -> Facts:
     """What differs besides the dimensions: the machine, its software, the environment."""
     a_attempts = [side for a, _ in compared.values() for side in measured_attempts(a)]
     b_attempts = [side for _, b in compared.values() for side in measured_attempts(b)]
+    # The dimensions have the framework's version already.
+    frameworks = {attempt.case.framework for attempt in (*a_attempts, *b_attempts)}
     facts = {}
     for group, differing in differences(a_attempts, b_attempts).items():
         if group == "settings":
             continue
         for name, (first, second) in differing.items():
-            facts[f"{group}: {name}"] = (format_values(first), format_values(second))
+            if name not in frameworks:
+                facts[f"{group}: {name}"] = (format_values(first), format_values(second))
     return facts
 
 
@@ -117,8 +121,8 @@ def _judge(metric: str, pair: Pair, records: RecordPair, row: Comparison) -> Pai
 
 def _per_time(metric: str, pair: Pair, records: RecordPair) -> float:
     """The metric's ratio over that of the times: 1, unless the sides have different batches."""
-    a, b = (intervals.typical(process_logs(record)) for record in records)
-    return pair.ratio / exp(FROM_TIME[metric] * (b - a))
+    a, b = (typical_time(counted_processes(record.attempts)).value for record in records)
+    return pair.ratio / (b / a) ** FROM_TIME[metric]
 
 
 def _convert(verdict: Verdict, factor: float, power: int) -> Ratio:

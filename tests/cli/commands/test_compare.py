@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from command_line import Command, Snapshot
+from factories import ACCURACY
 from steptime.core.case import Case
 
 CALM = "workload=mnist-mlp,framework=calm"
@@ -67,25 +68,6 @@ def test_stored_results_of_different_work_are_refused(
     assert forced.returncode == 0 and "note: force (curious): batch_size differs" in forced.stdout
 
 
-LOSS: dict[str, Any] = {
-    "reference": "fp32, pytorch compiled",
-    "data": "synthetic",
-    "samples": 1250,
-    "positions": 1250,
-    "broken_positions": 0,
-    "largest_logit_error": 0.1,
-    "mean_logit_error": 0.01,
-    "reference_rms": 1.5,
-    "largest_relative_error": 0.068,
-    "mean_relative_error": 0.007,
-    "kl_divergence": 0.001,
-    "top1_agreement": 0.987,
-    "top1_agreement_interval": [0.979, 0.992],
-    "task": None,
-    "task_absent": "the weights are initial ones",
-}
-
-
 @pytest.fixture
 def two_precisions(store_session: StoreSession) -> list[str]:
     """fp32, and int8 in half of the time."""
@@ -93,7 +75,7 @@ def two_precisions(store_session: StoreSession) -> list[str]:
     ids = store_session([Case(**inference)], session="first", processes=8)
     int8 = Case(**inference, precision="int8")
     facts: dict[str, Any] = {"session": "second", "processes": 8, "slower": 0.5}
-    return ids + store_session([int8], findings={"accuracy": LOSS}, **facts)
+    return ids + store_session([int8], findings={"accuracy": ACCURACY}, **facts)
 
 
 @pytest.mark.parametrize("columns", [80, 120])

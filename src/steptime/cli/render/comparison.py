@@ -32,6 +32,8 @@ TOO_FEW = (
 REMARKS = {"too_few_processes": TOO_FEW, "not_interleaved": ""}
 # The first column: names of lines.
 MARGIN = 9
+# Of a group of differences; the machine has more of them if it is another one.
+MOST_FACTS = 12
 
 
 class ComparedPair(NamedTuple):
@@ -84,6 +86,8 @@ def show_differences(differing: Differences) -> None:
             texts.append(
                 f"{fact.replace('_', ' ')} {format_values(first)} → {format_values(second)}"
             )
+        if len(texts) > MOST_FACTS:
+            texts[MOST_FACTS:] = [f"and {len(texts) - MOST_FACTS} more (--json lists all)"]
         prefix = "" if group == "settings" else f"{group}: "
         echo_line(name, prefix + ", ".join(texts))
         name = ""
