@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,8 +28,7 @@ CUDA_PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8")
 
 def certify_command(
     networks: Annotated[
-        list[str] | None,
-        typer.Argument(help="Names, or FILE.py:NAME; also layout=nhwc.", show_default=False),
+        list[str] | None, typer.Argument(help="Names, FILE.py:NAME, layout=…", show_default=False)
     ] = None,
     all_: Annotated[
         bool, typer.Option("--all", help="Every network, in every usual precision.")
@@ -63,20 +63,11 @@ def certify_command(
     precisions = tuple(precision or ())
     if not precisions:
         precisions = _usual_precisions(device) if all_ else ("fp32",)
-    cases = []
     lowerings = _lowerings(framework or _testable_frameworks(), mode or [])
-    for network, (name, chosen_mode), bits, layout in product(
-        names, lowerings, precisions, layouts
-    ):
-        case = Case(
-            workload=network,
-            framework=name,
-            mode=chosen_mode,
-            precision=bits,
-            layout=layout,
-            device=device,
-        )
-        cases.append(case)
+    cases = []
+    for network, (name, chosen), bits, layout in product(names, lowerings, precisions, layouts):
+        case = Case(workload=network, precision=bits, layout=layout, device=device)
+        cases.append(replace(case, framework=name, mode=chosen))
     outcomes = _certify(cases, again=again)
     if json:
         output.print_json({"certificates": [render.to_document(o) for o in outcomes]})
