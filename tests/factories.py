@@ -32,6 +32,24 @@ NETWORK = {
     "optimizer": "sgd",
 }
 CLOCK = {"cost_ns": 50.0, "resolution_ns": 40, "source": "tsc", "drift": 0.0}
+# What a low precision lost, as a worker reports it.
+ACCURACY: dict[str, Any] = {
+    "reference": "fp32, pytorch compiled",
+    "data": "synthetic",
+    "samples": 1250,
+    "positions": 1250,
+    "broken_positions": 0,
+    "largest_logit_error": 0.1,
+    "mean_logit_error": 0.01,
+    "reference_rms": 1.5,
+    "largest_relative_error": 0.068,
+    "mean_relative_error": 0.007,
+    "kl_divergence": 0.001,
+    "top1_agreement": 0.987,
+    "top1_agreement_interval": [0.979, 0.992],
+    "task": None,
+    "task_absent": "the weights are initial ones",
+}
 STARTS = {"import": 1.0, "build": 0.25, "first_step": 0.5}
 
 
@@ -160,6 +178,7 @@ def write_journal(store: FolderStore, attempt: Attempt) -> str:
         protocol=attempt.protocol,
         environment=attempt.environment,
         task=attempt.task,
+        pair=attempt.pair,
     )
     with Journal(store.journal(job.id)) as journal:
         journal.begin(job)

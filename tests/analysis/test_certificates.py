@@ -17,7 +17,8 @@ from steptime.analysis.certificates import (
     read_certificates,
     why_uncertified,
 )
-from steptime.analysis.compare import compare_records, different_work, with_certificate_remark
+from steptime.analysis.compare import different_work, with_certificate_remark
+from steptime.analysis.stored import compare_records
 from steptime.core.record import Attempt, Record
 
 Make = Callable[..., Attempt]
@@ -181,6 +182,28 @@ def test_why_uncertified_gives_the_command(measured: Make, proof: Any) -> None:
         "`steptime certify mnist-mlp --framework pytorch --framework jax "
         "--mode eager --mode compiled`" in why[0]
     )
+
+
+def test_why_uncertified_asks_for_the_certificate_that_int8_can_have(
+    measured: Make, proof: Any
+) -> None:
+    sides = (measured(phase="inference"), measured("jax", phase="inference", precision="int8"))
+    why = why_uncertified(*sides, [proof()])
+    assert why is not None and "no certificate covers jax 2.13 eager fp32" in why
+    assert "int8" not in why
+    assert why_uncertified(*sides, [proof(), proof("jax")]) is None
+
+
+def test_certified_remark_says_what_proves_int8(measured: Make, proof: Any) -> None:
+    sides = (measured(phase="inference"), measured("jax", phase="inference", precision="int8"))
+    remark = certified_remark(*sides, [proof(), proof("jax")])
+    assert "in fp32; int8 of jax is another network, which no certificate covers" in remark
+
+
+def test_why_uncertified_names_the_layout(measured: Make) -> None:
+    why = why_uncertified(measured(layout="nhwc"), measured("jax", layout="nhwc"), [])
+    assert why is not None
+    assert "`steptime certify mnist-mlp layout=nhwc --framework pytorch --framework jax`" in why
 
 
 def test_why_uncertified_names_the_failed_item(measured: Make, proof: Any) -> None:

@@ -34,7 +34,7 @@ def test_compare_page_ratios_have_intervals(open_filled: Opener) -> None:
             row.locator("td").nth(3).inner_text(),
             row.locator("td").nth(4).inner_text(),
         )
-        low, high = map(float, interval.split(" … "))
+        low, high = map(float, interval.partition(" (")[0].split(" … "))
         assert low < float(ratio) < high
 
 
@@ -45,10 +45,18 @@ def test_compare_page_mean_has_an_interval(open_filled: Opener) -> None:
 
 def test_compare_page_filters_by_verdict(open_filled: Opener) -> None:
     page = open_filled(FRAMEWORKS)
-    for word in ("better", "worse"):
-        page.select_option("#show", word)
+    verdicts = page.locator("#ratios tbody td:nth-child(6)").all_inner_texts()
+    for choice in ("better", "worse", "same or inconclusive"):
+        page.select_option("#show", choice)
         page.click("button:text('Compare')")
-        assert page.locator("#ratios tbody td:nth-child(6)").all_inner_texts() == [word]
+        shown = page.locator("#ratios tbody td:nth-child(6)").all_inner_texts()
+        assert shown == [verdict for verdict in verdicts if verdict.endswith(choice)]
+    assert len(verdicts) == 2
+
+
+def test_compare_page_names_the_session_deviation(open_filled: Opener) -> None:
+    text = open_filled(FRAMEWORKS).inner_text(".deviation")
+    assert "at most likely" in text and "learned from 6 sessions" in text
 
 
 def test_compare_page_lists_differences_with_both_values(open_filled: Opener) -> None:

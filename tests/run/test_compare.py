@@ -2,21 +2,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
-from factories import kept_blocks
+from factories import kept_blocks, make_attempt
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
-from steptime.run.compare import Refused, compare, comparison_hash
+from steptime.run.compare import PairedComparison, Refused, compare, comparison_hash
 from steptime.run.session import plan_hash
+from steptime.run.watch import NullWatch
 from steptime.store.folder import FolderStore
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("misbehaving", "no_orphans")]
 MakeCase = Callable[..., Case]
+LOADED = "so short a run may be invalid on a loaded machine"
 
 
 @pytest.fixture
@@ -27,7 +30,7 @@ def three_pairs(short: Protocol) -> Protocol:
 def test_compare_gives_both_partners_the_same_pair_id(
     store: FolderStore, three_pairs: Protocol, make_case: MakeCase
 ) -> None:
-    compared = compare((make_case(), make_case(trial=1)), three_pairs, store)
+    compared = compare((make_case(), make_case(trial=1)), three_pairs, store, force=LOADED)
     assert compared.comparison.units == 3 == len(compared.pairs)
     for a, b in compared.pairs:
         assert a.pair == b.pair and (a.case.trial, b.case.trial) == (0, 1)
@@ -41,7 +44,7 @@ def test_compare_gives_both_partners_the_same_pair_id(
 def test_compare_accepts_the_same_case_twice(
     store: FolderStore, three_pairs: Protocol, make_case: MakeCase
 ) -> None:
-    compared = compare((make_case(), make_case()), three_pairs, store)
+    compared = compare((make_case(), make_case()), three_pairs, store, force=LOADED)
     assert [(a.process, b.process) for a, b in compared.pairs] == [(0, 1), (2, 3), (4, 5)]
 
 
@@ -92,12 +95,48 @@ def test_compare_alternates_cases_that_do_not_fit_together(
     store: FolderStore, three_pairs: Protocol, make_case: MakeCase
 ) -> None:
     compared = compare(
-        (make_case(framework="selfish"), make_case(framework="selfish")), three_pairs, store
+        (make_case(framework="selfish"), make_case(framework="selfish")),
+        three_pairs,
+        store,
+        force=LOADED,
     )
-    order = [
-        attempt.process % 2 for attempt in sorted(store.attempts(), key=lambda one: one.started)[2:]
-    ]
-    assert order == [0, 1, 1, 0, 0, 1] and compared.comparison.units == 3
+    ran = sorted(store.attempts(), key=lambda attempt: attempt.started)[2:]
+    sides = [attempt.process % 2 for attempt in ran]
+    assert [sorted(sides[i : i + 2]) for i in (0, 2, 4)] == [[0, 1]] * 3
+    assert compared.comparison.units == 3
+
+
+class OrderRecorder:
+    """An executor that measures nothing and notes which side came first in each pair."""
+
+    def __init__(self) -> None:
+        self.sides: list[int] = []
+
+    def run(self, job: Job, store: FolderStore) -> Attempt:
+        self.sides.append(job.process % 2)
+        return make_attempt([10**6] * 40, process=job.process, pair=job.pair)
+
+
+def test_paired_comparison_draws_the_order_of_each_pair(
+    store: FolderStore, three_pairs: Protocol, make_case: MakeCase
+) -> None:
+    recorder = OrderRecorder()
+    comparison = PairedComparison(
+        cases=(make_case(), make_case()),
+        protocol=replace(three_pairs, pair_looks=(1000,)),
+        store=store,
+        watch=NullWatch(),
+        executor=recorder,  # type: ignore[arg-type]
+        plan="p",
+        session="s",
+        side_by_side=False,
+    )
+    for _ in range(200):
+        comparison.measure_pair()
+    first = recorder.sides[::2]
+    repeats = sum(a == b for a, b in pairwise(first))
+    # Neither side leads, and the order of a pair does not follow from the one before.
+    assert 75 < sum(first) < 125 and 75 < repeats < 125
 
 
 class Impatient:
@@ -120,7 +159,7 @@ def test_compare_continues_an_interrupted_comparison(
     with pytest.raises(KeyboardInterrupt):
         compare(cases, three_pairs, store, watch=Impatient(4))
     before = {attempt.id for attempt in store.attempts()}
-    compared = compare(cases, three_pairs, store)
+    compared = compare(cases, three_pairs, store, force=LOADED)
     assert len(before) == 4 < len(store.attempts()) == 6
     assert before < {one.id for pair in compared.pairs for one in pair}
     assert (
@@ -133,7 +172,9 @@ def test_compare_measures_a_finished_comparison_anew(
     store: FolderStore, three_pairs: Protocol, make_case: MakeCase
 ) -> None:
     once = replace(three_pairs, pair_looks=(1,))
-    first, second = (compare((make_case(), make_case(trial=1)), once, store) for _ in range(2))
+    first, second = (
+        compare((make_case(), make_case(trial=1)), once, store, force=LOADED) for _ in range(2)
+    )
     assert first.pairs[0][0].session != second.pairs[0][0].session
 
 

@@ -17,9 +17,10 @@ import pytest
 
 from steptime.analysis.by_rank import by_rank
 from steptime.analysis.certificates import read_certificates
-from steptime.analysis.compare import Pair, compare_pairs, compare_records
+from steptime.analysis.compare import Pair, Verdict, compare_pairs
 from steptime.analysis.result import result
 from steptime.analysis.step_profile import read_profile
+from steptime.analysis.stored import compare_records
 from steptime.core.errors import SteptimeError
 from steptime.core.record import Attempt, Record
 from steptime.index.rows import make_row
@@ -87,10 +88,22 @@ def comparisons(store: FolderStore) -> Numbers:
     first, second = [record for record in store.records() if record.attempts[0].pair]
     by_pair = {attempt.pair: attempt for attempt in second.attempts}
     pairs: list[Pair] = [(attempt, by_pair[attempt.pair]) for attempt in first.attempts]
+    live = compare_pairs(pairs)
+    stored = compare_records(first, second)
+    assert live.cpu_time is not None
     return {
-        "live": compare_pairs(pairs).to_dict(),
-        "stored": compare_records(first, second).to_dict(),
+        "live": {
+            "verdict": ratio_of(live.verdict),
+            "cpu_time": ratio_of(live.cpu_time),
+            "units": live.units,
+        },
+        # Its interval follows another rule since.
+        "stored": {"verdict": {"ratio": stored.verdict.ratio}, "units": stored.units},
     }
+
+
+def ratio_of(verdict: Verdict) -> Numbers:
+    return {"ratio": verdict.ratio, "low": verdict.low, "high": verdict.high}
 
 
 def profiles(store: FolderStore) -> Numbers:

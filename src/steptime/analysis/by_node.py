@@ -13,11 +13,17 @@ import numpy as np
 from scipy.special import stdtr
 
 from steptime.analysis import intervals
-from steptime.analysis.compare import INCONCLUSIVE, LIKELY, Verdict, outcome_of
+from steptime.analysis.compare import (
+    ALPHA,
+    INCONCLUSIVE,
+    LIKELY,
+    Verdict,
+    make_verdict,
+    outcome_of,
+)
 from steptime.analysis.intervals import Interval
 from steptime.analysis.quantiles import Numbers
 
-ALPHA = 0.05
 # Two nodes say nothing about how much nodes differ.
 LEAST_NODES = 3
 # From this number of nodes on, signed ranks reach 5 %.
@@ -90,7 +96,7 @@ def by_node(a: Sequence[Reading], b: Sequence[Reading], same_within: float) -> B
 def _paired_verdict(logs: Numbers, same_within: float) -> Verdict:
     if len(logs) < LEAST_NODES:
         centre = float(np.mean(logs)) if len(logs) else math.nan
-        return Verdict(INCONCLUSIVE, math.exp(centre), None, None, None)
+        return Verdict(INCONCLUSIVE, math.exp(centre))
     if len(logs) >= RANKED_NODES:
         p = intervals.signed_rank_p(logs)
         return _verdict(intervals.signed_rank(logs, ALPHA), p, same_within)
@@ -109,13 +115,13 @@ def _naive_verdict(a: Sequence[Reading], b: Sequence[Reading], same_within: floa
     second = _mean_logs(b, lambda reading: reading.what)
     middles = {key: (first[key] + second[key]) / 2 for key in first if key in second}
     if not middles:
-        return Verdict(INCONCLUSIVE, math.nan, None, None, None)
+        return Verdict(INCONCLUSIVE, math.nan)
     a_logs = _centred_logs(a, middles)
     b_logs = _centred_logs(b, middles)
     interval = intervals.mann_whitney(a_logs, b_logs, ALPHA)
     if interval is None:
         ratio = math.exp(intervals.shift(a_logs, b_logs))
-        return Verdict(INCONCLUSIVE, ratio, None, None, None)
+        return Verdict(INCONCLUSIVE, ratio)
     return _verdict(interval, None, same_within)
 
 
@@ -130,13 +136,8 @@ def _centred_logs(side: Iterable[Reading], middles: dict[Key, float]) -> Numbers
 def _verdict(interval: Interval | None, p: float | None, same_within: float) -> Verdict:
     # Callers make sure that there are enough values for an interval.
     assert interval is not None
-    return Verdict(
-        outcome_of(interval, same_within),
-        math.exp(interval.centre),
-        math.exp(interval.low),
-        math.exp(interval.high),
-        p,
-    )
+    outcome = outcome_of(interval, same_within)
+    return make_verdict(outcome, interval, p, alpha=ALPHA, level=1 - ALPHA)
 
 
 def _node_spread(readings: Iterable[Reading]) -> float | None:

@@ -4,7 +4,7 @@ and on which device; and whether a certificate covers an attempt."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from steptime.core.case import Case
@@ -174,7 +174,7 @@ def _covers(certificate: Certificate, attempt: Attempt) -> bool:
 def why_uncertified(a: Attempt, b: Attempt, certificates: Sequence[Certificate]) -> str | None:
     """Why two frameworks may not be compared; None if both are proved to compute the same."""
     frameworks = f"{a.case.framework} and {b.case.framework} are different frameworks"
-    for attempt in (a, b):
+    for attempt in (_provable(a), _provable(b)):
         work = _describe_work(attempt)
         certificate = find_certificate(attempt, certificates)
         if certificate is None:
@@ -187,10 +187,21 @@ def why_uncertified(a: Attempt, b: Attempt, certificates: Sequence[Certificate])
     return None
 
 
+def _provable(attempt: Attempt) -> Attempt:
+    """What a certificate can prove of it. int8 is another network: its fp32 is proved instead."""
+    if attempt.case.precision != "int8":
+        return attempt
+    return replace(attempt, case=replace(attempt.case, precision="fp32"))
+
+
 def _certify_command(*cases: Case) -> str:
+    provable = [replace(case, precision=case.precision.replace("int8", "fp32")) for case in cases]
     command = f"steptime certify {cases[0].workload}"
+    layouts = list(dict.fromkeys(case.layout for case in provable))
+    if layouts != ["nchw"]:
+        command += f" layout={','.join(layouts)}"
     for name, default in COMMAND_DEFAULTS.items():
-        values = list(dict.fromkeys(getattr(case, name) for case in cases))
+        values = list(dict.fromkeys(getattr(case, name) for case in provable))
         if values != [default]:
             command += "".join(f" --{name} {value}" for value in values)
     return command
@@ -198,11 +209,18 @@ def _certify_command(*cases: Case) -> str:
 
 def certified_remark(a: Attempt, b: Attempt, certificates: Sequence[Certificate]) -> str:
     names = []
-    for attempt in (a, b):
+    for attempt in (_provable(a), _provable(b)):
         certificate = find_certificate(attempt, certificates)
         if certificate is not None:
             names.append(certificate.name)
-    return f"certified: both compute the same network (certificates {' and '.join(names)})"
+    remark = f"certified: both compute the same network (certificates {' and '.join(names)})"
+    quantised = [side.case.framework for side in (a, b) if side.case.precision == "int8"]
+    if quantised:
+        remark += (
+            f" in fp32; int8 of {' and '.join(quantised)} is another network, which no certificate "
+            "covers: its accuracy loss says how far it is from that framework's fp32"
+        )
+    return remark
 
 
 def _describe_work(attempt: Attempt) -> str:

@@ -13,25 +13,23 @@ from steptime.analysis import intervals
 from steptime.analysis.certificates import Certificate, certified_remark, why_uncertified
 from steptime.analysis.flags import Flag, invalid_flags
 from steptime.analysis.flags.machine import contended
-from steptime.analysis.intervals import NORMAL_95, Interval
+from steptime.analysis.intervals import Interval
 from steptime.analysis.process import Process, measured_processes
 from steptime.analysis.quantiles import Numbers
+from steptime.analysis.session_deviation import SessionPair
 from steptime.analysis.stopping import PILOT, best_repetitions, counted_processes, elapsed_seconds
 from steptime.core.measurement import Block
 from steptime.core.protocol import Protocol
-from steptime.core.record import Attempt, Record
+from steptime.core.record import Attempt
 
 Pair = tuple[Attempt, Attempt]
 ProcessPair = tuple[Process, Process]
 
 INCONCLUSIVE = "inconclusive"
 LIKELY = "likely "
-SAME_SETTINGS = ("phase", "batch_size", "ranks", "data", "precision", "allocator", "timing")
-STORED_ALPHA = 0.05
-# Of one side, for any interval: no ratio could decide.
-TOO_FEW = "too_few_processes"
-# How much a machine differs from session to session, if nobody has measured it.
-SESSION_SD = 0.03
+SAME_SETTINGS = ("phase", "batch_size", "ranks", "data", "allocator", "timing")
+# A comparison alarms in at most this share of cases without a difference.
+ALPHA = 0.05
 
 
 @dataclass(frozen=True)
@@ -41,10 +39,14 @@ class Verdict:
     # Faster, slower, same (each may be "likely …"), inconclusive.
     outcome: str
     ratio: float
-    low: float | None
-    high: float | None
-    # Of "no difference", corrected for repeated looks.
-    p: float | None
+    low: float | None = None
+    high: float | None = None
+    # Of "no difference", adjusted for repeated looks or many cases. At most `alpha` if, and only
+    # if, the interval excludes 1: then the verdict is faster or slower.
+    p: float | None = None
+    alpha: float = ALPHA
+    # Of the interval.
+    level: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +54,14 @@ class Comparison:
     verdict: Verdict
     # Pairs, or the smaller number of processes.
     units: int
+    # Of A and of B.
+    processes: tuple[int, int]
+    # Whether the processes took turns in pairs, which are the units then.
+    paired: bool = True
     # Single-threaded work on a CPU only: waiting threads spin.
     cpu_time: Verdict | None = None
+    # Stored results: how much sessions differ, which widens the interval.
+    session_deviation: SessionPair | None = None
     remarks: tuple[str, ...] = ()
     metric: str = "step time"
 
@@ -75,9 +83,25 @@ def different_work(a: Attempt, b: Attempt, certificates: Sequence[Certificate] =
         reason = why_uncertified(a, b, certificates)
         if reason:
             reasons.append(reason)
-    for attempt in (a, b):
-        for flag in invalid_flags(measured_processes([attempt])):
-            reasons.append(f"{attempt.case.label} is invalid: {flag.name}, {flag.evidence}")
+    return reasons
+
+
+def refusal_reasons(
+    a: Sequence[Attempt], b: Sequence[Attempt], certificates: Sequence[Certificate] = ()
+) -> list[str]:
+    """Why these processes must not be compared: different work in any of them, or invalid ones."""
+    pairs = [*((attempt, b[0]) for attempt in a), *((a[0], attempt) for attempt in b[1:])]
+    reasons: list[str] = []
+    for first, second in pairs:
+        reasons += different_work(first, second, certificates)
+    return list(dict.fromkeys([*reasons, *invalid_reasons(a), *invalid_reasons(b)]))
+
+
+def invalid_reasons(attempts: Sequence[Attempt]) -> list[str]:
+    """Why the result of these processes is invalid, by all of them that count."""
+    reasons = []
+    for flag in invalid_flags(counted_processes(attempts)):
+        reasons.append(f"{attempts[0].case.label} is invalid: {flag.name}, {flag.evidence}")
     return reasons
 
 
@@ -122,10 +146,17 @@ def compare_pairs(pairs: Sequence[Pair]) -> Comparison:
         remarks.append(f"contended: {contention}")
     invalid = _invalid_flags_by_side(process_pairs)
     if invalid:
-        verdict = replace(verdict, outcome=INCONCLUSIVE)
+        # An interval of invalid times would mean nothing.
+        verdict = Verdict(INCONCLUSIVE, verdict.ratio)
         cpu_time = None
         remarks += [f"invalid: {flag.name}, {flag.evidence}" for flag in invalid]
-    return Comparison(verdict=verdict, units=len(pairs), cpu_time=cpu_time, remarks=tuple(remarks))
+    return Comparison(
+        verdict=verdict,
+        units=len(pairs),
+        processes=(len(pairs), len(pairs)),
+        cpu_time=cpu_time,
+        remarks=tuple(remarks),
+    )
 
 
 def _process_pairs(pairs: Sequence[Pair]) -> list[ProcessPair]:
@@ -192,20 +223,46 @@ def _log_cpu(block: Block, process: Process) -> float:
 
 
 def judge(log_ratios: Numbers, protocol: Protocol) -> Verdict:
-    """Exact under "no difference" for any noise, because a coin decides the order in each pair."""
-    interval = intervals.signed_rank(log_ratios, protocol.pair_alpha)
-    p = min(1.0, len(protocol.pair_looks) * intervals.signed_rank_p(log_ratios))
-    if interval is None:
-        return Verdict(INCONCLUSIVE, math.exp(intervals.typical(log_ratios)), None, None, p)
-    outcome = INCONCLUSIVE
+    """Exact under "no difference" for any noise, because a coin decides the order in each pair.
+
+    No interval before the first planned look: it would be one look too many."""
+    centre = intervals.typical(log_ratios)
+    interval = None
     if len(log_ratios) >= protocol.pair_looks[0]:
-        outcome = outcome_of(interval, protocol.same_within)
-    return _verdict(outcome, interval, p)
+        interval = intervals.signed_rank(log_ratios, protocol.pair_alpha)
+    if interval is None:
+        return Verdict(INCONCLUSIVE, math.exp(centre))
+    alpha = looks_alpha(protocol)
+    p = intervals.signed_rank_p(log_ratios) * (alpha / protocol.pair_alpha)
+    outcome = outcome_of(interval, protocol.same_within)
+    return make_verdict(outcome, interval, p, alpha=alpha, level=1 - protocol.pair_alpha)
 
 
-def _verdict(outcome: str, interval: Interval, p: float | None) -> Verdict:
-    low, high = math.exp(interval.low), math.exp(interval.high)
-    return Verdict(outcome, math.exp(interval.centre), low, high, p)
+def looks_alpha(protocol: Protocol) -> float:
+    """How often a comparison without a difference alarms at any of its looks, at most.
+
+    A look alarms as often as its interval misses. For the default looks the total is known by
+    simulation; for others Bonferroni's bound holds."""
+    defaults = Protocol()
+    numbers = (protocol.pair_looks, protocol.pair_alpha)
+    if numbers == (defaults.pair_looks, defaults.pair_alpha):
+        return ALPHA
+    return min(1.0, len(protocol.pair_looks) * protocol.pair_alpha)
+
+
+def make_verdict(
+    outcome: str, interval: Interval, p: float | None, *, alpha: float, level: float
+) -> Verdict:
+    """Of an interval of log ratios."""
+    return Verdict(
+        outcome,
+        math.exp(interval.centre),
+        math.exp(interval.low),
+        math.exp(interval.high),
+        p=None if p is None else min(1.0, p),
+        alpha=alpha,
+        level=level,
+    )
 
 
 def outcome_of(interval: Interval, same_within: float) -> str:
@@ -234,48 +291,3 @@ def is_undecided(log_ratios: Numbers, protocol: Protocol) -> bool:
         return True
     interval = intervals.signed_rank(log_ratios, protocol.pair_alpha)
     return interval is None or outcome_of(interval, protocol.same_within) == INCONCLUSIVE
-
-
-def compare_records(a: Record, b: Record, session_sd: float = SESSION_SD) -> Comparison:
-    """Two sessions. The verdict is at most "likely", because the machine may have changed."""
-    first = process_logs(a)
-    second = process_logs(b)
-    units = min(len(first), len(second))
-    interval = intervals.mann_whitney(first, second, STORED_ALPHA)
-    if interval is None:
-        ratio = math.exp(intervals.shift(first, second))
-        verdict = Verdict(INCONCLUSIVE, ratio, None, None, None)
-        return Comparison(verdict=verdict, units=units, remarks=(TOO_FEW, "not_interleaved"))
-    verdict = between_sessions(interval, a.last.protocol.same_within, session_sd)
-    # So few processes cannot reach a smaller p-value than this.
-    distribution = intervals.mann_whitney_distribution(len(first), len(second))
-    least_p = 2 * float(distribution[0])
-    verdict = replace(verdict, p=max(verdict.p or 0.0, least_p))
-    return Comparison(verdict=verdict, units=units, remarks=("not_interleaved",))
-
-
-def between_sessions(
-    interval: Interval, same_within: float, session_sd: float = SESSION_SD
-) -> Verdict:
-    """Verdict on log ratios. The interval is widened by the machine's change between sessions.
-
-    The p-value takes the widened interval as normal: below 5 % if it excludes 0."""
-    wide = _widen(interval, NORMAL_95 * math.sqrt(2) * session_sd)
-    outcome = outcome_of(wide, same_within)
-    reach = wide.centre - wide.low if wide.centre > 0 else wide.high - wide.centre
-    p = math.erfc(NORMAL_95 * abs(wide.centre) / reach / math.sqrt(2))
-    if outcome != INCONCLUSIVE:
-        outcome = f"{LIKELY}{outcome}"
-    return _verdict(outcome, wide, p)
-
-
-def process_logs(record: Record) -> Numbers:
-    """Logarithm of each counted process's typical time, in the order in which they ran."""
-    return np.log([process.typical for process in counted_processes(record.attempts)])
-
-
-def _widen(interval: Interval, reach: float) -> Interval:
-    """Independent errors add in squares."""
-    down = math.hypot(interval.centre - interval.low, reach)
-    up = math.hypot(interval.high - interval.centre, reach)
-    return Interval(interval.centre, interval.centre - down, interval.centre + up)

@@ -101,11 +101,13 @@ def signed_rank(values: Numbers, alpha: float) -> Interval | None:
 
 
 def signed_rank_p(values: Numbers) -> float:
-    """Two-sided p-value of "the centre is 0"."""
+    """Two-sided p-value of "the centre is 0": at most alpha if the interval excludes 0.
+
+    Averages of 0 count against a difference, as they do for the interval."""
     first, second = pairs(len(values))
     averages = values[first] + values[second]
-    above = np.count_nonzero(averages > 0) + np.count_nonzero(averages == 0) // 2
-    smaller = min(above, len(averages) - above)
+    beyond = max(np.count_nonzero(averages > 0), np.count_nonzero(averages < 0))
+    smaller = len(averages) - beyond
     tail = signed_rank_distribution(len(values))[: smaller + 1]
     return min(1.0, 2 * float(tail.sum()))
 

@@ -8,7 +8,7 @@ from steptime.analysis.estimates import typical_time
 from steptime.analysis.process import measured_processes
 from steptime.cli.request import readable_store, warn_of_problems
 from steptime.core.errors import SteptimeError
-from steptime.core.record import Attempt, Record
+from steptime.core.record import Record
 from steptime.store.readable import ReadableStore
 
 # Enough to choose from; the id of a busy second may match hundreds.
@@ -46,18 +46,14 @@ def short_id(record: Record) -> str:
     return record.attempts[0].id[-8:]
 
 
-def latest_measured(record: Record) -> Attempt:
-    """The newest attempt with a measurement: it tells what the work was."""
-    return next(attempt for attempt in reversed(record.attempts) if attempt.measurement)
-
-
 def _entry(record: Record) -> dict[str, Any]:
     measured = measured_processes(record.attempts)
     return {
         "id": short_id(record),
         "session": record.session[-8:],
         "started": record.attempts[0].started[:16].replace("T", " "),
-        "case": record.case.label,
+        # Workers of a comparison take turns: their result is not that of `run`.
+        "case": record.case.label + (" (by compare)" if record.last.pair else ""),
         "status": record.status,
         "processes": len(measured),
         "typical_step_seconds": typical_time(measured).value if measured else None,

@@ -31,6 +31,7 @@ MAKERS = (
     "index/imported.py",
     "index/provenance.py",
     "index/rows.py",
+    "index/session_history.py",
     "index/sql.py",
     "index/table.py",
     "index/update.py",

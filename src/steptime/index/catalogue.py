@@ -88,6 +88,11 @@ DIMENSIONS = _by_name(
         Dimension("launch", "Launched by"),
         Dimension("software", "Software"),
         Dimension("source", "Source", help="steptime, or the format of an import."),
+        Dimension(
+            "command",
+            "Measured by",
+            help="run, or compare, whose workers take turns with a partner.",
+        ),
         Dimension("suite", "Suite"),
         Dimension("submitter", "Submitter"),
         Dimension(

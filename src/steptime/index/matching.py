@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp, log, sqrt
 from typing import Any
 
@@ -16,6 +16,7 @@ WORK = ("model", "phase", "unit", "operator", "shape")
 SHOWN_VALUES = 6
 MISSING = "–"
 
+Facts = dict[str, tuple[str, str]]  # by name, what it is in A and in B
 Mean = tuple[float, float | None, float | None]  # a geometric mean, and its interval if it has one
 
 
@@ -28,6 +29,11 @@ class Pair:
     low: float | None
     high: float | None
     verdict: str
+    level: float = 0.95  # of the interval
+    # Why there is no verdict; empty if there is one.
+    refused: str = ""
+    # What a lower precision costs; empty if the precision is the same, or nobody measured it.
+    accuracy_loss: str = ""
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,10 @@ class Table:
     only_a: int
     only_b: int
     mean: Mean | None
+    # Results measured here: by how much their sessions may differ, if any were compared.
+    deviations: tuple[str, ...] = ()
+    # Results measured here: what else differs.
+    facts: Facts = field(default_factory=dict)
 
     @property
     def telling_dimensions(self) -> list[str]:
@@ -117,7 +127,7 @@ def _make_pair(metric: str, a: Row, b: Row, differs: list[str]) -> Pair:
     for name in DIMENSIONS:
         if name not in (*ALONE, *differs) and b.get(name) not in (None, ""):
             what[name] = _format(b[name])
-    verdict = _verdict(metric, estimate.low, estimate.high)
+    verdict = verdict_of(metric, estimate.low, estimate.high)
     return Pair(what, a, b, estimate.value, estimate.low, estimate.high, verdict)
 
 
@@ -125,7 +135,7 @@ def _ends(metric: str, row: Row) -> Ends:
     return Ends(row[metric], row.get(f"{metric}_low"), row.get(f"{metric}_high"))
 
 
-def _verdict(metric: str, low: float | None, high: float | None) -> str:
+def verdict_of(metric: str, low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return "unknown"
     if low <= 1 <= high:

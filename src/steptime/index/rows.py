@@ -108,10 +108,16 @@ def dimensions(record: Record) -> Row:
         "status": record.status,
         "plausible": "yes",
         "source": "steptime",
+        "command": measuring_command(last),
         "nodes": case.nodes,
         "exchange": case.exchange if case.ranks > 1 else "",
         "interconnect": case.interconnect,
     }
+
+
+def measuring_command(attempt: Attempt) -> str:
+    """Workers of `compare` take turns with a partner, those of `run` have the machine alone."""
+    return "compare" if attempt.pair else "run"
 
 
 def server(attempt: Attempt) -> str:

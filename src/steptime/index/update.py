@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from steptime.analysis.session_deviation import SessionValue, session_value
 from steptime.core.record import Attempt, Record
 from steptime.index.index import Index
 from steptime.index.provenance import Key, Ledger
 from steptime.index.rows import Row, make_row
+from steptime.index.session_history import SessionHistory
 from steptime.store.changes import Piece
 from steptime.store.imported_rows import read_line
 from steptime.store.readable import ReadableStore
@@ -26,6 +28,7 @@ class IndexUpdater:
         self.store = store
         self.index = index
         self.ledger = Ledger(index.database)
+        self.history = SessionHistory(index.database)
 
     def update(self, pieces: Iterable[Piece]) -> bool:
         """Whether there was anything new."""
@@ -60,7 +63,9 @@ class IndexUpdater:
         self.ledger.forget(list(lost))
         self.ledger.note(new)
         records = self._read_records(keys, new)
-        self.index.add(self._make_rows(records), instead_of=outdated, places=gone)
+        values: dict[str, SessionValue] = {}
+        self.index.add(self._make_rows(records, values), instead_of=outdated, places=gone)
+        self.history.replace(outdated, values)
         self._add_imported(pieces)
         self.ledger.name_rows(_row_names(records))
         self._mark(pieces, gone)
@@ -89,11 +94,19 @@ class IndexUpdater:
                 records.append(Record(attempts=tuple(present)))
         return records
 
-    def _make_rows(self, records: Iterable[Record]) -> Iterator[Row]:
-        """A record that makes no sense must not hide all others."""
+    def _make_rows(
+        self, records: Iterable[Record], values: dict[str, SessionValue]
+    ) -> Iterator[Row]:
+        """Also fills `values` with what each record says about its session.
+
+        A record that makes no sense must not hide all others."""
         for record in records:
             try:
-                yield make_row(record)
+                row = make_row(record)
+                value = session_value(record)
+                if value is not None:
+                    values[row["id"]] = value
+                yield row
             except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as problem:
                 name = record.attempts[0].id
                 self.store.problems.append(

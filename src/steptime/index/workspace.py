@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from steptime.analysis.certificates import TASK, Certificate, read_certificate
+from steptime.analysis.session_deviation import SessionValue
 from steptime.core.errors import SteptimeError
 from steptime.core.foreign import ForeignRun
 from steptime.core.record import Attempt, Record
@@ -159,6 +160,11 @@ class Workspace:
         self.refresh()
         certificates = (read_certificate(attempt) for attempt in self.attempts(TASK))
         return [item for item in certificates if item is not None]
+
+    def session_history(self, machines: Iterable[str]) -> list[SessionValue]:
+        """What earlier sessions on these machines say about their deviation."""
+        self.refresh()
+        return self._updater.history.of_machines(machines)
 
     def machines(self) -> list[dict[str, Any]]:
         """Machines whose peaks were measured into this store."""

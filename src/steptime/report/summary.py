@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from steptime.analysis.compare import LIKELY
 from steptime.core.format import digits
 from steptime.index.catalogue import ALONE, DIMENSIONS, METRICS, format_value
 from steptime.index.certified import CERTIFIED, certification
-from steptime.index.matching import WORK, Table, match_rows
+from steptime.index.matching import WORK, Table
 from steptime.index.query import Query
 from steptime.index.rows import Row
+from steptime.index.stored_pairs import compare_rows
 from steptime.index.workspace import Workspace
 
 # With fewer configurations a mean over them says too little.
@@ -30,7 +32,7 @@ def headline(workspace: Workspace, query: Query, rows: Sequence[Row]) -> str:
     if len(sides) == 2:
         a_rows = [row for row in valued if row[dimension] == sides[0]]
         b_rows = [row for row in valued if row[dimension] == sides[1]]
-        table = match_rows(query.y, a_rows, b_rows)
+        table = compare_rows(workspace, query.y, a_rows, b_rows)
         if table.pairs and not table.different_work:
             return _compare(workspace, query.y, (sides[0], sides[1]), table)
     return _best(query.y, valued)
@@ -56,7 +58,20 @@ def _compare(workspace: Workspace, metric: str, sides: tuple[str, str], table: T
         text = _count_wins(metric, sides, table)
     else:
         text = _ratio(metric, sides, table)
-    return f"{text} Both are certified to compute the same." if proofs else text
+    if proofs:
+        text += " Both are certified to compute the same."
+    return text + _losses(table)
+
+
+def _losses(table: Table) -> str:
+    """A ratio of two precisions never stands without what the lower one costs."""
+    losses = {pair.accuracy_loss: pair for pair in table.pairs if pair.accuracy_loss}
+    if not losses:
+        return ""
+    text = next(iter(losses))
+    if len(losses) > 1:
+        text = f"{len(losses)} different accuracy losses, for example {text}"
+    return f" Note {text}."
 
 
 def _refusal(sides: tuple[str, str], refused: Sequence[str], count: int) -> str:
@@ -90,7 +105,10 @@ def _ratio(metric: str, sides: tuple[str, str], table: Table) -> str:
     # Without an interval there is a ratio but no verdict.
     interval = f"{digits(low)} … {digits(high)}" if low and high else "no interval"
     better = more if METRICS[metric].better == "more" else less
-    verdict = f"{better} is better" if low is not None and low > 1 else "no difference is shown"
+    likely = LIKELY if table.deviations else ""
+    verdict = "no difference is shown"
+    if low is not None and low > 1:
+        verdict = f"{better} is {likely}better"
     label = METRICS[metric].label
     times = f"{label} of {more} is {digits(ratio)} times that of {less}"
     return f"{times} ({interval}{over}): {verdict}."
@@ -98,7 +116,7 @@ def _ratio(metric: str, sides: tuple[str, str], table: Table) -> str:
 
 def _count_wins(metric: str, sides: tuple[str, str], table: Table) -> str:
     a, b = sides
-    wins = Counter(pair.verdict for pair in table.pairs)
+    wins = Counter(pair.verdict.removeprefix(LIKELY) for pair in table.pairs)
     ratios = [pair.ratio for pair in table.pairs]
     undecided = len(ratios) - wins["better"] - wins["worse"]
     text = f"Of {len(ratios)} configurations that both have, {b} has the better "

@@ -17,6 +17,7 @@ from steptime.analysis.compare import (
     block_pairs,
     compare_pairs,
     different_work,
+    refusal_reasons,
     wants_more_pairs,
     with_certificate_remark,
 )
@@ -53,6 +54,11 @@ class Compared:
     comparison: Comparison
     pairs: tuple[Pair, ...]
 
+    @property
+    def sides(self) -> tuple[list[Attempt], list[Attempt]]:
+        """All processes of A, and all of B."""
+        return [a for a, _ in self.pairs], [b for _, b in self.pairs]
+
 
 def compare(
     cases: tuple[Case, Case],
@@ -84,17 +90,21 @@ def compare(
         comparison.load()
         while wants_more_pairs(comparison.pairs):
             comparison.measure_pair()
-    pairs = comparison.pairs
-    if not reasons:
-        # Versions and devices are only known after a measurement.
-        reasons = different_work(*pairs[-1], certificates)
+    compared = Compared(compare_pairs(comparison.pairs), tuple(comparison.pairs))
+    # Versions, devices and flags are only known after a measurement.
+    reasons = reasons or refusal_reasons(*compared.sides, certificates)
     if reasons and not force:
         raise Refused(reasons)
-    result = with_certificate_remark(compare_pairs(pairs), *pairs[-1], certificates)
-    if reasons:
-        remark = f"force ({force}): {'; '.join(reasons)}"
-        result = replace(result, remarks=(*result.remarks, remark))
-    return Compared(result, tuple(pairs))
+    result = with_certificate_remark(compared.comparison, *compared.pairs[-1], certificates)
+    return replace(compared, comparison=with_force_remark(result, force, reasons))
+
+
+def with_force_remark(comparison: Comparison, force: str, reasons: Sequence[str]) -> Comparison:
+    """Adds why, and in spite of what, a comparison was forced."""
+    if not reasons:
+        return comparison
+    remark = f"force ({force}): {'; '.join(reasons)}"
+    return replace(comparison, remarks=(*comparison.remarks, remark))
 
 
 def comparison_hash(cases: tuple[Case, Case], protocol: Protocol) -> str:
@@ -210,10 +220,10 @@ class PairedComparison:
         return True
 
     def _measure_one_by_one(self, jobs: list[Job]) -> list[Attempt]:
-        """Fresh processes in the order A B B A, so that a steady drift affects both equally."""
-        order = jobs if self.pairs_tried % 2 else list(reversed(jobs))
+        """Fresh processes one after the other. A coin decides the order in each pair, so that
+        whatever changes with time is as likely to favour either side."""
         attempts: list[Attempt] = []
-        for job in order:
+        for job in self.rng.sample(jobs, 2):
             self._announce(job)
             attempts.append(self.executor.run(job, self.store))
             if attempts[-1].failure:

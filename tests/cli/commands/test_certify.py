@@ -82,3 +82,13 @@ def test_two_frameworks_are_compared_once_both_are_certified(
     compared = steptime("compare", a, "framework=pytorch")
     assert compared.returncode == 0, compared.stdout + compared.stderr
     assert "note: certified: both compute the same network" in compared.stdout
+
+
+def test_a_layout_among_the_networks_is_certified(steptime: Command, small: str) -> None:
+    done = steptime("certify", small, "layout=nhwc", *ITSELF, "--json")
+    (entry,) = json.loads(done.stdout)["certificates"]
+    assert entry["case"]["layout"] == "nhwc"
+    refused = steptime("certify", small, "batch_size=4", *ITSELF)
+    assert (
+        refused.returncode == 1 and "certify takes layout=…, found batch_size=…" in refused.stderr
+    )

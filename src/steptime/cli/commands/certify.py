@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 from steptime.cli import output
 from steptime.cli.exit_codes import ALL_FAILED, exit_if_failed
 from steptime.cli.options import Json
-from steptime.cli.request import store_folder
+from steptime.cli.request import parse_settings, store_folder
 from steptime.core.case import Case
 from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
@@ -27,7 +28,7 @@ CUDA_PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8")
 
 def certify_command(
     networks: Annotated[
-        list[str] | None, typer.Argument(help="Names, or FILE.py:NAME.", show_default=False)
+        list[str] | None, typer.Argument(help="Names, FILE.py:NAME, layout=…", show_default=False)
     ] = None,
     all_: Annotated[
         bool, typer.Option("--all", help="Every network, in every usual precision.")
@@ -56,16 +57,17 @@ def certify_command(
     reference. Each must lie within a bound that follows from the precision."""
     from steptime.cli.render import certificates as render
 
-    names = _network_names(networks or [], all_)
+    arguments = networks or []
+    names = _network_names([text for text in arguments if "=" not in text], all_)
+    layouts = _layouts([text for text in arguments if "=" in text])
     precisions = tuple(precision or ())
     if not precisions:
         precisions = _usual_precisions(device) if all_ else ("fp32",)
-    cases = []
     lowerings = _lowerings(framework or _testable_frameworks(), mode or [])
-    for network, (name, chosen_mode), bits in product(names, lowerings, precisions):
-        cases.append(
-            Case(workload=network, framework=name, mode=chosen_mode, precision=bits, device=device)
-        )
+    cases = []
+    for network, (name, chosen), bits, layout in product(names, lowerings, precisions, layouts):
+        case = Case(workload=network, precision=bits, layout=layout, device=device)
+        cases.append(replace(case, framework=name, mode=chosen))
     outcomes = _certify(cases, again=again)
     if json:
         output.print_json({"certificates": [render.to_document(o) for o in outcomes]})
@@ -83,6 +85,18 @@ def _lowerings(frameworks: list[str], modes: list[str]) -> list[tuple[str, str]]
         for mode in modes or first_mode(framework):
             lowerings.append((framework, mode))
     return lowerings
+
+
+def _layouts(assignments: list[str]) -> list[str]:
+    """Of `layout=nhwc` or `layout=nchw,nhwc`."""
+    settings = parse_settings(assignments)
+    for name in settings:
+        if name != "layout":
+            raise SteptimeError(
+                f"certify takes layout=…, found {name}=…; see --help for its flags."
+            )
+    layouts = settings.get("layout", "nchw")
+    return layouts if isinstance(layouts, list) else [layouts]
 
 
 def _usual_precisions(device: str) -> tuple[str, ...]:

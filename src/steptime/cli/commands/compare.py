@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -95,11 +94,12 @@ def _compare_live(a: str, b: str, preset: str, force: str) -> ComparedPair:
         # A list of values would make several cases; the first counts.
         cases = (first.cases[0], second.cases[0])
         compared = compare(cases, second.protocol, store, force=force, watch=watch)
-    return ComparedPair(compared.comparison, *compared.pairs[-1])
+    return ComparedPair(compared.comparison, *compared.sides)
 
 
 def _compare_stored(a: str, b: str, force: str, *, json: bool) -> None:
     from steptime.cli.render.compare_sessions import compare_sessions
+    from steptime.cli.stored_comparison import compare_records
 
     store = readable_store()
     try:
@@ -109,30 +109,9 @@ def _compare_stored(a: str, b: str, force: str, *, json: bool) -> None:
         # Also after an error: the result that was not found may be in a damaged journal.
         warn_of_problems(store)
     if len(first) == len(second) == 1:
-        _show(_compare_records(first[0], second[0], store, force), json=json)
+        _show(compare_records(first[0], second[0], store, force), json=json)
     else:
         compare_sessions(first, second, store, force=force, json=json)
-
-
-def _compare_records(
-    first: Record, second: Record, store: ReadableStore, force: str
-) -> ComparedPair:
-    from steptime.analysis.certificates import TASK, read_certificates
-    from steptime.analysis.compare import compare_records, different_work, with_certificate_remark
-    from steptime.cli.render.comparison import ComparedPair
-    from steptime.cli.stored import latest_measured
-    from steptime.run.compare import Refused
-
-    pair = (latest_measured(first), latest_measured(second))
-    certificates = read_certificates(store.attempts(TASK))
-    reasons = different_work(*pair, certificates)
-    if reasons and not force:
-        raise Refused(reasons)
-    comparison = with_certificate_remark(compare_records(first, second), *pair, certificates)
-    if reasons:
-        remark = f"force ({force}): {'; '.join(reasons)}"
-        comparison = replace(comparison, remarks=(*comparison.remarks, remark))
-    return ComparedPair(comparison, *pair)
 
 
 def _measured_records(identifier: str, store: ReadableStore) -> list[Record]:

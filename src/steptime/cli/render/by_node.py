@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from steptime.cli import output
-from steptime.cli.render.comparison import ratio_text, show_p_value, verdict_sentence
+from steptime.cli.render.comparison import (
+    echo_wrapped,
+    ratio_text,
+    show_p_value,
+    verdict_sentence,
+)
 from steptime.cli.render.format import plural
 
 if TYPE_CHECKING:
@@ -30,8 +35,8 @@ def show(answer: NodeComparison) -> None:
     comparison = answer.by_node
     count = len(comparison.nodes)
     verdict = comparison.paired
-    output.echo(f"{verdict_sentence(verdict)}, paired on {plural(count, 'node')}.")
-    output.echo(_unpaired_sentence(comparison))
+    echo_wrapped(f"{verdict_sentence(verdict)}, paired on {plural(count, 'node')}.")
+    echo_wrapped(_unpaired_sentence(comparison))
     output.echo()
     differences = [answer.difference(name) for name in answer.compared]
     output.echo(f"differs  {', '.join(differences)}")

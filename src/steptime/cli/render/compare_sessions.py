@@ -8,14 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from steptime.cli import output
 from steptime.cli.render.comparison import TOO_FEW as TOO_FEW_SENTENCE
-from steptime.cli.render.comparison import ratio_text
+from steptime.cli.render.comparison import (
+    echo_line,
+    echo_wrapped,
+    level_text,
+    p_text,
+    ratio_text,
+    show_differences,
+    show_session_deviation,
+    side_document,
+)
 from steptime.cli.render.format import differing_settings, plural
-from steptime.cli.stored import latest_measured
 from steptime.core.errors import SteptimeError
 
 if TYPE_CHECKING:
-    from steptime.analysis.suite import RecordPair, Suite
-    from steptime.core.record import Record
+    from steptime.analysis.differences import Differences
+    from steptime.analysis.stored import RecordPair, Suite
+    from steptime.core.record import Attempt, Record
     from steptime.store.readable import ReadableStore
 
 
@@ -27,8 +36,9 @@ def compare_sessions(
     force: str,
     json: bool,
 ) -> None:
-    from steptime.analysis.compare import TOO_FEW
-    from steptime.analysis.suite import compare_suite, match_records
+    from steptime.analysis.certificates import TASK, read_certificates
+    from steptime.analysis.stored import match_records
+    from steptime.cli.stored_comparison import compare_pairs, refuse_different_work
 
     pairs = match_records(first, second)
     if not pairs:
@@ -36,8 +46,9 @@ def compare_sessions(
             "No case of A has a partner in B. "
             "Partners are equal in all settings except those that are compared."
         )
-    reasons = _different_work(pairs, store, force)
-    suite = compare_suite(pairs)
+    certificates = read_certificates(store.attempts(TASK))
+    reasons = refuse_different_work(pairs, certificates, force)
+    suite = compare_pairs(pairs, store)
     # Each pair uses one record of both sides.
     unmatched = len(first) + len(second) - 2 * len(pairs)
     if json:
@@ -48,64 +59,101 @@ def compare_sessions(
         output.print_json(document)
         return
     _show(suite, pairs)
-    few = sum(TOO_FEW in row.remarks for row in suite.rows)
-    if few:
-        output.echo(f"note: {few} of {len(pairs)} cases: {TOO_FEW_SENTENCE}")
     if unmatched:
         cases = plural(unmatched, "measured case")
         output.echo(f"note: {cases} without a partner on the other side")
     for reason in reasons:
-        output.echo(f"note: force ({force}): {reason}")
-
-
-def _different_work(pairs: Sequence[RecordPair], store: ReadableStore, force: str) -> list[str]:
-    from steptime.analysis.certificates import TASK, read_certificates
-    from steptime.analysis.compare import different_work
-    from steptime.run.compare import Refused
-
-    certificates = read_certificates(store.attempts(TASK))
-    # A dictionary as an ordered set: cases often share a reason.
-    reasons: dict[str, None] = {}
-    for a, b in pairs:
-        for reason in different_work(latest_measured(a), latest_measured(b), certificates):
-            reasons[reason] = None
-    if reasons and not force:
-        raise Refused(list(reasons))
-    return list(reasons)
+        echo_wrapped(f"note: force ({force}): {reason}")
 
 
 def _document(suite: Suite, pairs: Sequence[RecordPair]) -> dict[str, Any]:
+    from steptime.analysis.accuracy_loss import loss_sentence
+
     rows = []
-    for row, (a, b) in zip(suite.rows, pairs, strict=True):
-        cases = {"a": {"case": a.case.to_dict()}, "b": {"case": b.case.to_dict()}}
-        rows.append(row.to_dict() | cases)
+    for row, pair in zip(suite.rows, pairs, strict=True):
+        a, b = _sides(pair)
+        facts = {"a": side_document(a), "b": side_document(b)}
+        loss = loss_sentence(a, b) or None
+        rows.append(row.to_dict() | facts | {"accuracy_loss": loss})
     first, second = pairs[0]
     return {
         "a": {"session": first.session},
         "b": {"session": second.session},
+        "differs": _common_differences(pairs),
         "geometric_mean": vars(suite.mean),
         "false_discovery_rate": 0.05,
         "rows": rows,
     }
 
 
+def _sides(pair: RecordPair) -> tuple[list[Attempt], list[Attempt]]:
+    from steptime.analysis.session_deviation import measured_attempts
+
+    return measured_attempts(pair[0]), measured_attempts(pair[1])
+
+
+def _common_differences(pairs: Sequence[RecordPair]) -> Differences:
+    """Between all processes of A and all of B. The table shows the settings of each case."""
+    from steptime.analysis.differences import differences
+
+    a_attempts: list[Attempt] = []
+    b_attempts: list[Attempt] = []
+    for pair in pairs:
+        a, b = _sides(pair)
+        a_attempts += a
+        b_attempts += b
+    return differences(a_attempts, b_attempts)
+
+
 def _show(suite: Suite, pairs: Sequence[RecordPair]) -> None:
     verdicts = Counter(row.verdict.outcome for row in suite.rows)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
     mean = f"×{ratio_text(suite.mean)} in time, geometric mean"
-    output.echo(f"B over A, {len(pairs)} cases: {mean}; {counts}.")
+    echo_wrapped(f"B over A, {plural(len(pairs), 'case')}: {mean}; {counts}.")
     output.echo()
+    _show_table(suite, pairs)
+    show_differences(_common_differences(pairs))
+    show_session_deviation(suite.rows[0])
+    _show_losses(pairs)
+    _show_notes(suite)
+
+
+def _show_table(suite: Suite, pairs: Sequence[RecordPair]) -> None:
     names = differing_settings([record.case for pair in pairs for record in pair])
     rows = []
     for row, (a, b) in zip(suite.rows, pairs, strict=True):
         settings = [_setting_text(a, b, name) for name in names]
-        rows.append([*settings, f"×{ratio_text(row.verdict)}", row.verdict.outcome])
+        ratio = f"×{ratio_text(row.verdict, level=False)}"
+        rows.append([*settings, ratio, p_text(row.verdict), row.verdict.outcome])
     heads = [name.replace("_", " ") for name in names]
-    output.print_table([*heads, "B's time over A's", "B is"], rows)
-    output.echo("False discovery rate 5 % (Benjamini-Hochberg) over the rows faster or slower.")
-    output.echo(
-        "Measured at different times: all intervals include the usual change between sessions."
-    )
+    output.print_table([*heads, "B's time over A's", "p", "B is"], rows, right=("p",))
+
+
+def _show_losses(pairs: Sequence[RecordPair]) -> None:
+    """What a lower precision costs, once if it costs the same in all cases."""
+    from steptime.analysis.accuracy_loss import loss_sentence
+
+    losses: dict[str, str] = {}
+    for pair in pairs:
+        loss = loss_sentence(*_sides(pair))
+        if loss:
+            losses.setdefault(loss, pair[1].case.label)
+    for loss, label in losses.items():
+        echo_line("accuracy", f"{label}: {loss}")
+
+
+def _show_notes(suite: Suite) -> None:
+    from steptime.analysis.stored import TOO_FEW
+
+    levels = [row.verdict.level for row in suite.rows if row.verdict.level is not None]
+    if levels:
+        echo_wrapped(
+            f"Each row has its {level_text(levels[0])}. A row is faster or slower if p is at most "
+            "0.05; p is adjusted for a false discovery rate of 5 % (Benjamini-Hochberg)."
+        )
+    few = sum(TOO_FEW in row.remarks for row in suite.rows)
+    if few:
+        echo_wrapped(f"note: {few} of {len(suite.rows)} cases: {TOO_FEW_SENTENCE}")
 
 
 def _setting_text(a: Record, b: Record, name: str) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from steptime.cli import output
 from steptime.cli.render.format import plural, processes
-from steptime.core.case import SETTINGS, Case
 
 if TYPE_CHECKING:
     from steptime.analysis.compare import Comparison, Verdict
+    from steptime.analysis.differences import Differences
     from steptime.core.record import Attempt
 
 # Other outcomes, such as faster, complete the sentence `B is …`.
@@ -18,60 +20,130 @@ VERDICTS = {
     "likely same": "B and A likely take the same time",
     "inconclusive": "Inconclusive",
 }
-NO_DIFFERENCE = "nothing: a case against itself; by chance 1 in 20 such comparisons differs"
+NO_DIFFERENCE = (
+    "nothing: a case against itself, on the same machine with the same software; "
+    "by chance 1 in 20 such comparisons differs"
+)
 TOO_FEW = (
     "too few processes to decide anything; "
     "run both again with --preset standard, which has six of each or more"
 )
-# Remarks that are not in this table are sentences already.
-REMARKS = {
-    "too_few_processes": TOO_FEW,
-    "not_interleaved": (
-        "measured at different times; the interval includes the usual change between sessions"
-    ),
-}
+# Remarks that are not in this table are sentences already; the line on sessions tells the second.
+REMARKS = {"too_few_processes": TOO_FEW, "not_interleaved": ""}
+# The first column: names of lines.
+MARGIN = 9
+# Of a group of differences; the machine has more of them if it is another one.
+MOST_FACTS = 12
 
 
 class ComparedPair(NamedTuple):
     comparison: Comparison
-    # One attempt of each side, which tells what was compared.
-    a: Attempt
-    b: Attempt
+    # All processes of each side.
+    a: Sequence[Attempt]
+    b: Sequence[Attempt]
 
 
 def show(pair: ComparedPair) -> None:
+    from steptime.analysis.accuracy_loss import loss_sentence
+    from steptime.analysis.differences import differences
+
     comparison = pair.comparison
-    count = comparison.units
-    # Interleaved pairs, or the processes of two sessions.
-    units = plural(count, "pair") if pair.b.pair else f"{processes(count)} each"
-    output.echo(f"{verdict_sentence(comparison.verdict)}, {units}.")
+    sentence = f"{verdict_sentence(comparison.verdict)}, {_count_units(comparison)}"
+    loss = loss_sentence(pair.a, pair.b)
+    echo_wrapped(f"{sentence}; {loss}." if loss else f"{sentence}.")
     output.echo()
-    output.echo(f"A        {pair.a.case.label}")
-    output.echo(f"B        {pair.b.case.label}")
-    differences = []
-    for name, (first, second) in _differences(pair.a.case, pair.b.case).items():
-        differences.append(f"{name} {_value(first)} → {_value(second)}")
-    output.echo(f"differs  {', '.join(differences) or NO_DIFFERENCE}")
+    echo_line("A", pair.a[0].case.label)
+    echo_line("B", pair.b[0].case.label)
+    show_differences(differences(pair.a, pair.b))
     show_p_value(comparison.verdict)
+    show_session_deviation(comparison)
     if comparison.cpu_time is not None:
         output.echo(f"by CPU time alone: {verdict_sentence(comparison.cpu_time)}")
     for remark in comparison.remarks:
-        output.echo(f"note: {REMARKS.get(remark, remark)}")
+        sentence = REMARKS.get(remark, remark)
+        if sentence:
+            echo_wrapped(f"note: {sentence}")
+
+
+def _count_units(comparison: Comparison) -> str:
+    """Interleaved pairs, or the processes of two results."""
+    a, b = comparison.processes
+    if comparison.paired:
+        return plural(comparison.units, "pair")
+    return f"{processes(a)} each" if a == b else f"{a} and {processes(b)}"
+
+
+def show_differences(differing: Differences) -> None:
+    """Settings first, without a name; each other group on a line of its own."""
+    from steptime.analysis.differences import format_values
+
+    if not differing:
+        echo_line("differs", NO_DIFFERENCE)
+    name = "differs"
+    for group, facts in differing.items():
+        texts = []
+        for fact, (first, second) in facts.items():
+            texts.append(
+                f"{fact.replace('_', ' ')} {format_values(first)} → {format_values(second)}"
+            )
+        if len(texts) > MOST_FACTS:
+            texts[MOST_FACTS:] = [f"and {len(texts) - MOST_FACTS} more (--json lists all)"]
+        prefix = "" if group == "settings" else f"{group}: "
+        echo_line(name, prefix + ", ".join(texts))
+        name = ""
 
 
 def to_document(pair: ComparedPair) -> dict[str, Any]:
+    from steptime.analysis.accuracy_loss import loss_sentence
+    from steptime.analysis.differences import differences
+
     return {
         **pair.comparison.to_dict(),
-        "a": _side(pair.a),
-        "b": _side(pair.b),
-        "differs": _differences(pair.a.case, pair.b.case),
-        "machine": pair.b.machine,
+        "a": side_document(pair.a),
+        "b": side_document(pair.b),
+        "differs": differences(pair.a, pair.b),
+        "accuracy_loss": loss_sentence(pair.a, pair.b) or None,
+    }
+
+
+def side_document(attempts: Sequence[Attempt]) -> dict[str, Any]:
+    """What was compared, and on what. `accuracy`: None if it was not compared with fp32."""
+    from steptime.analysis.accuracy_loss import measured_loss
+
+    last = attempts[-1]
+    return {
+        "case": last.case.to_dict(),
+        "session": last.session,
+        "machine": last.machine,
+        "software": last.software,
+        "accuracy": measured_loss(attempts),
     }
 
 
 def show_p_value(verdict: Verdict) -> None:
-    if verdict.p is not None:
-        output.echo(f"p-value  p = {verdict.p:.2g}")
+    if verdict.p is None:
+        return
+    # A live comparison looks several times, each time with a wider interval.
+    looks = ""
+    if verdict.level is not None and verdict.alpha > 1.001 * (1 - verdict.level):
+        looks = ", adjusted for repeated looks"
+    echo_line(
+        "p-value", f"p = {p_text(verdict)}{looks}; {verdict.alpha:.2g} or less is a difference"
+    )
+
+
+def p_text(verdict: Verdict) -> str:
+    return "" if verdict.p is None else _beside(verdict.p, verdict.alpha, "{:.{}g}", 2)
+
+
+def show_session_deviation(comparison: Comparison) -> None:
+    if comparison.session_deviation is None:
+        return
+    deviation = str(comparison.session_deviation)
+    if deviation:
+        echo_line("sessions", f"measured at different times: session deviation {deviation}")
+    else:
+        echo_line("sessions", "measured in one session, in random order")
 
 
 def verdict_sentence(verdict: Verdict) -> str:
@@ -79,25 +151,46 @@ def verdict_sentence(verdict: Verdict) -> str:
     return f"{sentence}: ×{ratio_text(verdict)} in time"
 
 
-def ratio_text(verdict: Verdict) -> str:
-    """`0.981 (0.975 … 0.987)`."""
-    if verdict.low is None:
+def ratio_text(verdict: Verdict, *, level: bool = True) -> str:
+    """`0.981 (0.975 … 0.987, 98 % interval)`."""
+    if verdict.low is None or verdict.high is None or verdict.level is None:
         return f"{verdict.ratio:.3f}"
-    return f"{verdict.ratio:.3f} ({verdict.low:.3f} … {verdict.high:.3f})"
+    low = _beside(verdict.low, 1.0, "{:.{}f}", 3)
+    high = _beside(verdict.high, 1.0, "{:.{}f}", 3)
+    interval = f"{low} … {high}"
+    if level:
+        interval += f", {level_text(verdict.level)}"
+    return f"{verdict.ratio:.3f} ({interval})"
 
 
-def _side(attempt: Attempt) -> dict[str, Any]:
-    return {"case": attempt.case.to_dict(), "session": attempt.session}
+def _beside(value: float, limit: float, form: str, digits: int) -> str:
+    """With so many digits that rounding does not move the value to the limit or across it."""
+    text = form.format(value, digits)
+    for more in range(1, 7):
+        rounded = float(text)
+        if value == limit or (rounded != limit and (rounded < limit) == (value < limit)):
+            break
+        text = form.format(value, digits + more)
+    return text
 
 
-def _differences(a: Case, b: Case) -> dict[str, tuple[Any, Any]]:
-    differences = {}
-    for name in SETTINGS:
-        first, second = getattr(a, name), getattr(b, name)
-        if first != second:
-            differences[name] = (first, second)
-    return differences
+def level_text(level: float) -> str:
+    """`98 % interval`, `99.7 % interval`."""
+    return f"{100 * level:.4g} % interval"
 
 
-def _value(value: Any) -> str:
-    return "none" if value == "" else str(value)
+def echo_line(name: str, text: str) -> None:
+    """A line with its name; what does not fit continues below the text."""
+    echo_wrapped(f"{name:<{MARGIN}}{text}", indent=MARGIN)
+
+
+def echo_wrapped(text: str, indent: int = 0) -> None:
+    lines = textwrap.wrap(
+        text,
+        output.width(),
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    for line in lines:
+        output.echo(line)

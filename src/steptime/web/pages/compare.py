@@ -8,12 +8,13 @@ from urllib.parse import urlencode
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from steptime.analysis.compare import LIKELY
 from steptime.core.errors import SteptimeError
 from steptime.index.catalogue import METRICS
 from steptime.index.certified import CERTIFIED, certification
-from steptime.index.matching import match_rows
 from steptime.index.query import from_url
 from steptime.index.rows import Row
+from steptime.index.stored_pairs import compare_rows
 from steptime.index.workspace import Workspace
 from steptime.web.context import PageContext
 
@@ -22,7 +23,7 @@ TITLE = "Compare"
 ORDER = 3
 
 MOST_ROWS = 5000
-VERDICTS = ("all", "better", "worse", "same or inconclusive", "unknown")
+VERDICTS = ("all", "better", "worse", "same or inconclusive", "unknown", "refused")
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def _compare(context: PageContext, form: dict[str, str]) -> HTMLResponse:
     a = _read_side(context.workspace, form["a"])
     b = _read_side(context.workspace, form["b"])
     metric = _choose_metric(a, b)
-    table = match_rows(metric, a.rows, b.rows)
+    table = compare_rows(context.workspace, metric, a.rows, b.rows)
     proofs = certification(context.workspace, table)
     show = form["show"]
     return context.page(
@@ -58,7 +59,7 @@ def _compare(context: PageContext, form: dict[str, str]) -> HTMLResponse:
         current=PATH,
         shows=VERDICTS,
         table=table,
-        pairs=[pair for pair in table.pairs if show in ("all", pair.verdict)],
+        pairs=[pair for pair in table.pairs if show in ("all", pair.verdict.removeprefix(LIKELY))],
         metric=METRICS[metric],
         is_cut=a.is_cut or b.is_cut,
         certified=proofs,
