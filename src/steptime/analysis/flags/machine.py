@@ -46,7 +46,7 @@ def _host_ns(processes: Processes) -> int:
 def contended(processes: Processes) -> str | None:
     queue = queue_share(processes)
     if queue is not None and queue > QUEUE:
-        return f"ready but not running for {percent(queue)} of the time"
+        return f"a thread was ready but not running for {percent(queue)} of the time"
     pressures = [block.pressure for block in _blocks(processes) if block.pressure is not None]
     pressed = sum(pressure > PRESSURE for pressure in pressures)
     if pressures and pressed > PRESSED_BLOCKS * len(pressures):
