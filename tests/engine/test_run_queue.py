@@ -9,7 +9,13 @@ import time
 
 import pytest
 
-from steptime.engine.run_queue import MOST_THREADS, RunQueue
+from steptime.engine.run_queue import (
+    MOST_THREADS,
+    CpuUse,
+    RunQueue,
+    others_share,
+    read_cpu_use,
+)
 
 
 class FakeTasks:
@@ -151,3 +157,51 @@ def test_run_queue_shows_a_busy_neighbour_of_another_thread():
         neighbour.kill()
     queue.close()
     assert waited_ns > 0.05 * 0.8e9
+
+
+def test_others_share_is_what_was_neither_idle_nor_this_process():
+    first = CpuUse(cpus=2, now_ns=0, idle_ns=1000, process_ns=200)
+    assert others_share(first, CpuUse(2, now_ns=1000, idle_ns=1300, process_ns=1400)) == 0.5
+    assert others_share(first, CpuUse(2, now_ns=1000, idle_ns=1900, process_ns=1400)) == 0.0
+    assert others_share(None, first) is None
+
+
+def test_read_cpu_use_counts_usable_cpus_only(tmp_path):
+    cpu = min(os.sched_getaffinity(0))
+    allowed = os.sched_getaffinity(0)
+    file = tmp_path / "proc/stat"
+    file.parent.mkdir()
+    file.write_text(f"cpu  9 9 9 9 9 9 9 9 9 9\ncpu{cpu} 1 2 3 40 5 6 7 8 0 0\ncpu999 1 1 1 1\n")
+    os.sched_setaffinity(0, {cpu})
+    try:
+        ticks = read_cpu_use(tmp_path).idle_ns * os.sysconf("SC_CLK_TCK") // 10**9
+        assert ticks == 40 + 5 + 8
+        file.write_text(f"cpu{cpu} 0 0 0 0 0 0 0 0 0 0\n")
+        assert read_cpu_use(tmp_path) is None
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def test_read_cpu_use_is_none_if_the_system_does_not_count(tmp_path):
+    assert read_cpu_use(tmp_path) is None
+
+
+@pytest.mark.live
+def test_others_share_shows_a_busy_neighbour():
+    cpu = min(os.sched_getaffinity(0))
+    allowed = os.sched_getaffinity(0)
+    hog = f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"
+    os.sched_setaffinity(0, {cpu})
+    try:
+        with subprocess.Popen([sys.executable, "-c", hog]) as neighbour:
+            first = read_cpu_use()
+            end = time.monotonic() + 1.0
+            while time.monotonic() < end:
+                pass
+            share = others_share(first, read_cpu_use())
+            neighbour.kill()
+    finally:
+        os.sched_setaffinity(0, allowed)
+    if share is None:
+        pytest.skip("this system does not count idle time")
+    assert share > 0.1

@@ -102,6 +102,8 @@ class Measurement:
     memory: dict[str, int] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     steal_share: float | None = None
+    # CPUs that other processes used on average, of those on which this process could run.
+    others_share: float | None = None
     # If there are several. Blocks, checks and memory are then those of rank 0.
     ranks: tuple[RankSamples, ...] = ()
 

@@ -7,6 +7,7 @@ added up: two threads that wait at the same moment delay a step once."""
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,3 +137,43 @@ def _cpu_ns(thread: Thread) -> int:
     with suppress(OSError, IndexError):
         return int(os.pread(thread.file, 80, 0).split()[0])
     return 0
+
+
+@dataclass(frozen=True)
+class CpuUse:
+    """A moment's counters of the CPUs on which this process may run."""
+
+    cpus: int
+    now_ns: int
+    idle_ns: int  # of these CPUs; a hypervisor's steal counts as idle
+    process_ns: int  # CPU time of this process
+
+
+def read_cpu_use(root: Path = Path("/")) -> CpuUse | None:
+    """None if the system does not count. Once per process: a machine may have many CPUs.
+
+    Idle time is exact, unlike user and system time, which most kernels sample."""
+    cpus = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    idle_ticks = 0
+    count = 0
+    with suppress(OSError, IndexError, ValueError):
+        for line in (root / "proc/stat").read_text().splitlines():
+            name, *ticks = line.split()
+            if name in cpus:
+                idle_ticks += int(ticks[3]) + int(ticks[4]) + int(ticks[7])
+                count += 1
+    if count < len(cpus) or not idle_ticks:
+        return None
+    idle_ns = idle_ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    return CpuUse(count, time.perf_counter_ns(), idle_ns, time.process_time_ns())
+
+
+def others_share(first: CpuUse | None, last: CpuUse | None) -> float | None:
+    """CPUs that other processes used on average, of those on which this process may run."""
+    if first is None or last is None or first.cpus != last.cpus:
+        return None
+    elapsed_ns = last.now_ns - first.now_ns
+    idle_ns = last.idle_ns - first.idle_ns
+    process_ns = last.process_ns - first.process_ns
+    others_ns = first.cpus * elapsed_ns - idle_ns - process_ns
+    return max(0, others_ns) / max(1, elapsed_ns)

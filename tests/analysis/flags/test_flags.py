@@ -89,6 +89,14 @@ def test_unsynchronised_ignores_a_single_disturbed_block(
     assert ("unsynchronised" in found) == raised
 
 
+@pytest.mark.parametrize("changes", [{"queue_ns": 2_000_000}, {"pressure": 0.5}])
+def test_contended_needs_other_processes_if_their_cpu_time_is_recorded(
+    changes: dict[str, Any],
+) -> None:
+    assert "contended" in names(make_record(1, others_share=0.4, **changes))
+    assert "contended" not in names(make_record(1, others_share=0.01, **changes))
+
+
 def test_contended_counts_the_rank_that_waited_longest() -> None:
     times = make_times(1)
     waiting_ns = int(0.3 * times.sum())
