@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
 Shape = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 PROCESSES = 8
 STEPS = 150
+LONGER = 300
 RUNS = 100
 MOST_FALSE = 7
 
@@ -68,9 +69,10 @@ def is_flagged(processes: list[Process]) -> bool:
     return timing.drifts(processes) is not None or timing.level_shifts(processes) is not None
 
 
-def flagged_runs(noise: Shape, change: Shape, runs: int = RUNS, processes: int = PROCESSES) -> int:
+def flagged_runs(
+    noise: Shape, change: Shape, runs: int = RUNS, size: tuple[int, int] = (PROCESSES, STEPS)
+) -> int:
     rng = np.random.default_rng(16)
-    size = (processes, STEPS)
     return sum(
         is_flagged(make_processes(noise(rng, size) * change(rng, size))) for _ in range(runs)
     )
@@ -99,7 +101,7 @@ def test_drift_and_level_shift_are_rare_on_quiet_runs(noise: str) -> None:
 @pytest.mark.parametrize("processes", [1, 3, 20])
 def test_drift_and_level_shift_are_rare_for_any_number_of_processes(processes: int) -> None:
     noise = NOISES["AR 0.6 with slow steps"]
-    assert flagged_runs(noise, no_change, processes=processes) <= MOST_FALSE
+    assert flagged_runs(noise, no_change, size=(processes, STEPS)) <= MOST_FALSE
 
 
 def test_drift_and_level_shift_would_be_frequent_if_steps_were_taken_as_independent(
@@ -139,7 +141,7 @@ def test_drift_and_level_shift_are_rare_on_recorded_steps_of_an_immune_program(
 @pytest.mark.parametrize("change", [ramp, step])
 @pytest.mark.parametrize("noise", [name for name in NOISES if name != LOUD])
 def test_drift_and_level_shift_detect_small_changes(noise: str, change: Shape) -> None:
-    assert flagged_runs(NOISES[noise], change, runs=40) >= 34
+    assert flagged_runs(NOISES[noise], change, runs=40, size=(PROCESSES, LONGER)) >= 38
 
 
 INDEX = np.arange(300)
@@ -171,9 +173,18 @@ def is_true_or_flagged(noise: Shape, transient: np.ndarray, rng: np.random.Gener
     return is_flagged(make_processes(list(times), [cut.cut for cut in cuts]))
 
 
-@pytest.mark.parametrize("transient", TRANSIENTS)
 @pytest.mark.parametrize("noise", ["independent", "AR 0.6 with slow steps"])
-def test_transients_leave_at_most_1_percent_or_are_flagged(noise: str, transient: str) -> None:
+def test_transients_leave_at_most_1_percent_or_are_flagged(noise: str) -> None:
     rng = np.random.default_rng(16)
-    shape = TRANSIENTS[transient]
-    assert sum(is_true_or_flagged(NOISES[noise], shape, rng) for _ in range(20)) >= 19
+    passed = {}
+    for name, shape in TRANSIENTS.items():
+        passed[name] = np.mean([is_true_or_flagged(NOISES[noise], shape, rng) for _ in range(20)])
+    assert np.mean(list(passed.values())) >= 0.95 and min(passed.values()) >= 0.8, passed
+
+
+def test_transients_would_bias_results_without_these_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "drifts", lambda processes: None)
+    monkeypatch.setattr(timing, "level_shifts", lambda processes: None)
+    rng = np.random.default_rng(16)
+    late = TRANSIENTS["tier change of 5 % at 85 %"]
+    assert not any(is_true_or_flagged(NOISES["independent"], late, rng) for _ in range(5))
