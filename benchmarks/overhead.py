@@ -21,6 +21,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -47,6 +48,8 @@ UNIT_SECONDS = 0.006
 # Around nothing: steps of one loop, and loops.
 STAMPED_STEPS = 500
 ALTERNATIONS = 41
+# Threads of the process during the bookkeeping of a block.
+THREADS = (1, 4, 16, 200)
 
 
 def bare_loop(step: Step) -> Run:
@@ -223,15 +226,21 @@ class EmptyProgram:
         return 0
 
 
-def measure_bookkeeping() -> dict[str, float]:
-    """Between two blocks: read every side channel and write down the block."""
+def measure_bookkeeping(threads: int) -> dict[str, float]:
+    """Between two blocks: read every side channel and write down the block.
+
+    The run queue of each thread is read, so sleeping threads are added."""
     program: Any = EmptyProgram()
+    done = threading.Event()
+    for _ in range(threads - 1):
+        threading.Thread(target=done.wait, daemon=True).start()
     # Blocks of one empty step: all of their time is bookkeeping.
     recorder = Recorder(program, host_loop(int, clock, 1), clock)
     recorder.start()
     for _ in range(2000):
         recorder.block(1)
     recorder.close()
+    done.set()
     cost_ns = float(np.median(recorder.times_ns()))
     block_ns = 1e9 * preset("standard").block_seconds
     return {"median_ns": cost_ns, "share_of_a_block": cost_ns / block_ns}
@@ -304,10 +313,10 @@ def show(costs: dict[str, Any]) -> None:
     print(f"A timestamp, around nothing (least and median of {ALTERNATIONS} alternations)")
     for name, cost in costs["stamp"].items():
         print(f"  {name:24}{cost['least_ns']:8.0f} ns {cost['median_ns']:8.0f} ns")
-    block = costs["block"]
-    microseconds = block["median_ns"] / 1000
-    share = block["share_of_a_block"]
-    print(f"The bookkeeping of a block: {microseconds:.1f} µs, {share:.3%} of 50 ms")
+    for threads, block in costs["block"].items():
+        microseconds = block["median_ns"] / 1000
+        share = block["share_of_a_block"]
+        print(f"The bookkeeping of a block, {threads} threads: {microseconds:.1f} µs, {share:.3%}")
     print(f"\n  {'a step of':20}{'measured by':24}{'takes':>28}{'reports':>28}")
     for label, methods in costs["loop"].items():
         for name, ratios in methods.items():
@@ -339,7 +348,7 @@ def main() -> None:
     pairs = 40 if options.quick else 400
     costs = {
         "stamp": measure_stamps(),
-        "block": measure_bookkeeping(),
+        "block": {threads: measure_bookkeeping(threads) for threads in THREADS},
         "loop": measure_loops(pairs),
         "parent": measure_parent(),
         "monitor": measure_monitor(pairs),

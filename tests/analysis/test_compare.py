@@ -156,7 +156,7 @@ def test_compare_pairs_cancels_common_drift() -> None:
 
 def test_compare_pairs_remarks_contention_and_judges_cpu_time() -> None:
     found = compare_pairs([pair(str(i), seed=i, queue_ns=5_000_000) for i in range(8)])
-    assert found.remarks[0].startswith("contended: ready but not running")
+    assert found.remarks[0].startswith("contended: a thread was ready but not running")
     assert found.cpu_time is not None and found.cpu_time.outcome == "slower"
 
 

@@ -23,13 +23,13 @@ def test_process_keeps_the_last_block_if_the_cut_lies_in_it() -> None:
     assert part.points[0].seconds == np.median(range(96, 101)) / 1e9
 
 
-def test_process_points_are_block_medians() -> None:
-    part = measured_processes([make_attempt(range(1, 101))])[0]
-    assert [point.first for point in part.points] == list(range(0, 100, 10))
-    assert part.points[3].seconds == 35.5e-9
+def test_process_points_are_medians_of_kept_samples() -> None:
+    part = measured_processes([make_attempt(range(1, 34), cut=3, blocks=2)])[0]
+    assert [point.first for point in part.points] == list(range(3, 33, 3))
+    assert part.points[3].seconds == 14e-9
 
 
-def test_process_points_pool_many_blocks() -> None:
+def test_process_points_are_limited() -> None:
     part = measured_processes([make_attempt(range(1, 1001), blocks=200)])[0]
     assert len(part.points) == MOST_POINTS
     assert part.points[0].first == 0

@@ -18,7 +18,7 @@ from steptime.engine.channels import (
 def root(tmp_path):
     """A system that reports everything."""
     for path, text in {
-        "proc/self/schedstat": "100 7000 3\n",
+        "proc/self/task/11/schedstat": "100 7000 3\n",
         "proc/pressure/cpu": (
             "some avg10=1.68 avg60=1.62 avg300=0.51 total=122\nfull avg10=0.00 total=9\n"
         ),
@@ -33,14 +33,14 @@ def root(tmp_path):
 def test_channels_read_run_queue_pressure_and_swap(root):
     with Channels(root=root) as channels:
         reading = channels.read()
-    assert (reading.queue_ns, reading.pressure_ns, reading.swap_ins) == (7000, 122_000, 42)
+    assert (reading.queue_ns, reading.pressure_ns, reading.swap_ins) == (0, 122_000, 42)
 
 
 def test_channels_read_files_again_each_time(root):
     with Channels(root=root) as channels:
         channels.read()
-        (root / "proc/self/schedstat").write_text("100 9000 3\n")
-        assert channels.read().queue_ns == 9000
+        (root / "proc/self/task/11/schedstat").write_text("100 9000 3\n")
+        assert channels.read().queue_ns == 2000
 
 
 def test_channels_name_what_the_system_lacks(tmp_path):
@@ -113,7 +113,7 @@ def test_swap_ins_is_none_without_the_file(tmp_path):
 def test_channels_read_does_not_reopen_files(root):
     """Opening would be the most expensive part; benchmarks/overhead.py measures a reading."""
     with Channels(root=root) as channels:
-        for path in ("proc/self/schedstat", "proc/pressure/cpu"):
+        for path in ("proc/self/task/11/schedstat", "proc/pressure/cpu"):
             (root / path).unlink()
         reading = channels.read()
-    assert (reading.queue_ns, reading.pressure_ns) == (7000, 122_000)
+    assert (reading.queue_ns, reading.pressure_ns) == (0, 122_000)

@@ -34,7 +34,7 @@ def make_job() -> Callable[..., Job]:
             "session": "s1",
             "plan": "p1",
             "process": 0,
-            "case": Case(workload="mnist-mlp"),
+            "case": Case(workload="mnist-mlp", exchange="independent", devices=2),
         }
         return Job(**{**values, "protocol": Protocol(), **settings})  # type: ignore[arg-type]
 
@@ -43,7 +43,7 @@ def make_job() -> Callable[..., Job]:
 
 @pytest.fixture
 def measurement() -> Measurement:
-    def block(samples: int) -> Block:
+    def block(samples: int, host_ns: int) -> Block:
         counts = {
             "cpu_ns": 7,
             "faults": 1,
@@ -51,7 +51,7 @@ def measurement() -> Measurement:
             "switches": 2,
             "involuntary_switches": 0,
         }
-        return Block(samples=samples, host_ns=30, dispatch_ns=20, **counts)
+        return Block(samples=samples, host_ns=host_ns, dispatch_ns=host_ns - 5, **counts)
 
     def rank(number: int, offset_ns: int) -> RankSamples:
         times = {"stamps": (90, 105, 121, 130, 149), "device_ns": (9, 14, 5, 18), "idle_ns": (0, 3)}
@@ -64,7 +64,7 @@ def measurement() -> Measurement:
         group=1,
         stamps=(100, 110, 125, 131, 150),
         device_ns=(9, 14, 5, 18),
-        blocks=(block(3), block(1)),
+        blocks=(block(3, 31), block(1, 19)),
         cut=1,
         steady=True,
         clock={"cost_ns": 50},

@@ -50,7 +50,7 @@ def write(store: FolderStore, acks: int) -> None:
     while True:
         job = Job(
             id=uuid7(),
-            session="s",
+            session=uuid7(),
             plan="p",
             process=0,
             case=Case(workload="mnist-mlp"),

@@ -42,7 +42,7 @@ def test_check_counts_everything_and_changes_nothing(
     outcomes: FolderStore, keep: Keep, make_job: MakeJob
 ) -> None:
     compact(outcomes)
-    keep(make_job())
+    keep(make_job(process=1))
     import_one(outcomes)
     before = files(outcomes)
     report = check(outcomes)

@@ -42,8 +42,8 @@ def quick() -> Iterator[FolderStore]:
 def test_compact_survives_death_before_any_system_call(
     store: FolderStore, keep: Callable[[Job], Path], make_job: Callable[..., Job]
 ) -> None:
-    for _ in range(3):
-        keep(make_job())
+    for number in range(3):
+        keep(make_job(process=number))
     before = store.attempts()
     with started("stop", store, 100) as process:
         assert process.wait(120) == 0

@@ -30,7 +30,7 @@ def test_merge_copies_everything_and_twice_changes_nothing(
     target: FolderStore, outcomes: FolderStore, keep: Keep, make_job: MakeJob
 ) -> None:
     compact(outcomes)
-    keep(make_job())
+    keep(make_job(process=1))
     data = b"images/sec: 7"
     name = sha256(data).hexdigest()
     with Imports(outcomes.path) as imports:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from steptime.analysis.quantiles import Numbers
 from steptime.core.measurement import Block, Measurement
 from steptime.core.record import Attempt
 
-# More points along a process add no power to the tests for drift, only time.
+# Points along a process, for the tests of drift: more of them add time, but no power. A point is
+# the median of at least three samples, so that one slow sample does not show.
 MOST_POINTS = 60
+LEAST_SAMPLES = 3
 
 
 @dataclass(frozen=True)
@@ -96,13 +98,14 @@ class Process:
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
-        """Medians along the process, over runs of blocks if there are many blocks."""
-        spans = self.kept_spans
+        """Medians of equal runs of the kept samples."""
+        samples = self.step_seconds
+        count = min(MOST_POINTS, max(1, len(samples) // LEAST_SAMPLES))
+        edges = np.linspace(0, len(samples), count + 1).astype(int)
+        cut = self.measurement.cut
         points = []
-        for run in np.array_split(np.arange(len(spans)), min(MOST_POINTS, len(spans))):
-            first = spans[run[0]].first
-            last = spans[run[-1]].last
-            points.append(Point(self.median_between(first, last), first))
+        for first, last in pairwise(edges.tolist()):
+            points.append(Point(quantiles.median(np.sort(samples[first:last])), cut + first))
         return tuple(points)
 
     @property

@@ -288,13 +288,12 @@ def _rank_summary(rank: RankSamples, steps_per_sample: int) -> dict[str, Any]:
     """By the rank's own clock, warm-up included: this tells a slow rank from the others."""
     elapsed_ns = rank.stamps[-1] - rank.stamps[0]
     steps = max(1, (len(rank.stamps) - 1) * steps_per_sample)
-    queue_ns = rank.queue_ns
     return {
         "rank": rank.rank,
         "node": rank.node,
         "mean_time_seconds": elapsed_ns / 1e9 / steps,
         "cpu_seconds_per_step": rank.cpu_ns / 1e9 / steps,
-        "run_queue_share": None if queue_ns is None else queue_ns / max(1, elapsed_ns),
+        "run_queue_share": rank.queue_share,
         "threads": rank.threads,
         "offset_error_seconds": rank.offset_error_ns / 1e9,
     }

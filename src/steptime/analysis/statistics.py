@@ -157,15 +157,28 @@ def per_step(processes: Sequence[Process], name: str) -> float:
 
 
 def queue_share(processes: Sequence[Process]) -> float | None:
-    """Share of the time in which the process was ready to run but did not run."""
+    """Share of the time in which a thread was ready to run but did not run.
+
+    In each block the thread that waited longest counts: a step waits for its last thread. Of
+    several ranks the one that waited longest counts."""
     elapsed_ns = 0
-    queue_ns = 0
+    queue_ns = 0.0
     for process in processes:
+        rank_share = _longest_rank_share(process)
         for block in process.blocks:
-            if block.queue_ns is not None:
+            if rank_share is not None:
+                elapsed_ns += block.host_ns
+                queue_ns += rank_share * block.host_ns
+            elif block.queue_ns is not None:
                 elapsed_ns += block.host_ns
                 queue_ns += block.queue_ns
     return queue_ns / elapsed_ns if elapsed_ns else None
+
+
+def _longest_rank_share(process: Process) -> float | None:
+    """None if there is one rank, or if none recorded its run queue."""
+    shares = [rank.queue_share for rank in process.measurement.ranks]
+    return max((share for share in shares if share is not None), default=None)
 
 
 def recorded_checks(processes: Sequence[Process], name: str) -> list[float]:

@@ -26,7 +26,8 @@ class Block:
     major_faults: int
     switches: int
     involuntary_switches: int
-    queue_ns: int | None = None  # time spent ready to run but not running
+    # Ready to run but not running: of the thread that waited longest in this block.
+    queue_ns: int | None = None
     # CPU pressure, 0…1: the share of time in which some task waited for a CPU.
     pressure: float | None = None
     swap_ins: int | None = None
@@ -60,6 +61,13 @@ class RankSamples:
 
     def __post_init__(self) -> None:
         _pack(self)
+
+    @property
+    def queue_share(self) -> float | None:
+        """Share of the time in which it was ready but not running, warm-up included."""
+        if self.queue_ns is None:
+            return None
+        return self.queue_ns / max(1, self.stamps[-1] - self.stamps[0])
 
     def to_dict(self) -> dict[str, Any]:
         """With differences of stamps, which compress well."""
@@ -97,6 +105,8 @@ class Measurement:
     memory: dict[str, int] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     steal_share: float | None = None
+    # CPUs that other processes used on average, of those on which this process could run.
+    others_share: float | None = None
     # If there are several. Blocks, checks and memory are then those of rank 0.
     ranks: tuple[RankSamples, ...] = ()
 

@@ -1,10 +1,8 @@
 """Side channels: what else happened while steps ran.
 
 CPU time, page faults, context switches, run queue, CPU pressure, swapping, garbage collection.
-They are read at block ends only. Files stay open and are read in place, so a reading costs a
-few microseconds. The run-queue delay is that of the main thread, which dispatches every step;
-so one file is read and not one for each thread. A value that the system does not report is
-None, and `absent` names it."""
+They are read at block ends only. Files stay open and are read in place, so a reading costs some
+ten microseconds. A value that the system does not report is None, and `absent` names it."""
 
 from __future__ import annotations
 
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from steptime.engine.clock import Clock
+from steptime.engine.run_queue import RunQueue
 
 
 class Reading(NamedTuple):
@@ -39,7 +38,7 @@ class Channels:
     def __init__(self, clock: Clock = time.perf_counter_ns, root: Path = Path("/")) -> None:
         self._clock = clock
         self._root = root
-        self._queue = _open(root / "proc/self/schedstat")
+        self._queue = RunQueue(root)
         self._pressure = _open(root / "proc/pressure/cpu")
         self._major_faults = -1
         self._swap_ins: int | None = None
@@ -53,20 +52,20 @@ class Channels:
     def __exit__(self, *error: object) -> None:
         with suppress(ValueError):
             gc.callbacks.remove(self._on_collection)
-        for file in (self._queue, self._pressure):
-            if file is not None:
-                os.close(file)
-        self._queue = None
+        self._queue.close()
+        if self._pressure is not None:
+            os.close(self._pressure)
         self._pressure = None
 
     @property
     def absent(self) -> list[str]:
-        sources = {
-            "run queue": self._queue,
-            "CPU pressure": self._pressure,
-            "swap-ins": self._swap_ins,
-        }
-        return [name for name, source in sources.items() if source is None]
+        sources = {"CPU pressure": self._pressure, "swap-ins": self._swap_ins}
+        names = [name for name, source in sources.items() if source is None]
+        return ["run queue", *names] if self._queue.is_absent else names
+
+    def prepare(self) -> None:
+        """Before the clock starts or goes on: frameworks start threads while they warm up."""
+        self._queue.choose_threads()
 
     def read(self) -> Reading:
         usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -81,17 +80,11 @@ class Channels:
             major_faults=usage.ru_majflt,
             switches=usage.ru_nvcsw,
             involuntary_switches=usage.ru_nivcsw,
-            queue_ns=self._queue_ns(),
+            queue_ns=self._queue.read(),
             pressure_ns=self._pressure_ns(),
             swap_ins=self._swap_ins,
             gc_ns=self._gc_ns,
         )
-
-    def _queue_ns(self) -> int | None:
-        if self._queue is None:
-            return None
-        fields = os.pread(self._queue, 80, 0).split()
-        return int(fields[1])
 
     def _pressure_ns(self) -> int | None:
         """Microseconds from the first line: `some avg10=… avg60=… avg300=… total=N`."""

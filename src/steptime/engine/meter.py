@@ -20,6 +20,7 @@ from steptime.engine import channels, gpu, grouping
 from steptime.engine.asynchrony import agreement, forced_share
 from steptime.engine.clock import Clock, Drift, self_test, source
 from steptime.engine.recorder import Recorder, make_block
+from steptime.engine.run_queue import others_share, read_cpu_use
 from steptime.engine.timing import Loop, host_loop, latency_loop, stamp_cost_ns, stream_loop
 from steptime.engine.warmup import Cut, find_cut, move_past_compilations
 
@@ -53,6 +54,7 @@ class Meter:
         self._clock_test = {**self_test(clock), "stamp_ns": stamp_cost_ns(clock)}
         self._drift = Drift(clock)
         self._cpu_ticks = channels.cpu_ticks()
+        self._cpu_use = read_cpu_use()
         self._checks: dict[str, float] = {"unstamped_steps": 0, "recompiled": 0}
         self._cut = 0
         self._cut_seconds = 0.0
@@ -114,6 +116,7 @@ class Meter:
             memory=self._program.memory(),
             facts={**self._program.facts(), "absent_channels": absent},
             steal_share=channels.steal_share(self._cpu_ticks, channels.cpu_ticks()),
+            others_share=others_share(self._cpu_use, read_cpu_use()),
         )
 
     def _broadcast(self, value: Any) -> Any:

@@ -77,6 +77,7 @@ class Recorder:
 
     def start(self) -> None:
         self.channels.__enter__()
+        self.channels.prepare()
         self._reading = self.channels.read()
         self._compilations = self._program.compilations()
         self.start_ns = self._last_ns = self._clock()
@@ -146,6 +147,7 @@ class Recorder:
     def _resume(self) -> int:
         self._paused = False
         # What happened during the pause does not count for the next block.
+        self.channels.prepare()
         self._reading = self.channels.read()
         self._compilations = self._program.compilations()
         now = self._clock()

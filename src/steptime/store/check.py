@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,12 +11,17 @@ from itertools import chain
 from pathlib import Path
 
 from steptime.core.errors import SteptimeError
+from steptime.core.record import Attempt
 from steptime.store import journals, parts
 from steptime.store.blobs import Blobs
+from steptime.store.contradictions import find_contradictions
 from steptime.store.folder import FolderStore
 from steptime.store.imports import PATTERN as IMPORTS
 from steptime.store.imports import foreign_runs
 from steptime.store.journals import StoredJournal
+
+# Fewer samples may be equal by chance if the clock is coarse.
+LEAST_SAMPLES = 10
 
 
 @dataclass
@@ -48,20 +54,94 @@ def check(store: FolderStore) -> CheckReport:
 
 
 def _check_attempts(store: FolderStore, report: CheckReport) -> None:
-    first_seen: dict[str, tuple[bytes, Path]] = {}
+    seen = _Seen(report)
     for journal in chain(_ended_journals(store, report), _part_journals(store, report)):
+        seen.check_identity(journal)
+    report.attempts = len(seen.journals)
+
+
+class _Seen:
+    """What earlier files said. Small, because a store may hold a million attempts."""
+
+    def __init__(self, report: CheckReport) -> None:
+        self._report = report
+        self.journals: dict[str, tuple[bytes, Path]] = {}
+        # By what no two attempts share.
+        self._samples: dict[bytes, str] = {}
+        self._numbers: dict[tuple[str, ...], str] = {}
+        self._machines: dict[tuple[str, ...], tuple[str, str]] = {}
+
+    def check_identity(self, journal: StoredJournal) -> None:
         digest = hashlib.sha256(journal.text.encode()).digest()
-        if journal.id not in first_seen:
-            first_seen[journal.id] = digest, journal.path
-            continue
-        other_digest, other_path = first_seen[journal.id]
-        if other_digest == digest:
-            report.duplicates += 1
+        if journal.id not in self.journals:
+            self.journals[journal.id] = digest, journal.path
+            self._check_content(journal)
+            return
+        other_digest, other_path = self.journals[journal.id]
+        if other_digest != digest:
+            problem = f"{other_path} has another text for the same id, {journal.id}."
+            self._report.wrong.append(f"{journal.path}: {problem}")
+        elif journal.path.suffix == other_path.suffix == ".jsonl":
+            # A compactor that was killed leaves a journal and a part, never two journals.
+            self._add(journal, f"a copy of {other_path}. Remove one of them")
         else:
-            report.wrong.append(
-                f"{journal.path}: {other_path} has another text for the same id, {journal.id}."
-            )
-    report.attempts = len(first_seen)
+            self._report.duplicates += 1
+
+    def _add(self, journal: StoredJournal, problem: str) -> None:
+        self._report.wrong.append(f"{_name(journal)}: {problem}.")
+
+    def _check_content(self, journal: StoredJournal) -> None:
+        attempt = journal.attempt
+        assert attempt is not None
+        if journal.path.suffix == ".jsonl" and journal.path.stem != attempt.id:
+            self._add(journal, f"it holds the attempt {attempt.id}: a copy or renamed. Remove it")
+        try:
+            for contradiction in find_contradictions(attempt):
+                self._add(journal, f"{contradiction}. Do not use it; measure again")
+        except (TypeError, ValueError, IndexError) as problem:
+            self._add(journal, f"its values are not usable ({problem}). Measure again")
+            return
+        self._check_samples(journal, attempt)
+        self._check_number(journal, attempt)
+        self._check_machine(journal, attempt)
+
+    def _check_samples(self, journal: StoredJournal, attempt: Attempt) -> None:
+        """Times in nanoseconds never repeat by chance."""
+        measurement = attempt.measurement
+        if measurement is None or len(measurement.stamps) <= LEAST_SAMPLES:
+            return
+        deltas = array("q", measurement.samples_ns)
+        other = self._samples.setdefault(hashlib.sha256(deltas.tobytes()).digest(), attempt.id)
+        if other != attempt.id:
+            self._add(journal, f"it has the same samples as {other}: one is a copy. Remove it")
+
+    def _check_number(self, journal: StoredJournal, attempt: Attempt) -> None:
+        # Both partners of a pair may have the same case.
+        if attempt.measurement is None or attempt.pair:
+            return
+        number = (attempt.session, attempt.case.key, attempt.task, str(attempt.process))
+        other = self._numbers.setdefault(number, attempt.id)
+        if other != attempt.id:
+            same = f"process {attempt.process} of its case and session, as {other} is"
+            self._add(journal, f"it is {same}. One of them belongs elsewhere; remove it")
+
+    def _check_machine(self, journal: StoredJournal, attempt: Attempt) -> None:
+        """A session may use several types of nodes, but each case runs on one."""
+        fingerprint = str(attempt.machine.get("fingerprint") or "")
+        if not fingerprint:
+            return
+        group = (attempt.session, attempt.case.node_type)
+        first, other = self._machines.setdefault(group, (fingerprint, attempt.id))
+        if first != fingerprint:
+            here = f"its machine is {fingerprint}, that of {other} in the same session is {first}"
+            self._add(journal, f"{here}. Measure one session on one machine")
+
+
+def _name(journal: StoredJournal) -> str:
+    """Of a part, also which of its journals."""
+    if journal.path.suffix == ".jsonl":
+        return str(journal.path)
+    return f"{journal.path} ({journal.id})"
 
 
 def _ended_journals(store: FolderStore, report: CheckReport) -> Iterator[StoredJournal]:
@@ -78,8 +158,12 @@ def _part_journals(store: FolderStore, report: CheckReport) -> Iterator[StoredJo
     for path in store.parts.paths():
         report.part_files["files"] += 1
         try:
-            for journal in parts.stored_journals(path, parts.texts(path), report.wrong):
+            texts = parts.texts(path)
+            for journal in parts.stored_journals(path, texts, report.wrong):
                 report.part_files["attempts"] += 1
+                if journal.id not in texts:
+                    problem = f"{path}: a row holds {journal.id} under another id."
+                    report.wrong.append(f"{problem} Restore the part from a copy.")
                 yield journal
         except parts.DamagedPart as problem:
             report.part_files["damaged"] += 1

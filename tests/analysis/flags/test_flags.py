@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from factories import make_attempt, make_record, make_times
+from factories import make_attempt, make_rank, make_record, make_times
 from steptime.analysis.flags import LEVELS, RULES, Flag, flags, grade
 from steptime.analysis.process import measured_processes
 from steptime.core.protocol import preset
@@ -87,6 +87,23 @@ def test_unsynchronised_ignores_a_single_disturbed_block(
     )
     found = {flag.name for flag in flags(measured_processes([attempt]))}
     assert ("unsynchronised" in found) == raised
+
+
+@pytest.mark.parametrize("changes", [{"queue_ns": 2_000_000}, {"pressure": 0.5}])
+def test_contended_needs_other_processes_if_their_cpu_time_is_recorded(
+    changes: dict[str, Any],
+) -> None:
+    assert "contended" in names(make_record(1, others_share=0.4, **changes))
+    assert "contended" not in names(make_record(1, others_share=0.01, **changes))
+
+
+def test_contended_counts_the_rank_that_waited_longest() -> None:
+    times = make_times(1)
+    waiting_ns = int(0.3 * times.sum())
+    ranks = (make_rank(0, times, queue_ns=0), make_rank(1, times, queue_ns=waiting_ns))
+    assert "contended" in names(Record(attempts=(make_attempt(times, ranks=ranks),)))
+    quiet = (make_rank(0, times, queue_ns=0), make_rank(1, times, queue_ns=0))
+    assert "contended" not in names(Record(attempts=(make_attempt(times, ranks=quiet),)))
 
 
 def injected(shape: Callable[[int], np.ndarray], seed: int) -> Record:

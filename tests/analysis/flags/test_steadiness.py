@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from steptime.analysis.flags.steadiness import (
+    Trend,
+    common_trend,
     drift,
     gap_between_groups,
     level_shift,
+    memory,
     neighbour_correlation_p,
 )
 
@@ -51,9 +54,61 @@ def test_level_shift_ignores_one_wild_block() -> None:
     assert trend is not None and trend.p > 0.01
 
 
-def test_trends_are_none_for_few_or_constant_blocks() -> None:
-    assert drift(noise(1, 5)) is None
-    assert level_shift(np.ones(20)) is None
+def test_trends_are_none_for_few_points() -> None:
+    assert drift(noise(1, 5)) is None and level_shift(noise(1, 5)) is None
+
+
+def test_trends_ignore_equal_points() -> None:
+    assert [trend and trend.p for trend in (drift(np.ones(20)), level_shift(np.ones(20)))] == [1, 1]
+
+
+def correlated(seed: int, correlation: float, count: int = 40) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal(count)
+    for i in range(1, count):
+        values[i] = correlation * values[i - 1] + np.sqrt(1 - correlation**2) * values[i]
+    return np.exp(0.02 * values)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.3, 0.6, 0.8])
+def test_memory_estimates_the_correlation_of_neighbours(correlation: float) -> None:
+    estimates = []
+    for seed in range(40):
+        estimates.append(memory([correlated(100 * seed + i, correlation) for i in range(8)]))
+    assert np.mean(estimates) == pytest.approx(correlation, abs=0.08)
+
+
+def test_memory_ignores_a_change_of_level_and_wild_points() -> None:
+    courses = [correlated(i, 0.0) * np.where(np.arange(40) < 15 + i, 1, 1.2) for i in range(8)]
+    assert memory(courses) < 0.3
+    courses = [correlated(i, 0.7) for i in range(8)]
+    for course in courses:
+        course[7] = 5.0
+    assert memory(courses) > 0.5
+
+
+def test_memory_is_zero_for_few_points() -> None:
+    assert memory([]) == memory([noise(1, 5)]) == 0.0
+
+
+def test_trends_are_rare_in_correlated_noise_only_with_its_memory() -> None:
+    courses = [correlated(seed, 0.7) for seed in SEEDS]
+    for rule in (drift, level_shift):
+        ignored = [rule(course).p < 0.01 for course in courses]  # type: ignore[union-attr]
+        taken_out = [rule(course, 0.7).p < 0.01 for course in courses]  # type: ignore[union-attr]
+        assert np.mean(taken_out) <= 0.04 and np.mean(ignored) >= 0.15
+
+
+def test_common_trend_needs_agreement_of_the_processes() -> None:
+    alike = [Trend(0.02, p) for p in (0.04, 0.1, 0.02, 0.3, 0.05, 0.08)]
+    split = [Trend(change, 0.05) for change in (0.02, -0.02, 0.02, -0.02, 0.02, -0.02)]
+    single = [Trend(0.02, 0.0001), *(Trend(0.001, 0.9) for _ in range(5))]
+    common = common_trend(alike)
+    assert common is not None and common.p < 0.003 and common.change == 0.02
+    for trends in (split, single):
+        other = common_trend(trends)
+        assert other is not None and other.p > 0.01
+    assert common_trend(alike[:2]) is None
 
 
 def test_neighbour_correlation_is_rare_in_random_order() -> None:

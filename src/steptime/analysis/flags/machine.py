@@ -16,6 +16,7 @@ Processes = Sequence[Process]
 
 # Shares of the time.
 QUEUE = 0.05
+OTHERS = 0.05
 PRESSURE = 0.10
 BUSY = 0.95
 STEAL = 0.01
@@ -43,15 +44,31 @@ def _host_ns(processes: Processes) -> int:
 
 
 def contended(processes: Processes) -> str | None:
+    """Threads of one process may wait for each other: that is no neighbour's fault."""
+    others = _others_share(processes)
+    if others is not None and others <= OTHERS:
+        return None
     queue = queue_share(processes)
     if queue is not None and queue > QUEUE:
-        return f"ready but not running for {percent(queue)} of the time"
+        waited = f"a thread was ready but not running for {percent(queue)} of the time"
+        return waited if others is None else f"{waited}; others used {others:.2f} CPUs"
     pressures = [block.pressure for block in _blocks(processes) if block.pressure is not None]
     pressed = sum(pressure > PRESSURE for pressure in pressures)
     if pressures and pressed > PRESSED_BLOCKS * len(pressures):
         blocks = f"{pressed} of {len(pressures)} blocks"
         return f"tasks waited for a CPU for over {percent(PRESSURE)} of the time in {blocks}"
     return None
+
+
+def _others_share(processes: Processes) -> float | None:
+    """None for older measurements, and if ranks shared the CPUs: they count as others."""
+    shares = []
+    for process in processes:
+        share = process.measurement.others_share
+        if share is None or len(process.measurement.ranks) > 1:
+            return None
+        shares.append(share)
+    return float(np.mean(shares))
 
 
 def idle_cpu(processes: Processes) -> str | None:

@@ -46,10 +46,9 @@ def _late_rank(process: Process, ranks: Sequence[RankSamples]) -> str | None:
 def _queued_rank(ranks: Sequence[RankSamples]) -> str | None:
     shares = []
     for rank in ranks:
-        if rank.queue_ns is None:
+        if rank.queue_share is None:
             return None
-        elapsed_ns = max(1, rank.stamps[-1] - rank.stamps[0])
-        shares.append([rank.queue_ns / elapsed_ns])
+        shares.append([rank.queue_share])
     queue_shares = np.array(shares)
     for rank in ranks:
         share = float(queue_shares[rank.rank, 0])

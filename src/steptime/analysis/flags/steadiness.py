@@ -1,23 +1,35 @@
-"""Tests of whether the order of numbers matters: drift, level shifts, correlation, two groups."""
+"""Tests of whether the order of numbers matters: drift, level shifts, correlation, two groups.
+
+Steps of one process resemble their neighbours, so a change is tested after the correlation of
+neighbouring points (`memory`) is taken out. Otherwise slow noise would look like drift."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri, stdtr
 
 from steptime.analysis import intervals
-from steptime.analysis.quantiles import Numbers, deviation
+from steptime.analysis.autocorrelation import lag_one
+from steptime.analysis.quantiles import Numbers
 from steptime.core.protocol import ROBUST
 
-PERMUTATIONS = 4_999
+PERMUTATIONS = 9_999
 # Fewer points are not tested.
 LEAST_POINTS = 6
-# Medians farther from the centre are clipped: a single wild block must not look like a shift.
-CLIP = 6.0
+# A step is removed only if enough points are left to see the memory.
+LEAST_POINTS_FOR_STEP = 20
+MOST_MEMORY = 0.95
+# Of a change that processes share. Student's p may be larger than Stouffer's by this ratio.
+LEAST_PROCESSES = 3
+COMMON_RATIO = 0.1
+# Points farther from their level are clipped, in robust standard deviations.
+CLIP = 3.0
 # A gap counts if it is so many times as wide as the next widest one.
 GAP_RATIO = 3
 
@@ -31,7 +43,53 @@ class Trend:
     position: int = 0  # the first point after the change
 
 
-def drift(medians: Numbers) -> Trend | None:
+def memory(courses: Sequence[Numbers]) -> float:
+    """Correlation of neighbouring points inside a process, 0 … 0.95: the median over processes.
+
+    A step is removed first: one change of level must not look like memory. What that and the
+    mean hide of the correlation in a short series is added again, by simulated AR(1) series."""
+    estimates = []
+    for medians in courses:
+        count = len(medians)
+        if count < LEAST_POINTS:
+            continue
+        logs = np.log(medians)
+        if count >= LEAST_POINTS_FOR_STEP:
+            correlation = lag_one(_clipped(_without_step(logs)))
+            estimates.append(correlation + (4 + 10 * correlation) / count)
+        else:
+            correlation = lag_one(_clipped(logs - np.median(logs)))
+            estimates.append(correlation + (1 + 6 * correlation) / count)
+    if not estimates:
+        return 0.0
+    return float(np.clip(np.median(estimates), 0.0, MOST_MEMORY))
+
+
+def _without_step(logs: Numbers) -> Numbers:
+    position = int(np.argmax(_cumulative_sums(_ranks(logs)[None, :])[0])) + 2
+    levels = np.full(len(logs), np.median(logs[position:]))
+    levels[:position] = np.median(logs[:position])
+    residuals: Numbers = logs - levels
+    return residuals
+
+
+def _clipped(residuals: Numbers) -> Numbers:
+    """Single wild points would hide the correlation of the others."""
+    reach = CLIP * ROBUST * float(np.median(np.abs(residuals)))
+    clipped: Numbers = np.clip(residuals, -reach, reach)
+    return clipped
+
+
+def _whitened(logs: Numbers, correlation: float) -> Numbers:
+    """Independent if the series is AR(1), so that a permutation test holds."""
+    centred = logs - np.median(logs)
+    whitened: Numbers = np.append(
+        math.sqrt(1 - correlation**2) * centred[0], centred[1:] - correlation * centred[:-1]
+    )
+    return whitened
+
+
+def drift(medians: Numbers, correlation: float = 0.0) -> Trend | None:
     """Last third against first third, with a permutation test of the ranks.
 
     The change is the Hodges–Lehmann shift of the logarithms, so none is below −100 %."""
@@ -39,33 +97,60 @@ def drift(medians: Numbers) -> Trend | None:
     if count < LEAST_POINTS:
         return None
     third = count // 3
-    first = np.log(medians[:third])
-    last = np.log(medians[-third:])
-    change = math.expm1(intervals.shift(first, last))
-    weights = np.zeros(count)
-    weights[:third] = -1
-    weights[-third:] = 1
-    ranks = _ranks(medians)
-    statistic = abs(float(ranks @ weights))
-    return Trend(change, _share_beyond(np.abs(_shuffles(ranks) @ weights), statistic))
+    logs = np.log(medians)
+    change = math.expm1(intervals.shift(logs[:third], logs[-third:]))
+    ranks = _ranks(_whitened(logs, correlation))
+    statistic = abs(float(ranks @ _thirds(count)))
+    return Trend(change, _share_beyond(_drift_null(count), statistic))
 
 
-def level_shift(medians: Numbers) -> Trend | None:
-    """The largest standardised cumulative sum of the clipped medians, with a permutation test."""
+def level_shift(medians: Numbers, correlation: float = 0.0) -> Trend | None:
+    """The largest standardised cumulative sum of the ranks, with a permutation test."""
     count = len(medians)
     if count < LEAST_POINTS:
         return None
-    centre = float(np.median(medians))
-    reach = CLIP * ROBUST * deviation(np.sort(medians))
-    clipped = np.clip(medians, centre - reach, centre + reach) - centre
-    if np.ptp(clipped) == 0:
-        return None
-    sums = _cumulative_sums(clipped[None, :])[0]
+    sums = _cumulative_sums(_ranks(_whitened(np.log(medians), correlation))[None, :])[0]
     position = int(np.argmax(sums)) + 2
-    p = _share_beyond(_cumulative_sums(_shuffles(clipped)).max(axis=1), sums.max())
     before = np.median(medians[:position])
     after = np.median(medians[position:])
+    p = _share_beyond(_shift_null(count), float(sums.max()))
     return Trend(float(after / before) - 1, p, position)
+
+
+def _thirds(count: int) -> Numbers:
+    weights = np.zeros(count)
+    weights[: count // 3] = -1
+    weights[-(count // 3) :] = 1
+    return weights
+
+
+@lru_cache(maxsize=64)
+def _drift_null(count: int) -> Numbers:
+    """The statistic of ranks in random order. It depends on their number alone."""
+    null: Numbers = np.abs(_orders(count) @ _thirds(count))
+    return null
+
+
+@lru_cache(maxsize=64)
+def _shift_null(count: int) -> Numbers:
+    null: Numbers = _cumulative_sums(_orders(count).astype(float)).max(axis=1)
+    return null
+
+
+def common_trend(trends: Sequence[Trend]) -> Trend | None:
+    """A change that most processes share: warm-up that goes on. None for fewer than three.
+
+    Each p becomes a normal score with the sign of its change. Their sum must be large (Stouffer),
+    and so must it be beside their spread (Student): this holds even if `memory` is too small."""
+    count = len(trends)
+    if count < LEAST_PROCESSES:
+        return None
+    changes = np.array([trend.change for trend in trends])
+    scores = np.sign(changes) * ndtri(1 - np.array([trend.p for trend in trends]) / 2)
+    stouffer_p = 2 * ndtr(-abs(float(scores.sum())) / math.sqrt(count))
+    spread = max(float(scores.std(ddof=1)), 1e-9)
+    student_p = 2 * stdtr(count - 1, -abs(float(scores.mean())) * math.sqrt(count) / spread)
+    return Trend(float(np.median(changes)), float(max(stouffer_p, COMMON_RATIO * student_p)))
 
 
 def _cumulative_sums(rows: Numbers) -> Numbers:
@@ -103,7 +188,12 @@ def gap_between_groups(values: Numbers) -> tuple[float, float] | None:
 
 
 def _ranks(values: Numbers) -> Numbers:
-    return np.argsort(np.argsort(values)).astype(float)
+    """From 0; equal values share the mean of their ranks, so that their order says nothing."""
+    ascending = np.sort(values)
+    below = np.searchsorted(ascending, values, side="left")
+    up_to = np.searchsorted(ascending, values, side="right")
+    ranks: Numbers = (below + up_to - 1) / 2
+    return ranks
 
 
 def _share_beyond(shuffled: Numbers, statistic: float) -> float:

@@ -11,9 +11,11 @@ from scipy.special import bdtrc
 from steptime.analysis import intervals
 from steptime.analysis.flags.steadiness import (
     Trend,
+    common_trend,
     drift,
     gap_between_groups,
     level_shift,
+    memory,
     neighbour_correlation_p,
 )
 from steptime.analysis.process import Process
@@ -24,13 +26,18 @@ from steptime.core.format import duration, percent
 
 Processes = Sequence[Process]
 
-# p-values: of the change in one process, of so many changes in a record, of a session's order.
+# p-values: of the change in one process, of such changes in a record, of a change that processes
+# share, of a session's order.
 BLOCK_P = 0.01
-RECORD_P = 0.03
+RECORD_P = 0.005
+COMMON_P = 0.003
 SESSION_P = 0.02
 # Relative changes below these do not matter.
 DRIFT = 0.01
+COMMON_DRIFT = 0.005
 LEVEL = 0.02
+# The mean over all processes may be smaller by this factor.
+RECORD_SHARE = 0.5
 UNSTABLE = 0.05
 UNSTEADY_SHARE = 0.25
 # A sample must take this many times as long as reading the clock.
@@ -105,15 +112,20 @@ def recompiled_before(processes: Processes) -> str | None:
 
 
 def drifts(processes: Processes) -> str | None:
-    changes = _significant_changes(processes, drift, DRIFT)
-    if not changes:
+    trends = _trends(processes, drift)
+    changes = _significant_changes(trends, DRIFT)
+    if changes:
+        count = _of_all(len(changes), processes)
+        return f"{count} drift; {changes[0]} from the first third to the last"
+    common = common_trend([change.trend for change in trends])
+    if common is None or common.p >= COMMON_P or abs(common.change) <= COMMON_DRIFT:
         return None
-    count = _of_all(len(changes), processes)
-    return f"{count} drift; {changes[0]} from the first third to the last"
+    change = f"{100 * common.change:+.1f} % in the median (p = {common.p:.4f})"
+    return f"processes drift alike: {change} from the first third to the last"
 
 
 def level_shifts(processes: Processes) -> str | None:
-    changes = _significant_changes(processes, level_shift, LEVEL)
+    changes = _significant_changes(_trends(processes, level_shift), LEVEL)
     if not changes:
         return None
     worst = changes[0]
@@ -135,24 +147,32 @@ class _Change(NamedTuple):
         return f"process {self.process.attempt.process} by {change} (p = {self.trend.p:.4f})"
 
 
-def _significant_changes(
-    processes: Processes, test: Callable[[Numbers], Trend | None], least: float
-) -> list[_Change]:
+def _trends(processes: Processes, test: Callable[[Numbers, float], Trend | None]) -> list[_Change]:
+    courses = []
+    for process in processes:
+        courses.append(np.array([point.seconds for point in process.points]))
+    correlation = memory(courses)
+    changes = []
+    for process, course in zip(processes, courses, strict=True):
+        trend = test(course, correlation)
+        if trend is not None:
+            changes.append(_Change(process, trend))
+    return changes
+
+
+def _significant_changes(changes: Sequence[_Change], least: float) -> list[_Change]:
     """The most significant first. Many processes are many tests, so single ones must be corrected.
 
     They count if the best one holds after the correction (Bonferroni), or if there are more of
-    them than expected without any change (binomial)."""
-    changes = []
-    for process in processes:
-        trend = test(np.array([point.seconds for point in process.points]))
-        if trend is not None:
-            changes.append(_Change(process, trend))
+    them than expected without any change (binomial); and if together they matter: a change in
+    one of eight processes moves the result by an eighth of it."""
     large = [change for change in changes if abs(change.trend.change) > least]
     significant = [change for change in large if change.trend.p < BLOCK_P]
-    if not significant:
+    effect = sum(abs(change.trend.change) for change in significant)
+    if effect <= RECORD_SHARE * least * len(changes):
         return []
     significant.sort(key=lambda change: change.trend.p)
-    one_is_enough = len(changes) * significant[0].trend.p < BLOCK_P
+    one_is_enough = len(changes) * significant[0].trend.p < RECORD_P
     count_p = bdtrc(len(significant) - 1, len(changes), BLOCK_P)
     return significant if one_is_enough or count_p < RECORD_P else []
 
