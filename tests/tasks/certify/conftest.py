@@ -34,7 +34,8 @@ def build(network: Callable[[Net], Tensor], optimizer: Optimizer | None = None) 
 def complete_study(work: Work) -> Study:
     effort = Effort(20, 3, 3)
     second = probing_batch(work.graph, 4, 1)
-    return Study(WHOLE, work, second, effort, is_complete=True, has_gradients=True)
+    other = shifted_weights(work.graph, 1)
+    return Study(WHOLE, work, second, other, effort, is_complete=True, has_gradients=True)
 
 
 @dataclass(frozen=True)

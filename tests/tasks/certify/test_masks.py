@@ -137,6 +137,29 @@ def test_mask_comparisons_see_one_mask_for_all_layers(monkeypatch: pytest.Monkey
     assert "layer to layer" in mistakes(probe)
 
 
+def test_mask_comparisons_see_two_masks_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    masks: list[Any] = []
+
+    def draw(rng: Any, x: Any, rate: float) -> Any:
+        """Two layers draw in each step; every second step has the masks of the one before last."""
+        masks.append(masks[-4] if len(masks) >= 4 else keep(rng, x.shape, rate))
+        return masks[-1]
+
+    probe = probe_of(features)
+    install(monkeypatch, draw)
+    assert "step to step, 2 apart" in mistakes(probe)
+
+
+def test_mask_comparisons_see_halves_that_share_a_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    def draw(rng: Any, x: Any, rate: float) -> Any:
+        half = keep(rng, (len(x) // 2, *x.shape[1:]), rate)
+        return np.concatenate([half, half])
+
+    probe = probe_of(features)
+    install(monkeypatch, draw)
+    assert "sample to sample, 6 apart" in mistakes(probe)
+
+
 def test_mask_comparisons_see_a_mask_ignored_backward(monkeypatch: pytest.MonkeyPatch) -> None:
     probe = probe_of(image)
     install(monkeypatch, lambda rng, x, rate: keep(rng, x.shape, rate), backward=False)

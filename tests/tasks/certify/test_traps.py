@@ -121,8 +121,20 @@ def test_certificate_passes_right_lowering(
     items = bench(network, optimizer).items()
     assert [item for item in items.values() if not item["passed"]] == []
     assert [item for item in items.values() if item["weak"]] == []
-    expected = 9 + 2 * (network is dropping) + (network is normal)
+    expected = 10 + 2 * (network is dropping) + (network is normal)
     assert len(items) == expected
+
+
+def test_certificate_sees_a_clipped_gradient(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    right, original = bench(bell, momentum(0.1)), optimizer.Stepper.update
+
+    def clipped(self: Any, weights: Any, gradients: Any) -> None:
+        norm = np.sqrt(sum(np.square(gradient).sum() for gradient in gradients.values()))
+        small = {name: gradient / max(1.0, norm) for name, gradient in gradients.items()}
+        original(self, weights, small)
+
+    monkeypatch.setattr(optimizer.Stepper, "update", clipped)
+    assert "large gradients" in failing(right.items())
 
 
 def failing(items: dict[str, Any]) -> set[str]:

@@ -13,6 +13,7 @@ from steptime.core.accuracy import is_low
 from steptime.core.errors import SteptimeError, Unsupported
 from steptime.tasks import TaskContext
 from steptime.tasks.certify.evidence import (
+    LARGE_GRADIENTS,
     RULE,
     STORED,
     Lowering,
@@ -103,7 +104,7 @@ def _rounding_units(
     units = {}
     for item in items:
         # Weights that are trained are stored in fp32 at least.
-        is_wide = item in (RULE, STORED)
+        is_wide = item in (RULE, LARGE_GRADIENTS, STORED)
         units[item] = rounding_size(widen_precision(precision) if is_wide else precision)
         if files.is_compact and item != "outputs":
             units[item] = max(units[item], rounding_size("fp32"))

@@ -30,10 +30,13 @@ from steptime.tasks.certify.studies import Study
 Evidence = dict[str, dict[str, Any]]
 
 RULE = "optimizer rule"
+LARGE_GRADIENTS = "large gradients"
 STORED = "stored weights"
 # Share of the loss that the first step may remove, to first order.
 GENTLE_FALL = 0.01
 RULE_STEPS = 3
+# Times the rule probe's gradients: their norm is then far above what a clipping would allow.
+LARGE = 1e4
 DROPOUT_STEPS = 16
 # Loss scaling starts high and skips steps until nothing overflows.
 MOST_SKIPS = 24
@@ -93,8 +96,8 @@ def gather_evidence(
         evidence[STORED] = program.weights()
         evidence |= _gather_training(program, still, study.second, steps)
         evidence["steps from host"] = _gather_steps_from_host(lower, still, study.second)
-        _add_forward(evidence, lower, still, study.second)
-        evidence[RULE] = _gather_rule(lower, work)
+        _add_forward(evidence, lower, still, study)
+        _add_rule(evidence, lower, work)
     return evidence
 
 
@@ -136,6 +139,10 @@ def _gather_outputs(lower: Lowering, study: Study) -> dict[str, Any]:
     program.feed(study.second)
     outputs["second batch"] = step_result(program)
     if study.is_complete:
+        # The batch stays: a step that returned what it had kept would not notice.
+        program.load(study.other_weights)
+        outputs["other weights"] = step_result(program)
+        program.load(work.weights)
         outputs["predict"] = np.asarray(program.predict(work.batch), np.float64)
         program = lower(work, "inference", data="host")
         outputs["from host"] = step_result(program)
@@ -169,12 +176,14 @@ def _gather_steps_from_host(lower: Lowering, work: Work, second: Batch) -> dict[
     return {f"step {number}": value for number, value in enumerate(islice(losses, 2), 1)}
 
 
-def _add_forward(evidence: Evidence, lower: Lowering, work: Work, second: Batch) -> None:
+def _add_forward(evidence: Evidence, lower: Lowering, work: Work, study: Study) -> None:
     program = lower(work, "forward")
     losses = {"first batch": step_result(program)}
     changes = _weight_changes(program, work)
-    program.feed(second)
+    program.feed(study.second)
     losses["second batch"] = step_result(program)
+    program.load(study.other_weights)
+    losses["other weights"] = step_result(program)
     evidence["forward"] = losses
     for name in statistics_names(work.graph):
         evidence["statistics"][f"{name} after forward"] = changes[name]
@@ -212,12 +221,17 @@ def _weight_changes(program: Program, work: Work) -> dict[str, Any]:
     return changes
 
 
-def _gather_rule(lower: Lowering, work: Work) -> dict[str, Any]:
+def _add_rule(evidence: Evidence, lower: Lowering, work: Work) -> None:
     """In fp32 for all lower precisions: weights are stored in fp32, and such small gradients
     underflow in fp16."""
-    probe = rule_probe(work.optimizer)
+    evidence[RULE] = _changes_after(lower, rule_probe(work.optimizer), RULE_STEPS)
+    # One step, because such large ones leave nothing to learn.
+    evidence[LARGE_GRADIENTS] = _changes_after(lower, rule_probe(work.optimizer, LARGE), 1)
+
+
+def _changes_after(lower: Lowering, probe: Work, steps: int) -> dict[str, Any]:
     program = lower(probe, "training", wide=True)
-    for _ in range(RULE_STEPS):
+    for _ in range(steps):
         program.step()
     program.wait()
     return _weight_changes(program, probe)

@@ -104,7 +104,7 @@ def _judgeable(
 def judge_precision(evidence: Evidence, exact: Evidence, deviations: Deviations) -> dict[str, Any]:
     """An error far below the precision's rounding shows another precision than was asked for."""
     comparisons = []
-    for item in ("outputs", "gradients"):
+    for item in ("outputs", "gradients", "optimizer step"):
         shares = []
         for name, values in evidence.get(item, {}).items():
             rounding = deviations[item][name].rms

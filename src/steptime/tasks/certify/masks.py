@@ -19,7 +19,7 @@ from steptime.tasks.certify.judge import Comparison
 from steptime.tasks.certify.probes import dropout_layers, dropout_rate
 
 SAMPLES = 12
-STEPS = 3
+STEPS = 4
 LAYERS = 2
 # Shapes of the probe by rank, without the batch.
 SHAPES = {1: (48,), 2: (6, 8), 3: (6, 4, 4)}
@@ -188,13 +188,20 @@ def mask_comparisons(drawing: Drawing, work: Work) -> list[Comparison]:
     comparisons.append(replace(kept, where=f"share of values that are kept: {masks.mean():.3f}"))
     axes = ("step", "layer", "sample", *AXES[len(work.graph.input.shape)])
     for axis, name in enumerate(axes):
-        size = masks.shape[axis]
-        agrees = np.take(masks, range(size - 1), axis) == np.take(masks, range(1, size), axis)
-        # Neighbours share values, so only half of them count as independent.
-        agreement = _compare_share(agrees, keep**2 + (1 - keep) ** 2, agrees.size // 2)
-        where = f"masks that agree from {name} to {name}: {agrees.mean():.3f}"
-        comparisons.append(replace(agreement, where=where))
+        for lag in range(1, masks.shape[axis]):
+            comparisons.append(_compare_neighbours(masks, axis, lag, name, keep))
     return comparisons
+
+
+def _compare_neighbours(masks: Any, axis: int, lag: int, name: str, keep: float) -> Comparison:
+    """Of masks drawn independently, any two agree in the same share of their values."""
+    size = masks.shape[axis]
+    agrees = np.take(masks, range(size - lag), axis) == np.take(masks, range(lag, size), axis)
+    # Pairs share values, so only half of them count as independent.
+    agreement = _compare_share(agrees, keep**2 + (1 - keep) ** 2, agrees.size // 2)
+    distance = "" if lag == 1 else f", {lag} apart"
+    where = f"masks that agree from {name} to {name}{distance}: {agrees.mean():.3f}"
+    return replace(agreement, where=where)
 
 
 def _compare_share(flags: Any, expected: float, count: int) -> Comparison:

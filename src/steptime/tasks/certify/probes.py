@@ -107,7 +107,7 @@ def dropout_probe(rate: float) -> Work:
     return Work(graph, weights, batch, Optimizer("sgd", 0.0))
 
 
-def rule_probe(rule: Optimizer) -> Work:
+def rule_probe(rule: Optimizer, factor: float = 1.0) -> Work:
     """Gradients of many sizes, so that every mistake moves some weight visibly.
 
     Such mistakes are a misplaced epsilon, coupled weight decay, a missing bias correction,
@@ -115,7 +115,7 @@ def rule_probe(rule: Optimizer) -> Work:
     net = Net("rule_probe")
     graph = net.graph(net.dense(net.input(len(SIZES)), 4))
     rng = np.random.default_rng(1)
-    inputs = SIZES * rng.uniform(0.5, 1.0, (4, len(SIZES)))
+    inputs = factor * SIZES * rng.uniform(0.5, 1.0, (4, len(SIZES)))
     batch = {"input": inputs.astype(np.float32), "target": np.array([0, 1, 2, 0])}
     weights = {
         "dense1.weight": (1e-3 * rng.standard_normal((4, len(SIZES)))).astype(np.float32),

@@ -6,7 +6,7 @@ rounding until the bounds of its gradients mean nothing, and its reference takes
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from steptime.core.case import Case
 from steptime.graph import Graph, Work
@@ -48,6 +48,7 @@ class Study:
     network: str  # WHOLE or REDUCED
     work: Work
     second: Batch
+    other_weights: dict[str, Any]
     effort: Effort
     # Everything is compared, also training; else outputs, and gradients if that is affordable.
     is_complete: bool
@@ -79,6 +80,7 @@ def _make_study(network: str, work: Work, case: Case, *, is_complete: bool) -> S
         network=network,
         work=probing,
         second=probing_batch(graph, size, case.seed + 1),
+        other_weights=shifted_weights(graph, case.seed + 1) if is_complete else {},
         effort=choose_effort(seconds),
         is_complete=is_complete,
         has_gradients=is_complete or seconds < VERY_SLOW_SECONDS,
