@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steptime.analysis import intervals
-from steptime.analysis.quantiles import Numbers, deviation
+from steptime.analysis.quantiles import Numbers, deviation, ranks
 from steptime.core.protocol import ROBUST
 
 PERMUTATIONS = 4_999
@@ -45,9 +45,9 @@ def drift(medians: Numbers) -> Trend | None:
     weights = np.zeros(count)
     weights[:third] = -1
     weights[-third:] = 1
-    ranks = _ranks(medians)
-    statistic = abs(float(ranks @ weights))
-    return Trend(change, _share_beyond(np.abs(_shuffles(ranks) @ weights), statistic))
+    order = ranks(medians)
+    statistic = abs(float(order @ weights))
+    return Trend(change, _share_beyond(np.abs(_shuffles(order) @ weights), statistic))
 
 
 def level_shift(medians: Numbers) -> Trend | None:
@@ -82,9 +82,9 @@ def neighbour_correlation_p(values: Numbers) -> float:
     """p of a rank von Neumann test (Bartels 1982) against positive correlation of neighbours."""
     if len(values) < LEAST_POINTS:
         return 1.0
-    ranks = _ranks(values)
-    statistic = float(np.sum(np.diff(ranks) ** 2))
-    shuffled = np.sum(np.diff(_shuffles(ranks), axis=1) ** 2, axis=1)
+    order = ranks(values)
+    statistic = float(np.sum(np.diff(order) ** 2))
+    shuffled = np.sum(np.diff(_shuffles(order), axis=1) ** 2, axis=1)
     # Correlated neighbours make the sum small, hence the signs.
     return _share_beyond(-shuffled, -statistic)
 
@@ -100,10 +100,6 @@ def gap_between_groups(values: Numbers) -> tuple[float, float] | None:
     if gaps[widest] <= GAP_RATIO * next_widest or not 1 <= widest <= len(gaps) - 2:
         return None
     return float(ascending[widest]), float(ascending[widest + 1])
-
-
-def _ranks(values: Numbers) -> Numbers:
-    return np.argsort(np.argsort(values)).astype(float)
 
 
 def _share_beyond(shuffled: Numbers, statistic: float) -> float:
