@@ -21,8 +21,10 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import interval_coverage as coverage
 
-SESSIONS = 300
 LEAST = 0.92
+SESSIONS = 300
+# Less 1.3 standard errors of so many sessions; the page has more of them.
+LEAST_SIMULATED = LEAST - 0.02
 RECORDED = json.loads((ROOT / "tests/fixtures/successive-processes.json").read_text())["series"]
 CASES = [series["case"] for series in RECORDED]
 
@@ -94,7 +96,7 @@ def test_rank_lag_one_of_equal_values_is_zero() -> None:
 @pytest.mark.parametrize("spread", coverage.SPREADS)
 @pytest.mark.parametrize("name", coverage.UNORDERED | coverage.ORDERED)
 def test_interval_of_a_case_alone_holds_or_is_flagged(name: str, spread: float) -> None:
-    assert coverage.simulate(name, spread, sessions=SESSIONS).held_or_flagged >= LEAST
+    assert coverage.simulate(name, spread, sessions=SESSIONS).held_or_flagged >= LEAST_SIMULATED
 
 
 @pytest.mark.slow
@@ -102,14 +104,14 @@ def test_interval_of_a_case_alone_holds_or_is_flagged(name: str, spread: float) 
 @pytest.mark.parametrize("name", coverage.UNORDERED)
 def test_interval_of_interleaved_processes_holds_or_is_flagged(name: str, spread: float) -> None:
     found = coverage.simulate(name, spread, cases=coverage.MANY_CASES, sessions=SESSIONS)
-    assert found.held_or_flagged >= LEAST
+    assert found.held_or_flagged >= LEAST_SIMULATED
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spread", coverage.SPREADS)
 def test_interval_of_one_of_two_cases_holds_or_is_flagged(spread: float) -> None:
     found = coverage.simulate("AR(1) 0.8", spread, cases=2, sessions=SESSIONS)
-    assert found.held_or_flagged >= LEAST
+    assert found.held_or_flagged >= LEAST_SIMULATED
 
 
 @pytest.mark.slow

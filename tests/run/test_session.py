@@ -187,6 +187,13 @@ def test_run_does_not_continue_a_session_of_another_machine(
     assert here.session != there.session
 
 
+def test_run_numbers_all_processes_of_a_session(executor, store, short, make_case) -> None:
+    """So a result knows how many processes of other cases ran between two of its own."""
+    session.run([make_case(1), make_case(2)], short, store)
+    numbers = [job.environment["session_process"] for job in executor.jobs]
+    assert numbers == [0, 1, 2, 3]
+
+
 def test_gap_seconds_is_positive_for_a_single_case_that_drifts(
     executor, store, short, make_case, monkeypatch
 ) -> None:
