@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -236,8 +237,7 @@ writes this page; tests repeat its claims with fewer sessions. The rules are in
 Simulated: {SESSIONS:,} seeded sessions per cell, preset `standard`, through the stopping rule, the
 interval and the flags of steptime itself. *Spread* is the standard deviation (sd) of the process
 medians. *Held*: the interval holds the long-run centre. *Flagged*: `session_drift`, `bimodal` or
-`unstable`.
-*As if independent*: coverage without the widening."""
+`unstable`. *As if independent*: coverage without the widening."""
 
 
 def alone_table() -> Iterator[str]:
@@ -259,8 +259,8 @@ def simulate_naive(name: str, spread: float, sessions: int = SESSIONS) -> float:
 
 def interleaved_table() -> Iterator[str]:
     yield "\n## Several cases in random order\n"
-    yield "The processes of two cases alternate, so those of one case are two apart. With"
-    yield f"{MANY_CASES} cases they are independent.\n"
+    prose = "The processes of two cases alternate, so those of one case are two apart."
+    yield wrap(f"{prose} With {MANY_CASES} cases they are independent.\n")
     yield "| noise | cases | spread | held | flagged | held or flagged | processes |"
     yield "|---|--:|--:|--:|--:|--:|--:|"
     for name, cases in [*((name, MANY_CASES) for name in UNORDERED), ("AR(1) 0.8", 2)]:
@@ -272,8 +272,8 @@ def interleaved_table() -> Iterator[str]:
 def recorded_tables() -> Iterator[str]:
     document = json.loads(RECORDED.read_text())
     yield "\n## Recorded processes of one case\n"
-    yield f"{document['description']} All windows of successive processes; the truth is the centre"
-    yield "of all processes of the series.\n"
+    prose = f"{document['description']} All windows of successive processes; the truth is the"
+    yield wrap(f"{prose} centre of all processes of the series. Most flags are `unstable`.\n")
     yield "| case | processes | correlation | windows of | held | flagged | held or flagged |"
     yield "|---|--:|--:|--:|--:|--:|--:|"
     for name, seconds in recorded_series().items():
@@ -282,11 +282,11 @@ def recorded_tables() -> Iterator[str]:
             lag = np.corrcoef(seconds[1:], seconds[:-1])[0, 1]
             head = f"| {name} | {len(seconds)} | {lag:.2f} | {sizes[0]} to {sizes[-1]}"
             yield f"{head} | {shares(coverage)} |"
-    yield "\nAs if independent, the same windows of 6 to 10 processes hold it in"
     held = []
     for seconds in recorded_series().values():
         held.append(percent(replay(seconds, range(6, 11), cases=MANY_CASES).held))
-    yield f"{', '.join(held)}."
+    prose = "\nAs if independent, the same windows of 6 to 10 processes hold it in"
+    yield wrap(f"{prose} {', '.join(held)}.")
 
 
 def size_classes(count: int) -> list[range]:
@@ -295,13 +295,21 @@ def size_classes(count: int) -> list[range]:
 
 def mean_table() -> Iterator[str]:
     yield "\n## Why the mean has no interval\n"
-    yield "Coverage of Student's interval (alpha 0.035) for the mean of independent processes. If a"
-    yield "mean is made by rare slow processes, a few processes may have none of them.\n"
+    prose = "Coverage of Student's interval (alpha 0.035) for the mean of independent processes."
+    yield wrap(
+        f"{prose} If rare slow processes make a mean, a few processes may have none of them.\n"
+    )
     yield "| noise | 6 processes | 8 | 15 | 36 |"
     yield "|---|--:|--:|--:|--:|"
     for name, noise in UNORDERED.items():
         row = [percent(mean_coverage(noise, count)) for count in (6, 8, 15, 36)]
         yield f"| {name} | {' | '.join(row)} |"
+
+
+def wrap(prose: str) -> str:
+    """At 100 columns; empty lines at its ends stay."""
+    text = textwrap.fill(prose.strip(), 100)
+    return prose.replace(prose.strip(), text)
 
 
 def cells(coverage: Coverage) -> str:
