@@ -160,11 +160,18 @@ def make_times(
 
 
 def make_record(seed: int = 0, *, processes: int = 8, **changes: Any) -> Record:
+    """One of many cases: its processes are far apart in the session."""
     attempts = []
     for process in range(processes):
         times = make_times(1000 * seed + process)
-        attempts.append(make_attempt(times, process=process, id=f"{seed}-{process}", **changes))
+        settings = {"environment": make_position(process), **changes}
+        attempts.append(make_attempt(times, process=process, id=f"{seed}-{process}", **settings))
     return Record(attempts=tuple(attempts))
+
+
+def make_position(process: int, cases: int = 100) -> dict[str, int]:
+    """The environment of a process in a session of so many cases."""
+    return {"session_process": cases * process}
 
 
 def write_journal(store: FolderStore, attempt: Attempt) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from factories import make_attempt, make_rank, make_record
+from factories import make_attempt, make_position, make_rank, make_record
 from steptime.analysis.by_rank import UNDECIDED, by_rank, last_to_end
 from steptime.core.measurement import RankSamples
 from steptime.core.record import Attempt, Record
@@ -37,6 +37,7 @@ def test_by_rank_reports_time_node_and_share_of_each_rank() -> None:
             make_rank(1, slow, device="cuda:1"),
             id=str(number),
             process=number,
+            environment=make_position(number),
         )
 
     found = by_rank(Record(attempts=tuple(map(process, range(8)))))

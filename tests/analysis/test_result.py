@@ -6,6 +6,7 @@ import statistics as plain
 import tracemalloc
 from array import array
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -51,9 +52,7 @@ def recomputed(record: Record) -> dict[str, Any]:
     medians, means = [plain.median(row) for row in each], [plain.fmean(row) for row in each]
     walsh = sorted((a + b) / 2 for i, a in enumerate(medians) for b in medians[i:])
     speeds = [32 / second for second in every]
-    reach = (
-        2.6082961647460112 * plain.stdev(means) / math.sqrt(8)
-    )  # Student's t for 7 degrees of freedom, 3.5 % two-sided
+    widening = widened_by(medians)
     kept_blocks = [
         b for a in record.attempts for b in a.measurement.blocks[2:]
     ]  # 20 samples each: 30 cuts two
@@ -63,11 +62,9 @@ def recomputed(record: Record) -> dict[str, Any]:
         "typical": centre,
         # 8 processes: rank sums 0, 1, 2 have 1 + 1 + 1 of 256 signs, both tails 6 / 256 = 0.023.
         # A fourth is too much.
-        "typical_low": walsh[3 - 1],
-        "typical_high": walsh[-3],
-        "mean": plain.fmean(means),
-        "mean_low": plain.fmean(means) - reach,
-        "mean_high": plain.fmean(means) + reach,
+        "typical_low": centre * (walsh[3 - 1] / centre) ** widening,
+        "typical_high": centre * (walsh[-3] / centre) ** widening,
+        "widening": widening,
         "mean_time": plain.fmean(every),
         "mean_speed": 32 / plain.fmean(every),
         "uncertainty": plain.pstdev(speeds) / math.sqrt(len(speeds)),
@@ -83,8 +80,17 @@ def recomputed(record: Record) -> dict[str, Any]:
         "queue": sum(b.queue_ns for b in kept_blocks) / sum(b.host_ns for b in kept_blocks),
         "faults": sum(b.faults for b in kept_blocks) / kept_steps,
         "switches": sum(b.switches for b in kept_blocks) / kept_steps,
-        "flops": 1000 / plain.fmean(every),
+        "flops": 1000 / centre,
     }
+
+
+def widened_by(medians: list[float]) -> float:
+    """For a case alone: √((1 + ρ) / (1 − ρ)) with the rank correlation of neighbours."""
+    ranks = [sorted(medians).index(median) for median in medians]
+    steps = sum((b - a) ** 2 for a, b in pairwise(ranks))
+    spread = sum((rank - plain.fmean(ranks)) ** 2 for rank in ranks)
+    correlation = min(0.8, 1 - steps / spread / 2 + 3.5 / math.sqrt(len(medians)))
+    return math.sqrt((1 + correlation) / (1 - correlation))
 
 
 def covariance(row: list[float], lag: int) -> float:
@@ -110,18 +116,12 @@ def outlier_mark(row: list[float]) -> float:
 
 def test_result_can_be_recomputed_from_the_raw_samples(record: Record) -> None:
     found = json.loads(json.dumps(result(record).to_dict()))
-    typical, mean, numbers = (
-        found["typical_time_seconds"],
-        found["mean_time_seconds"],
-        found["speed_numbers"],
-    )
+    typical, numbers = found["typical_time_seconds"], found["speed_numbers"]
     shown = {
         "typical": typical["value"],
         "typical_low": typical["low"],
         "typical_high": typical["high"],
-        "mean": mean["value"],
-        "mean_low": mean["low"],
-        "mean_high": mean["high"],
+        "widening": found["interval_widening"],
         "mean_time": numbers["mean_time_seconds"],
         "mean_speed": numbers["mean_speed"],
         "uncertainty": numbers["speed_uncertainty"],
@@ -155,7 +155,7 @@ def test_throughput_interval_is_the_inverted_time_interval(record: Record) -> No
 
 def test_uncertainty_ratio_compares_both_errors(record: Record) -> None:
     found = result(record)
-    speed = found.times.mean_throughput.per_device["images"]
+    speed = found.times.throughput.per_device["images"]
     half = (speed.high - speed.low) / 2  # type: ignore[operator]
     assert found.times.uncertainty_ratio == pytest.approx(
         half / 1.96 / found.times.speed_numbers.speed_uncertainty
@@ -167,22 +167,44 @@ def test_headline_has_value_width_and_grade() -> None:
     assert words == "997.8 µs ±0.94 % (95 %, 8 processes), grade A"
 
 
-def test_result_of_one_process_claims_only_its_run() -> None:
+def test_result_of_one_process_has_no_interval() -> None:
     found = result(make_record(processes=1, protocol=preset("single")))
     assert found.times.typical_time_seconds.low is None
-    assert (
-        found.times.mean_time_seconds.claim == "within this run"
-        and found.times.mean_time_seconds.low is not None
-    )
+    assert found.spread.interval_widening is None
     assert found.times.uncertainty_ratio is None
     assert "ms (no interval: too few processes, 1 process), grade C: one_process" in found.headline
 
 
-def test_mean_time_is_marked_optimistic_for_a_disturbed_process() -> None:
-    wild = make_attempt(make_times(9, centre_ns=2e6), process=8, id="wild")
-    found = result(Record(attempts=(*make_record(1).attempts, wild)))
-    assert found.times.mean_time_seconds.claim.endswith("disturbed: may be optimistic")
-    assert result(make_record(1)).times.mean_time_seconds.claim == "95 % across processes"
+def test_mean_time_is_the_sum_over_all_steps_whatever_a_process_or_sample_holds() -> None:
+    """Σt / N: neither the mean of the processes' means, nor that of samples of unequal groups."""
+    few = make_attempt([8_000_000] * 40, process=0, id="few")
+    many = make_attempt([4_000_000] * 160, process=1, id="many", group=4)
+    found = result(Record(attempts=(few, many)))
+    seconds = (40 * 8e-3 + 160 * 4e-3) / (40 + 640)
+    assert found.times.speed_numbers.mean_time_seconds == pytest.approx(seconds)
+    assert found.times.speed_numbers.mean_speed == pytest.approx(32 / seconds)
+
+
+def test_mean_time_has_one_name_and_no_interval() -> None:
+    document = result(make_record(1)).to_dict()
+    assert "mean_time_seconds" not in document
+    assert "mean_throughput" not in document
+    assert document["speed_numbers"]["mean_time_seconds"] > 0
+
+
+def test_typical_time_of_a_case_alone_is_said_to_be_widened() -> None:
+    interleaved, alone = result(make_record(1)), result(make_record(1, environment={}))
+    assert interleaved.times.typical_time_seconds.claim == "95 % across processes"
+    claim = alone.times.typical_time_seconds.claim
+    assert claim == f"95 % across processes, widened ×{alone.spread.interval_widening:.2g}"
+    assert alone.times.typical_time_seconds.value == interleaved.times.typical_time_seconds.value
+
+
+def test_model_flops_are_those_at_the_typical_time(record: Record) -> None:
+    """As the throughput is: both are of the same step."""
+    found = result(record)
+    flops = found.costs.model_flops_per_second
+    assert flops == pytest.approx(1000 / 32 * found.times.throughput.value)
 
 
 def test_result_has_both_times_if_a_process_is_set_aside() -> None:

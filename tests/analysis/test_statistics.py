@@ -118,13 +118,6 @@ def test_statistics_exclude_warm_up() -> None:
     assert statistics.per_step([part], "faults") == 5 / 10
 
 
-def test_within_run_needs_forty_steps_and_uses_all() -> None:
-    times = make_times(1, steps=47) / 1e9
-    found = statistics.within_run(times)
-    assert found is not None and found.low < times.mean() < found.high
-    assert statistics.within_run(times[:39]) is None
-
-
 def test_queue_share_skips_blocks_without_a_run_queue() -> None:
     told = make_attempt([1000] * 100, queue_ns=1000)
     silent = make_attempt([1000] * 100, queue_ns=None)

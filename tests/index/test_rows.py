@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from factories import make_attempt
 from steptime.core.cause import Cause
 from steptime.core.record import Failure, Record
 from steptime.index.catalogue import DIMENSIONS, METRICS
@@ -31,6 +32,23 @@ ACCURACY = {
 def test_make_row_has_only_names_of_the_catalogue(record_of: Callable[..., Record]) -> None:
     names = {name.removesuffix("_low").removesuffix("_high") for name in make_row(record_of())}
     assert names - BESIDE <= {*DIMENSIONS, *METRICS}
+
+
+def test_make_row_has_the_mean_over_all_steps_without_an_interval() -> None:
+    """Few steps of a slow process do not weigh as much as many of a fast one."""
+    slow = make_attempt([8_000_000] * 40, process=0, id="slow")
+    fast = make_attempt([2_000_000] * 360, process=1, id="fast")
+    row = make_row(Record(attempts=(slow, fast)))
+    seconds = (40 * 8e-3 + 360 * 2e-3) / 400
+    assert row["mean_time"] == pytest.approx(seconds)
+    assert row["mean_speed"] == pytest.approx(32 / seconds)
+    assert not {"mean_time_low", "mean_time_high", "mean_speed_low", "mean_speed_high"} & set(row)
+
+
+def test_make_row_has_flops_at_the_typical_step(record_of: Callable[..., Record]) -> None:
+    row = make_row(record_of())
+    flops = record_of().last.network["flops_per_step"]
+    assert row["flops"] == pytest.approx(flops / row["step_time"])
 
 
 def test_make_row_of_a_failure_has_dimensions_and_no_metric(

@@ -196,6 +196,13 @@ def test_run_does_not_take_the_result_of_older_code_for_finished(
     assert session.run([make_case()], short, store)[0].session != first
 
 
+def test_run_numbers_all_processes_of_a_session(executor, store, short, make_case) -> None:
+    """So a result knows how many processes of other cases ran between two of its own."""
+    session.run([make_case(1), make_case(2)], short, store)
+    numbers = [job.environment["session_process"] for job in executor.jobs]
+    assert numbers == [0, 1, 2, 3]
+
+
 def test_gap_seconds_is_positive_for_a_single_case_that_drifts(
     executor, store, short, make_case, monkeypatch
 ) -> None:

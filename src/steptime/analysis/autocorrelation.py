@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from steptime.analysis.quantiles import Numbers
+from steptime.analysis.quantiles import Numbers, ranks
 
 # Up to this many lags, direct sums are faster than a Fourier transform.
 DIRECT_LAGS = 64
@@ -51,3 +51,16 @@ def lag_one(values: Numbers) -> float:
         return 0.0
     variance, covariance = autocovariances(values, 2)
     return float(covariance / variance)
+
+
+def rank_lag_one(values: Numbers) -> float:
+    """Correlation of each value with the next one, by ranks: one wild value counts little.
+
+    One minus half of von Neumann's ratio of the ranks (Bartels 1982). A steady rise gives nearly
+    1; `lag_one` of a few values that rise stays far below it."""
+    if len(values) < 3 or np.ptp(values) == 0:
+        return 0.0
+    order = ranks(values)
+    steps = np.sum(np.diff(order) ** 2)
+    spread = np.sum((order - order.mean()) ** 2)
+    return float(1 - steps / spread / 2)

@@ -1,4 +1,4 @@
-"""One number with its interval: the typical and the mean step time of several processes."""
+"""One number with its interval: the typical step time of several processes."""
 
 from __future__ import annotations
 
@@ -7,20 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steptime.analysis import intervals, statistics
+from steptime.analysis import dependence, intervals
 from steptime.analysis.process import Process
-from steptime.analysis.quantiles import Numbers, deviation
-from steptime.core.protocol import ROBUST
+from steptime.analysis.quantiles import Numbers
 
 ACROSS = "95 % across processes"
-WITHIN = "within this run"
-OPTIMISTIC = "disturbed: may be optimistic"
 TOO_FEW_PROCESSES = "no interval: too few processes"
-TOO_FEW_SAMPLES = "no interval: too few samples"
-# Student's interval from fewer processes than this is not claimed to hold across processes.
-LEAST_PROCESSES = 6
-# So many standard deviations above the median, a process counts as disturbed.
-DISTURBED = 5.0
+# An interval that is wider by less than 5 % is not said to be widened.
+WORTH_SAYING = 1.05
 
 
 @dataclass(frozen=True)
@@ -42,48 +36,35 @@ class Estimate:
     def as_rate(self, units: float) -> Estimate:
         """Convert a time per step into units per second."""
         low = None if self.high is None else units / self.high
-        high = None
-        # Student's interval may reach below zero, where no rate exists.
-        if self.low is not None and self.low > 0:
-            high = units / self.low
+        high = None if self.low is None else units / self.low
         return Estimate(units / self.value, low, high, self.claim)
 
 
 def typical_time(processes: Sequence[Process]) -> Estimate:
     """Hodges–Lehmann centre of the processes' medians, with an interval from six processes on."""
-    medians = np.array([process.typical for process in processes])
-    interval = intervals.signed_rank(medians, processes[-1].attempt.protocol.look_alpha)
+    medians = ordered_medians(processes)
+    alpha = processes[-1].attempt.protocol.look_alpha
+    widening = interval_widening(processes)
+    interval = dependence.typical_interval(medians, alpha, widening)
     if interval is None:
         return Estimate(intervals.typical(medians), None, None, TOO_FEW_PROCESSES)
-    return Estimate(interval.centre, interval.low, interval.high, ACROSS)
-
-
-def mean_time(processes: Sequence[Process]) -> Estimate:
-    """Mean of the processes' means. Few processes only allow an interval within this run."""
-    means = np.array([process.mean for process in processes])
-    if len(processes) < LEAST_PROCESSES:
-        return _mean_within_run(processes, means)
-    interval = intervals.student(means, processes[-1].attempt.protocol.look_alpha)
-    assert interval is not None
-    claim = f"{ACROSS}, {OPTIMISTIC}" if is_disturbed(means) else ACROSS
+    claim = ACROSS
+    if widening >= WORTH_SAYING:
+        claim = f"{ACROSS}, widened ×{widening:.2g}"
     return Estimate(interval.centre, interval.low, interval.high, claim)
 
 
-def _mean_within_run(processes: Sequence[Process], means: Numbers) -> Estimate:
-    """Only the variation inside each process is known: the widest interval counts."""
-    half_widths = []
-    for process in processes:
-        interval = statistics.within_run(process.step_seconds)
-        if interval is not None:
-            half_widths.append(interval.half_width)
-    centre = float(means.mean())
-    if len(half_widths) < len(processes):
-        return Estimate(centre, None, None, TOO_FEW_SAMPLES)
-    reach = max(half_widths)
-    return Estimate(centre, centre * (1 - reach), centre * (1 + reach), WITHIN)
+def interval_widening(processes: Sequence[Process]) -> float:
+    """How much wider the interval is than that of independent processes."""
+    attempts = [process.attempt for process in in_time_order(processes)]
+    most = dependence.most_correlation(attempts)
+    return dependence.widening(ordered_medians(processes), most)
 
 
-def is_disturbed(means: Numbers) -> bool:
-    """One process lies far above the others: Student's interval is then too narrow."""
-    reach = DISTURBED * ROBUST * deviation(np.sort(means))
-    return bool(means.max() > np.median(means) + reach)
+def ordered_medians(processes: Sequence[Process]) -> Numbers:
+    return np.array([process.typical for process in in_time_order(processes)])
+
+
+def in_time_order(processes: Sequence[Process]) -> list[Process]:
+    """Processes of a campaign may overtake each other."""
+    return sorted(processes, key=lambda process: process.attempt.started)

@@ -55,6 +55,14 @@ def deviation(ascending: Numbers) -> float:
     return (nth_distance((count + 1) // 2) + nth_distance(count // 2 + 1)) / 2
 
 
+def ranks(values: Numbers) -> Numbers:
+    """From 0 on; equal values share the mean of their ranks."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts) - 1.0
+    shared: Numbers = (last - (counts - 1) / 2)[inverse]
+    return shared
+
+
 def steps_needed(percent: float) -> int:
     """So many that one lies beyond the percentile with 95 %. Minimum and maximum need one step."""
     inner = max(percent, 100 - percent) / 100

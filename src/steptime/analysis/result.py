@@ -9,19 +9,24 @@ from typing import Any
 import numpy as np
 
 from steptime.analysis import intervals, statistics
-from steptime.analysis.autocorrelation import lag_one
-from steptime.analysis.estimates import WITHIN, Estimate, mean_time, typical_time
+from steptime.analysis.autocorrelation import lag_one, rank_lag_one
+from steptime.analysis.estimates import (
+    Estimate,
+    interval_widening,
+    ordered_medians,
+    typical_time,
+)
 from steptime.analysis.flags import Flag, flags, grade, limiting_flags
 from steptime.analysis.process import Process, measured_processes
 from steptime.analysis.statistics import Percentile, SpeedNumbers
-from steptime.analysis.stopping import elapsed_seconds, set_aside
+from steptime.analysis.stopping import FIRST_LOOK, elapsed_seconds, set_aside
 from steptime.analysis.throughput import Throughput, throughput, units_per_step
 from steptime.core.errors import SteptimeError
 from steptime.core.format import duration
 from steptime.core.measurement import RankSamples
 from steptime.core.record import Attempt, Record
 
-SCHEMA = "steptime-result/2"
+SCHEMA = "steptime-result/3"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +51,11 @@ class Times:
     typical_time_seconds: Estimate
     # With the processes that were set aside; None if there are none.
     typical_time_seconds_all_processes: Estimate | None
-    mean_time_seconds: Estimate
     throughput: Throughput  # at the typical time
-    mean_throughput: Throughput
-    # Aggregate, in the throughput's unit.
+    # Mean time and mean speed are here alone, and have no interval: a few processes may all miss
+    # the rare slow ones that make the mean. Aggregate, in the throughput's unit.
     speed_numbers: SpeedNumbers
-    # How many times too small the speed uncertainty is as an error of this result.
+    # How many times too small the speed uncertainty is as an error of the throughput.
     uncertainty_ratio: float | None
     units_per_step: dict[str, float]
     percentiles_seconds: tuple[Percentile, ...]
@@ -69,6 +73,10 @@ class Spread:
     set_aside: dict[str, str]
     between_process_cv: float | None
     between_process_cv_of_mean: float | None
+    # Of neighbouring processes' medians, by ranks; None without an interval, as the next one.
+    process_correlation: float | None
+    # How much wider the typical time's interval is than that of independent processes.
+    interval_widening: float | None
     within_process_cv: float
     lag_one_autocorrelation: float
     effective_samples: float
@@ -95,7 +103,7 @@ class Costs:
     start_seconds: dict[str, float]
     elapsed_seconds: float
     memory_bytes: dict[str, int]
-    model_flops_per_second: float | None  # of all devices
+    model_flops_per_second: float | None  # of all devices, at the typical time
     # Alone, of the latest process: backend, bytes, seconds.
     exchange: dict[str, Any] | None
 
@@ -148,7 +156,7 @@ def result(record: Record) -> Result:
         times=times,
         spread=_spread(processes, counted, reasons),
         side_channels=_side_channels(counted),
-        costs=_costs(record, counted, times.speed_numbers.mean_time_seconds),
+        costs=_costs(record, counted, times.typical_time_seconds.value),
         flags=raised,
         grade=grade(raised, len(counted)),
     )
@@ -171,22 +179,20 @@ def _times(record: Record, processes: Sequence[Process], counted: Sequence[Proce
     units = units_per_step(counted[-1].attempt)
     devices = record.case.ranks
     typical = typical_time(counted)
-    mean = mean_time(counted)
-    mean_throughput = throughput(mean, units, devices)
-    main_unit = mean_throughput.unit
+    typical_throughput = throughput(typical, units, devices)
+    main_unit = typical_throughput.unit
     pooled = np.concatenate([process.step_seconds for process in counted])
     # Sorts `pooled` in place, which the percentiles rely on.
-    numbers = statistics.speed_numbers(pooled, units[main_unit])
+    mean_seconds = statistics.mean_time(counted)
+    numbers = statistics.speed_numbers(pooled, units[main_unit], mean_seconds)
     return Times(
         typical_time_seconds=typical,
         typical_time_seconds_all_processes=(
             typical_time(processes) if len(counted) < len(processes) else None
         ),
-        mean_time_seconds=mean,
-        throughput=throughput(typical, units, devices),
-        mean_throughput=mean_throughput,
+        throughput=typical_throughput,
         speed_numbers=numbers,
-        uncertainty_ratio=uncertainty_ratio(mean_throughput.aggregate[main_unit], numbers),
+        uncertainty_ratio=uncertainty_ratio(typical_throughput.aggregate[main_unit], numbers),
         units_per_step=units,
         percentiles_seconds=statistics.percentiles(counted, pooled),
     )
@@ -194,7 +200,7 @@ def _times(record: Record, processes: Sequence[Process], counted: Sequence[Proce
 
 def uncertainty_ratio(speed: Estimate, numbers: SpeedNumbers) -> float | None:
     """None if the speed has no interval across processes."""
-    if speed.low is None or speed.high is None or speed.claim == WITHIN:
+    if speed.low is None or speed.high is None:
         return None
     if numbers.speed_uncertainty == 0:
         return None
@@ -207,6 +213,11 @@ def _spread(
     medians = np.array([process.typical for process in counted])
     means = np.array([process.mean for process in counted])
     memories = [lag_one(process.step_seconds) for process in counted]
+    correlation = None
+    widening = None
+    if len(counted) >= FIRST_LOOK:
+        correlation = rank_lag_one(ordered_medians(counted))
+        widening = interval_widening(counted)
     return Spread(
         processes=len(counted),
         steps=sum(process.steps for process in counted),
@@ -216,6 +227,8 @@ def _spread(
         set_aside=reasons,
         between_process_cv=statistics.relative_spread(medians),
         between_process_cv_of_mean=statistics.relative_spread(means),
+        process_correlation=correlation,
+        interval_widening=widening,
         within_process_cv=statistics.within_spread(counted),
         lag_one_autocorrelation=float(np.mean(memories)),
         effective_samples=sum(process.effective_samples for process in counted),
@@ -235,14 +248,14 @@ def _side_channels(processes: Sequence[Process]) -> SideChannels:
     )
 
 
-def _costs(record: Record, processes: Sequence[Process], mean_seconds: float) -> Costs:
+def _costs(record: Record, processes: Sequence[Process], typical_seconds: float) -> Costs:
     latest = processes[-1].attempt
     flops = latest.network.get("flops_per_step")
     return Costs(
         start_seconds=_start_seconds(processes),
         elapsed_seconds=sum(elapsed_seconds(attempt) for attempt in record.attempts),
         memory_bytes=_memory_bytes(processes),
-        model_flops_per_second=None if flops is None else flops / mean_seconds,
+        model_flops_per_second=None if flops is None else flops / typical_seconds,
         exchange=latest.findings.get("exchange"),
     )
 

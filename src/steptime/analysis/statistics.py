@@ -9,30 +9,40 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steptime.analysis import intervals, quantiles
-from steptime.analysis.intervals import Interval
 from steptime.analysis.process import Process, Span
 from steptime.analysis.quantiles import PERCENTILES, Numbers, steps_needed
 from steptime.core.protocol import ROBUST
 
 # So many robust standard deviations above the median, a step counts as an outlier.
 OUTLIER = 5.0
-# Batches of consecutive steps for the interval within a run.
-BATCHES = 20
 
 
 @dataclass(frozen=True)
 class SpeedNumbers:
-    """The four numbers of tf_cnn_benchmarks and DL-Benchmarks-TensorFlow, as they define them."""
+    """The four numbers of tf_cnn_benchmarks and DL-Benchmarks-TensorFlow, as they define them.
 
-    mean_time_seconds: float
-    mean_speed: float
+    Over all kept steps of all processes together."""
+
+    mean_time_seconds: float  # Σt / N
+    mean_speed: float  # units per step / mean time
     speed_uncertainty: float
     speed_jitter: float
 
 
-def speed_numbers(step_seconds: Numbers, units_per_step: float) -> SpeedNumbers:
-    """Sorts `step_seconds` in place, because there may be tens of millions of steps."""
-    mean_time = float(np.mean(step_seconds))
+def mean_time(processes: Sequence[Process]) -> float:
+    """Σt / N over all kept steps: a sample of several steps counts as that many."""
+    total = sum(process.mean * process.steps for process in processes)
+    return total / sum(process.steps for process in processes)
+
+
+def speed_numbers(
+    step_seconds: Numbers, units_per_step: float, mean_time_seconds: float | None = None
+) -> SpeedNumbers:
+    """Without a mean time, that of these samples: right if all hold as many steps.
+
+    Sorts `step_seconds` in place, because there may be tens of millions of steps."""
+    if mean_time_seconds is None:
+        mean_time_seconds = float(np.mean(step_seconds))
     speeds = units_per_step / step_seconds
     speeds -= np.mean(speeds)
     speeds *= speeds
@@ -40,7 +50,8 @@ def speed_numbers(step_seconds: Numbers, units_per_step: float) -> SpeedNumbers:
     step_seconds.sort()
     np.divide(units_per_step, step_seconds[::-1], out=speeds)
     jitter = ROBUST * quantiles.deviation(speeds)
-    return SpeedNumbers(mean_time, units_per_step / mean_time, uncertainty, jitter)
+    mean_speed = units_per_step / mean_time_seconds
+    return SpeedNumbers(mean_time_seconds, mean_speed, uncertainty, jitter)
 
 
 @dataclass(frozen=True)
@@ -75,14 +86,6 @@ def _percentile(percent: float, ascending: Numbers, bounds: Sequence[float | Non
     combined = intervals.typical(np.array(numbers)) if len(numbers) == len(bounds) else None
     seconds = value if len(ascending) >= needed else None
     return Percentile(percent, seconds, beyond, needed, combined)
-
-
-def within_run(step_seconds: Numbers) -> Interval | None:
-    """95 % interval from the means of 20 batches. It says nothing about another process."""
-    if len(step_seconds) < 2 * BATCHES:
-        return None
-    means = [batch.mean() for batch in np.array_split(step_seconds, BATCHES)]
-    return intervals.student(np.array(means), 0.05)
 
 
 def relative_spread(values: Numbers) -> float | None:

@@ -29,7 +29,7 @@ class Protocol:
     preset: str = "standard"
 
     # across processes
-    processes_least: int = 6
+    processes_least: int = 8
     processes_most: int = 36
     target: float = 0.02  # half-width of the typical value's interval, relative
     budget_seconds: float = 120.0  # of one case, all its processes together
@@ -141,7 +141,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "pair_looks": (8,),
     },
     "standard": {},
-    "gold": {"processes_least": 8, "target": 0.01, "budget_seconds": 600.0},
+    "gold": {"target": 0.01, "budget_seconds": 600.0},
     "single": {"processes_least": 1, "processes_most": 1, "budget_seconds": 600.0},
 }
 

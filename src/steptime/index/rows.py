@@ -130,12 +130,11 @@ def server(attempt: Attempt) -> str:
 def _speed(numbers: Result) -> Row:
     times = numbers.times
     unit = times.throughput.unit
-    mean_unit = times.mean_throughput.unit
     row = _estimate("step_time", times.typical_time_seconds)
     row |= _estimate("throughput", times.throughput.aggregate[unit])
     row |= _estimate("throughput_per_device", times.throughput.per_device[unit])
-    row |= _estimate("mean_time", times.mean_time_seconds)
-    row |= _estimate("mean_speed", times.mean_throughput.aggregate[mean_unit])
+    row["mean_time"] = times.speed_numbers.mean_time_seconds
+    row["mean_speed"] = times.speed_numbers.mean_speed
     row["jitter"] = times.speed_numbers.speed_jitter
     row["speed_uncertainty"] = times.speed_numbers.speed_uncertainty
     row["cpu_time"] = numbers.side_channels.cpu_seconds_per_step

@@ -169,6 +169,8 @@ class Session:
             process=max((attempt.process for attempt in attempts), default=-1) + 1,
             case=case,
             protocol=self.next_protocol(case),
+            # Tells how many processes of other cases ran between two of this case.
+            environment={"session_process": self.done},
         )
         self.watch.on_start(job, self.done, self.expected_processes)
         attempt = self.executor.run(job, self.store)

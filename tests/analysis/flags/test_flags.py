@@ -133,6 +133,16 @@ def test_flags_detect_a_disturbed_course_in_most_runs(
     assert np.mean(raised) >= 0.95
 
 
+@pytest.mark.parametrize(("gap", "level"), [(0.2, "noisy"), (0.005, None)])
+def test_bimodal_lowers_the_grade_if_the_groups_are_apart(gap: float, level: str | None) -> None:
+    made = []
+    for process in range(8):
+        times = [round(1e6 * (1 + 1e-4 * process + gap * (process % 2)))] * 200
+        made.append(make_attempt(times, process=process))
+    raised = {flag.name: flag.level for flag in flags(measured_processes(made))}
+    assert raised.get("bimodal") == level
+
+
 def test_level_shift_names_sample_and_time() -> None:
     record = injected(lambda process: np.where(np.arange(200) < 120, 1, 1.1), 1)
     evidence = next(

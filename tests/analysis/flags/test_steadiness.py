@@ -120,6 +120,12 @@ def test_neighbour_correlation_detects_slow_change() -> None:
     assert neighbour_correlation_p(np.array([1.0, 2.0, 1.0, 2.0, 1.5, 2.5, 1.1, 2.1])) > 0.5
 
 
+def test_neighbour_correlation_of_equal_values_is_chance() -> None:
+    """Ranks by position would make equal medians a perfect rise."""
+    assert neighbour_correlation_p(np.ones(8)) == 1.0
+    assert neighbour_correlation_p(np.array([2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0])) > 0.02
+
+
 def test_trend_p_is_reproducible() -> None:
     assert drift(noise(5)) == drift(noise(5))
 

@@ -38,6 +38,14 @@ def test_make_arrays_groups_equal_requests() -> None:
     assert [[len(task) for task in array.tasks] for array in found] == [[2, 1], [2]]
 
 
+def test_make_arrays_numbers_the_processes_in_their_order() -> None:
+    """So a result knows how many processes of other cases ran between two of its own."""
+    [array] = make_arrays(jobs(range(1, 4)), MACHINE, 100)
+    assert [job.environment["session_process"] for job in array.jobs] == list(
+        range(len(array.jobs))
+    )
+
+
 def test_make_arrays_respects_the_largest_array() -> None:
     found = make_arrays(jobs(range(1, 11)), MACHINE, 2)
     assert [len(array.tasks) for array in found] == [2, 2, 1]

@@ -44,7 +44,7 @@ RULES: tuple[Rule, ...] = (
     Rule("level_shift", "noisy", timing.level_shifts),
     Rule("session_drift", "noisy", timing.session_drift),
     Rule("unstable", "noisy", timing.unstable),
-    Rule("bimodal", "note", timing.bimodal),
+    Rule("bimodal", "noisy", timing.bimodal),
     Rule("few_processes", "limits", timing.few_processes),
     Rule("one_process", "limits", timing.one_process),
     Rule("too_few_samples", "limits", timing.too_few_samples),

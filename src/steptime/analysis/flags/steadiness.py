@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri, stdtr
 
 from steptime.analysis import intervals
 from steptime.analysis.autocorrelation import lag_one
-from steptime.analysis.quantiles import Numbers
+from steptime.analysis.quantiles import Numbers, ranks
 from steptime.core.protocol import ROBUST
 
 PERMUTATIONS = 9_999
@@ -66,7 +66,7 @@ def memory(courses: Sequence[Numbers]) -> float:
 
 
 def _without_step(logs: Numbers) -> Numbers:
-    position = int(np.argmax(_cumulative_sums(_ranks(logs)[None, :])[0])) + 2
+    position = int(np.argmax(_cumulative_sums(ranks(logs)[None, :])[0])) + 2
     levels = np.full(len(logs), np.median(logs[position:]))
     levels[:position] = np.median(logs[:position])
     residuals: Numbers = logs - levels
@@ -99,8 +99,8 @@ def drift(medians: Numbers, correlation: float = 0.0) -> Trend | None:
     third = count // 3
     logs = np.log(medians)
     change = math.expm1(intervals.shift(logs[:third], logs[-third:]))
-    ranks = _ranks(_whitened(logs, correlation))
-    statistic = abs(float(ranks @ _thirds(count)))
+    order = ranks(_whitened(logs, correlation))
+    statistic = abs(float(order @ _thirds(count)))
     return Trend(change, _share_beyond(_drift_null(count), statistic))
 
 
@@ -109,7 +109,7 @@ def level_shift(medians: Numbers, correlation: float = 0.0) -> Trend | None:
     count = len(medians)
     if count < LEAST_POINTS:
         return None
-    sums = _cumulative_sums(_ranks(_whitened(np.log(medians), correlation))[None, :])[0]
+    sums = _cumulative_sums(ranks(_whitened(np.log(medians), correlation))[None, :])[0]
     position = int(np.argmax(sums)) + 2
     before = np.median(medians[:position])
     after = np.median(medians[position:])
@@ -167,9 +167,9 @@ def neighbour_correlation_p(values: Numbers) -> float:
     """p of a rank von Neumann test (Bartels 1982) against positive correlation of neighbours."""
     if len(values) < LEAST_POINTS:
         return 1.0
-    ranks = _ranks(values)
-    statistic = float(np.sum(np.diff(ranks) ** 2))
-    shuffled = np.sum(np.diff(_shuffles(ranks), axis=1) ** 2, axis=1)
+    order = ranks(values)
+    statistic = float(np.sum(np.diff(order) ** 2))
+    shuffled = np.sum(np.diff(_shuffles(order), axis=1) ** 2, axis=1)
     # Correlated neighbours make the sum small, hence the signs.
     return _share_beyond(-shuffled, -statistic)
 
@@ -185,15 +185,6 @@ def gap_between_groups(values: Numbers) -> tuple[float, float] | None:
     if gaps[widest] <= GAP_RATIO * next_widest or not 1 <= widest <= len(gaps) - 2:
         return None
     return float(ascending[widest]), float(ascending[widest + 1])
-
-
-def _ranks(values: Numbers) -> Numbers:
-    """From 0; equal values share the mean of their ranks, so that their order says nothing."""
-    ascending = np.sort(values)
-    below = np.searchsorted(ascending, values, side="left")
-    up_to = np.searchsorted(ascending, values, side="right")
-    ranks: Numbers = (below + up_to - 1) / 2
-    return ranks
 
 
 def _share_beyond(shuffled: Numbers, statistic: float) -> float:

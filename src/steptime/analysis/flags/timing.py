@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import bdtrc
 
-from steptime.analysis import intervals
+from steptime.analysis.estimates import ordered_medians, typical_time
 from steptime.analysis.flags.steadiness import (
     Trend,
     common_trend,
@@ -38,6 +38,7 @@ COMMON_DRIFT = 0.005
 LEVEL = 0.02
 # The mean over all processes may be smaller by this factor.
 RECORD_SHARE = 0.5
+GROUP_GAP = 0.01
 UNSTABLE = 0.05
 UNSTEADY_SHARE = 0.25
 # A sample must take this many times as long as reading the clock.
@@ -182,7 +183,7 @@ def _medians(processes: Processes) -> Numbers:
 
 
 def session_drift(processes: Processes) -> str | None:
-    p = neighbour_correlation_p(_medians(processes))
+    p = neighbour_correlation_p(ordered_medians(processes))
     if p >= SESSION_P:
         return None
     return f"neighbouring processes resemble each other (rank von Neumann test, p = {p:.4f})"
@@ -197,7 +198,7 @@ def unstable(processes: Processes) -> str | None:
 
 def bimodal(processes: Processes) -> str | None:
     gap = gap_between_groups(_medians(processes))
-    if gap is None:
+    if gap is None or gap[1] - gap[0] <= GROUP_GAP * gap[0]:
         return None
     low, high = gap
     return f"two groups of processes: up to {duration(low)} and from {duration(high)}"
@@ -228,10 +229,10 @@ def too_few_samples(processes: Processes) -> str | None:
 
 def target_missed(processes: Processes) -> str | None:
     protocol = processes[-1].attempt.protocol
-    interval = intervals.signed_rank(_medians(processes), protocol.look_alpha)
-    if interval is None or interval.half_width <= protocol.target:
+    half_width = typical_time(processes).half_width
+    if half_width is None or half_width <= protocol.target:
         return None
-    reached = f"±{percent(interval.half_width)} after {len(processes)} processes"
+    reached = f"±{percent(half_width)} after {len(processes)} processes"
     return f"{reached}, the target is ±{percent(protocol.target)}"
 
 

@@ -38,7 +38,7 @@ def rates(speeds: Mapping[str, Estimate]) -> str:
 def _lines(record: Record, outcome: Result) -> Iterator[tuple[str, str]]:
     times, costs = outcome.times, outcome.costs
     yield "typical step", _interval(times.typical_time_seconds)
-    yield "mean step", _interval(times.mean_time_seconds)
+    yield "mean step", _mean_step(outcome)
     # At the typical time; the mean is in the next line.
     yield "throughput", _throughput(times.throughput)
     yield "mean speed", _mean_speed(outcome)
@@ -60,6 +60,18 @@ def _interval(estimate: Estimate) -> str:
     if estimate.low is None or estimate.high is None:
         return f"{value} ({estimate.claim})"
     return f"{value} ({duration(estimate.low)} … {duration(estimate.high)}, {estimate.claim})"
+
+
+def _mean_step(outcome: Result) -> str:
+    """It has no interval, so the range of the processes says how far it can be trusted."""
+    value = duration(outcome.times.speed_numbers.mean_time_seconds)
+    means = []
+    for process in outcome.spread.each_process:
+        if process["id"] not in outcome.spread.set_aside:
+            means.append(process["mean_time_seconds"])
+    if len(means) == 1:
+        return f"{value} (no interval)"
+    return f"{value} (no interval; processes {duration(min(means))} … {duration(max(means))})"
 
 
 def _throughput(throughput: Throughput) -> str:
@@ -119,7 +131,7 @@ def _arithmetic(record: Record, outcome: Result) -> str:
         return ""
     case = record.case
     fingerprint = record.last.machine.get("fingerprint")
-    rate = with_prefix(flops_per_second, "FLOP/s")
+    rate = f"{with_prefix(flops_per_second, 'FLOP/s')} at the typical step"
     if any(flag.name == "implausible" for flag in outcome.flags):
         rate += ", which is implausible"
     peak = stored_peak(store_folder(), fingerprint, case.device, case.precision)

@@ -6,7 +6,7 @@ import random
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from steptime.core.job import Job
@@ -47,7 +47,12 @@ def _shuffle(jobs: list[Job], section: Section, request: tuple[str, ...]) -> lis
     # Each array has an order of its own. If all had the same, a change in time would look like a
     # difference between cases.
     rng = random.Random(" ".join((jobs[0].session, section.name, *request)))
-    return sorted(rng.sample(jobs, len(jobs)), key=lambda job: job.process)
+    shuffled = sorted(rng.sample(jobs, len(jobs)), key=lambda job: job.process)
+    numbered = []
+    for number, job in enumerate(shuffled):
+        environment = {**job.environment, "session_process": number}
+        numbered.append(replace(job, environment=environment))
+    return numbered
 
 
 def _bundle(jobs: list[Job], size: int) -> list[tuple[Job, ...]]:
