@@ -10,6 +10,7 @@ from random import Random
 
 from benchmarks.mistakes.networks import own_network
 from benchmarks.mistakes.trial import BATCH_SIZE, HAVE_FP64, Certifier
+
 from steptime import plugins
 from steptime.core.case import Case
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
-
 from benchmarks.mistakes.mistake import Patcher, Suite
 from benchmarks.mistakes.networks import own_network
+from jax import lax
+
 from steptime.frameworks.jax.layout import Layout
 from steptime.frameworks.jax.ops import OPS, sequences
 

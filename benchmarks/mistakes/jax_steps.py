@@ -6,9 +6,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-
 from benchmarks.mistakes.mistake import Patcher, Suite
 from benchmarks.mistakes.networks import own_network
+
 from steptime.frameworks.jax.program import JaxProgram
 from steptime.frameworks.jax.steps import Steps
 

@@ -7,9 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
-
 from benchmarks.mistakes.mistake import Patcher, Suite
 from benchmarks.mistakes.networks import own_network
+
 from steptime.frameworks.jax import optimizer as optimizers
 from steptime.frameworks.jax import settings
 from steptime.frameworks.jax import steps as steps_module

@@ -6,8 +6,8 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-
 from benchmarks.mistakes.mistake import Patcher, Suite
+
 from steptime.frameworks.pytorch import program as programs
 from steptime.frameworks.pytorch import settings
 from steptime.frameworks.pytorch.ops import FUNCTIONS

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-
 from benchmarks.mistakes.mistake import Patcher, Suite
 from benchmarks.mistakes.networks import own_network
+
 from steptime.frameworks.pytorch.ops import FUNCTIONS, OPS
 
 SUITE = Suite("pytorch", "eager")

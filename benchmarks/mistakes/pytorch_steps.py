@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-
 from benchmarks.mistakes.mistake import Patcher, Suite
+
 from steptime.frameworks.pytorch.program import PytorchProgram
 
 SUITE = Suite("pytorch", "eager")
@@ -54,6 +54,40 @@ def outputs_computed_in_feed(patch: Patcher) -> None:
             self.kept = torch.from_numpy(self.predict(batch))
 
     patch.function(PytorchProgram, "_infer", infer)
+    patch.function(PytorchProgram, "feed", feed)
+
+
+@SUITE(1, "lenet5")
+def output_kept_until_next_batch(patch: Patcher) -> None:
+    """The inference step computes once for each batch that is fed, and then returns that output."""
+
+    def infer(original: Any, self: Program) -> Any:
+        if getattr(self, "kept", None) is None:
+            self.kept = original(self)
+        return self.kept
+
+    def feed(original: Any, self: Program, batch: Any) -> None:
+        original(self, batch)
+        self.kept = None
+
+    patch.function(PytorchProgram, "_infer", infer)
+    patch.function(PytorchProgram, "feed", feed)
+
+
+@SUITE(1, "resnet56-cifar")
+def forward_once_for_each_batch(patch: Patcher) -> None:
+    """The forward phase computes once for each batch that is fed."""
+
+    def forward(original: Any, self: Program) -> Any:
+        if getattr(self, "kept", None) is None:
+            self.kept = original(self)
+        return self.kept
+
+    def feed(original: Any, self: Program, batch: Any) -> None:
+        original(self, batch)
+        self.kept = None
+
+    patch.function(PytorchProgram, "_forward", forward)
     patch.function(PytorchProgram, "feed", feed)
 
 

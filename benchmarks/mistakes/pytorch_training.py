@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from benchmarks.mistakes.mistake import Patcher, Suite
 from torch.nn.functional import cross_entropy
 
-from benchmarks.mistakes.mistake import Patcher, Suite
 from steptime.frameworks.pytorch import optimizer as optimizers
 from steptime.frameworks.pytorch import program as programs
 from steptime.frameworks.pytorch.ops import FUNCTIONS, OPS

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import tensorflow as tf
-
 from benchmarks.mistakes.mistake import Patcher, Suite
 from benchmarks.mistakes.networks import own_network
+
 from steptime.frameworks.tensorflow.ops import OPS, images
 
 SUITE = Suite("tensorflow", "graph")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
-
 from benchmarks.mistakes.mistake import Patcher, Suite
 from benchmarks.mistakes.networks import own_network
+
 from steptime.frameworks.tensorflow.functions import Functions
 from steptime.frameworks.tensorflow.ops import images
 from steptime.frameworks.tensorflow.program import TensorflowProgram

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.mistakes.mistake import Mistake
+
 from steptime import plugins, workloads
 from steptime.core.case import Case
 from steptime.frameworks import numpy as reference
