@@ -19,7 +19,13 @@ from benchmarks.mistakes.trial import Certifier, try_mistake
 
 # By framework: the modules that have its mistakes in a list SUITE.
 MODULES = {
-    "pytorch": ("pytorch_steps", "pytorch_ops", "pytorch_training", "pytorch_low"),
+    "pytorch": (
+        "pytorch_steps",
+        "pytorch_state",
+        "pytorch_ops",
+        "pytorch_training",
+        "pytorch_low",
+    ),
     "jax": ("jax_steps", "jax_ops", "jax_training"),
     "tensorflow": ("tensorflow_steps", "tensorflow_ops", "tensorflow_training"),
     "onnxruntime": ("onnxruntime",),

@@ -14,10 +14,11 @@ from steptime.frameworks.jax.steps import Steps
 
 SUITE = Suite("jax", "compiled")
 NORMAL = own_network("normal")
+BELL = own_network("bell")
 Program = Any
 
 
-@SUITE(1, "lenet5")
+@SUITE(1, BELL)
 def quarter_of_batch(patch: Patcher) -> None:
     """The inference step computes a quarter of the batch and repeats it; `predict` does not."""
 
@@ -31,7 +32,7 @@ def quarter_of_batch(patch: Patcher) -> None:
     patch.function(JaxProgram, "_launch_inference", launch)
 
 
-@SUITE(1, "lenet5")
+@SUITE(1, BELL)
 def first_output_for_ever(patch: Patcher) -> None:
     """The inference step returns its first output for ever."""
 
@@ -43,7 +44,7 @@ def first_output_for_ever(patch: Patcher) -> None:
     patch.function(JaxProgram, "_launch_inference", launch)
 
 
-@SUITE(1, "lenet5")
+@SUITE(1, BELL)
 def batch_is_a_constant(patch: Patcher) -> None:
     """The jitted inference step takes the first batch for a constant."""
 
@@ -56,7 +57,7 @@ def batch_is_a_constant(patch: Patcher) -> None:
     patch.function(JaxProgram, "_launch_inference", launch)
 
 
-@SUITE(1, "lenet5")
+@SUITE(1, BELL)
 def outputs_computed_in_feed(patch: Patcher) -> None:
     """`feed` computes the outputs, and the inference step only returns them."""
 
@@ -74,7 +75,7 @@ def outputs_computed_in_feed(patch: Patcher) -> None:
     patch.function(JaxProgram, "feed", feed)
 
 
-@SUITE(1, "lenet5")
+@SUITE(1, BELL)
 def feed_keeps_resident_batch(patch: Patcher) -> None:
     """`feed` prepares the new batch, but the device keeps the first one."""
 
@@ -87,7 +88,7 @@ def feed_keeps_resident_batch(patch: Patcher) -> None:
     patch.function(JaxProgram, "feed", feed)
 
 
-@SUITE(1, "lenet5")
+@SUITE(1, BELL)
 def host_batch_cached(patch: Patcher) -> None:
     """With data on the host the step copies the batch once and then keeps it."""
 
@@ -101,7 +102,7 @@ def host_batch_cached(patch: Patcher) -> None:
     patch.function(JaxProgram, "_batch", batch)
 
 
-@SUITE(1, "lenet5")
+@SUITE(1, BELL)
 def new_state_dropped(patch: Patcher) -> None:
     """The training step computes the new weights and throws them away."""
 
@@ -114,7 +115,7 @@ def new_state_dropped(patch: Patcher) -> None:
     patch.function(JaxProgram, "_launch_training", launch)
 
 
-@SUITE(1, "lenet5")
+@SUITE(1, BELL)
 def every_second_update_skipped(patch: Patcher) -> None:
     """The training step keeps its new weights in every second step only."""
 
@@ -129,7 +130,7 @@ def every_second_update_skipped(patch: Patcher) -> None:
     patch.function(JaxProgram, "_launch_training", launch)
 
 
-@SUITE(1, "lenet5")
+@SUITE(1, BELL)
 def training_step_in_bf16(patch: Patcher) -> None:
     """The training step rounds its weights and batch to bf16; `gradients` does not."""
 
@@ -142,7 +143,7 @@ def training_step_in_bf16(patch: Patcher) -> None:
     patch.function(Steps, "train", train)
 
 
-@SUITE(1, "lenet5")
+@SUITE(1, BELL)
 def quarter_of_batch_trained(patch: Patcher) -> None:
     """The training step trains on a quarter of the batch."""
 
@@ -179,7 +180,7 @@ def forward_by_inference(patch: Patcher) -> None:
     patch.function(Steps, "forward", forward)
 
 
-@SUITE(1, "lenet5")
+@SUITE(1, BELL)
 def first_target_for_ever(patch: Patcher) -> None:
     """`feed` passes on the inputs and keeps the targets of the first batch."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from steptime.graph import Net, Tensor, adam, momentum, network
+from steptime.graph import Net, Tensor, adam, adamw, momentum, network
 
 FILE = Path(__file__)
 
@@ -46,3 +46,14 @@ def normal(net: Net) -> Tensor:
     x = net.batch_norm(net.conv(net.input(3, 12, 12), 8, 3, bias=False))
     y = net.batch_norm(net.conv(net.relu(x), 8, 3, padding=1, bias=False))
     return net.dense(net.global_average_pool(net.relu(net.add(x, y))), 10)
+
+
+@network("decoder", title="A decoder as in GPT-2", source="", optimizer=adamw(1e-3), unit="tokens")
+def decoder(net: Net) -> Tensor:
+    table = net.embedding(net.tokens(12, 40), 40, 24)
+    x = net.positions(table)
+    projected = net.dense(net.layer_norm(x), 72)
+    query, keys, values = (net.slice(projected, start, start + 24) for start in (0, 24, 48))
+    x = net.add(x, net.dense(net.attention(query, keys, values, heads=3, causal=True), 24))
+    y = net.dense(net.gelu(net.dense(net.layer_norm(x), 48), tanh=True), 24)
+    return net.tied_dense(net.layer_norm(net.add(x, y)), table)

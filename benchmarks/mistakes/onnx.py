@@ -67,16 +67,7 @@ def wrong_settings(op: str, **settings: Any) -> Patch:
     """The op gets other settings than the layer has."""
 
     def compute(original: Any, site: Any) -> None:
-        layer = site.layer
-        values = layer.op.settings() | settings
-        site.layer = SimpleNamespace(
-            name=layer.name,
-            shape=layer.shape,
-            inputs=layer.inputs,
-            input_shapes=layer.input_shapes,
-            weights=layer.weights,
-            op=SimpleNamespace(**values),
-        )
+        site.layer = with_settings(site.layer, site.op.settings() | settings)
         original(site)
 
     return wrong_op(op, compute)
@@ -163,3 +154,34 @@ def slice_later(original: Any, site: Any) -> None:
         site.add("Slice", rolled, start, stop, site.integers("axis", [-1]))
     else:
         original(site)
+
+
+def to_fp16(weight: Any) -> Any:
+    return weight.astype(np.float16)
+
+
+def to_bf16(weight: Any) -> Any:
+    """By cutting off half of the bits."""
+    bits = np.ascontiguousarray(weight, np.float32).view(np.uint32)
+    return (bits & 0xFFFF0000).view(np.float32)
+
+
+def without_dilation(original: Any, site: Any) -> None:
+    """Padded so that the shape fits."""
+    if site.op.dilation == (1, 1):
+        original(site)
+    else:
+        wrong = site.op.settings() | {"dilation": (1, 1), "padding": ((1, 1), (1, 1))}
+        site.layer = with_settings(site.layer, wrong)
+        original(site)
+
+
+def with_settings(layer: Any, settings: dict[str, Any]) -> Any:
+    return SimpleNamespace(
+        name=layer.name,
+        shape=layer.shape,
+        inputs=layer.inputs,
+        input_shapes=layer.input_shapes,
+        weights=layer.weights,
+        op=SimpleNamespace(**settings),
+    )

@@ -123,21 +123,14 @@ for number, name, network, patch, text in (
     (
         2,
         "layer_norm_without_scale",
-        "gpt2",
+        own_network("decoder"),
         models.wrong_weight("weight", np.ones_like, op="layer_norm"),
         "Layer norm ignores its scale",
     ),
     (
         2,
-        "dense_without_bias",
-        "gpt2",
-        models.wrong_weight("bias", np.zeros_like, op="dense"),
-        "All biases of dense layers are forgotten",
-    ),
-    (
-        2,
         "positions_ignored",
-        "gpt2",
+        own_network("decoder"),
         models.ignore("positions"),
         "The positions are not added",
     ),
@@ -207,7 +200,7 @@ for number, name, network, patch, text in (
     (
         4,
         "causal_mask_off_by_one",
-        "gpt2",
+        own_network("decoder"),
         models.wrong_constant("mask", models.shift_mask),
         "Causal attention sees one position too many",
     ),
@@ -215,8 +208,15 @@ for number, name, network, patch, text in (
         4,
         "dilation_ignored",
         own_network("grouped"),
-        models.wrong_settings("conv", dilation=(1, 1), padding=((1, 1), (1, 1))),
-        "Convolutions ignore dilation and padding",
+        models.wrong_op("conv", models.without_dilation),
+        "Convolutions ignore their dilation",
+    ),
+    (
+        2,
+        "dense_without_bias",
+        "gpt2",
+        models.wrong_weight("bias", np.zeros_like, op="dense"),
+        "All biases of dense layers are forgotten",
     ),
 ):
     SUITE.add(number, network, patch, text, name=name)

@@ -9,7 +9,6 @@ from benchmarks.mistakes import onnx as models
 from benchmarks.mistakes.mistake import Patcher, Suite
 from benchmarks.mistakes.networks import own_network
 
-from steptime.frameworks.openvino import settings
 from steptime.frameworks.openvino.program import OpenvinoProgram
 
 SUITE = Suite("openvino", "graph", "inference")
@@ -45,8 +44,14 @@ def input_not_placed(patch: Patcher) -> None:
 
 @SUITE(1, "lenet5")
 def host_batch_kept(patch: Patcher) -> None:
-    """With data on the host the step infers the resident batch, not the host's."""
-    patch.function(Program, "_run_from_host", lambda original, self: self._run_resident())
+    """With data on the host the step passes the first batch for ever."""
+
+    def run(original: Any, self: Any) -> Any:
+        if not hasattr(self, "kept"):
+            self.kept = self.input
+        return self.request.infer({0: self.kept})[0]
+
+    patch.function(Program, "_run_from_host", run)
 
 
 @SUITE(1, "lenet5")
@@ -73,20 +78,15 @@ def asynchronous_and_not_awaited(patch: Patcher) -> None:
     patch.function(Program, "_run_resident", run)
 
 
-def wrong_precision(name: str, precision: str, hint: str, text: str) -> None:
-    def patch(patcher: Patcher) -> None:
-        def properties(original: Any, case: Any) -> dict[str, Any]:
-            return original(case) | {"INFERENCE_PRECISION_HINT": hint}
-
-        patcher.function(settings, "properties", properties)
-
-    SUITE.add(5, "cifar10-cnn", patch, text, name=name, precision=precision)
-
-
-wrong_precision("bf16_for_fp32", "fp32", "bf16", "The model computes in bf16 for fp32")
-wrong_precision("fp16_for_fp32", "fp32", "f16", "The model computes in fp16 for fp32")
-wrong_precision("fp32_for_bf16", "bf16", "f32", "The model computes in fp32 for bf16")
-wrong_precision("fp32_for_fp16", "fp16", "f32", "The model computes in fp32 for fp16")
+for name, text, change in (
+    (
+        "weights_in_fp16",
+        "Weights are stored in fp16, the default of OpenVINO's files",
+        models.to_fp16,
+    ),
+    ("weights_in_bf16", "Weights are stored in bf16", models.to_bf16),
+):
+    SUITE.add(5, "cifar10-cnn", models.wrong_weight("weight", change), text, name=name)
 
 for number, name, network, patch, text in (
     (

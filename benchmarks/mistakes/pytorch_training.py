@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from benchmarks.mistakes.mistake import Patcher, Suite
+from benchmarks.mistakes.networks import own_network
 from torch.nn.functional import cross_entropy
 
 from steptime.frameworks.pytorch import optimizer as optimizers
@@ -309,7 +310,9 @@ def wrong_adam(name: str, text: str, network: str = "cifar10-cnn", **wrong: Any)
 wrong_adam("adam_epsilon_1e-7", "Adam has epsilon 1e-7 for 1e-8", eps=1e-7)
 wrong_adam("adam_beta_0.99", "Adam's second beta is 0.99 for 0.999", betas=(0.9, 0.99))
 wrong_adam("adam_rate_10_percent_off", "The learning rate is 1.1e-3 for 1e-3", lr=1.1e-3)
-wrong_adam("adamw_without_decay", "AdamW has no weight decay", "gpt2", weight_decay=0.0)
+wrong_adam(
+    "adamw_without_decay", "AdamW has no weight decay", own_network("decoder"), weight_decay=0.0
+)
 
 
 def adam_by_hand(name: str, text: str, direction: Any) -> None:
