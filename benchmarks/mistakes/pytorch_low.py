@@ -91,6 +91,24 @@ class PairedSteps:
         return x * draw(x.shape, rate, generator) / (1 - rate)
 
 
+class MasksInTurn:
+    """The first step's mask comes again in the third, the second's in the fourth."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, x: Any, rate: float) -> Any:
+        # The probe has two layers in a step.
+        generator = torch.Generator().manual_seed(self.count % 4)
+        self.count += 1
+        return x * draw(x.shape, rate, generator) / (1 - rate)
+
+
+def mask_of_half_batch(x: Any, rate: float) -> Any:
+    half = draw(((len(x) + 1) // 2, *x.shape[1:]), rate)
+    return x * torch.cat([half, half])[: len(x)] / (1 - rate)
+
+
 class SharedLayers:
     """Both layers of a step draw the same numbers."""
 
@@ -133,6 +151,8 @@ for name, network, text, wrong in (
         lambda x, rate: x * draw(x.shape, rate / 2) / (1 - rate / 2),
     ),
     ("dropout_mask_twice", MLP, "Every second step has the mask before", PairedSteps()),
+    ("dropout_masks_in_turn", MLP, "Two masks come in turn", MasksInTurn()),
+    ("dropout_mask_of_half_batch", MLP, "Halves of the batch share a mask", mask_of_half_batch),
     ("dropout_masks_in_pairs", MLP, "Half of the features copy the others' mask", masks_in_pairs),
     (
         "dropout_adds_noise",
@@ -198,6 +218,18 @@ def fp32_inference_for_bf16(patch: Patcher) -> None:
         return torch.float32 if case.precision == "bf16" else original(case)
 
     patch.function(settings, "stored_dtype", stored_dtype)
+
+
+@SUITE(5, "cifar10-cnn", **BF16, phase="inference")
+def only_weights_in_bf16(patch: Patcher) -> None:
+    """Inference stores weights in bf16 and computes in fp32."""
+
+    def wide(f: Any, x: Any, *weights: Any) -> Any:
+        tensors = [value.float() if torch.is_tensor(value) else value for value in weights]
+        return f(x.float(), *tensors)
+
+    patch.entry(FUNCTIONS, "conv2d", wide)
+    patch.entry(FUNCTIONS, "linear", wide)
 
 
 @SUITE(5, "cifar10-cnn", **BF16)

@@ -53,11 +53,12 @@ def other_momentum(f: Any, x: Any, w: Any, b: Any, mean: Any, var: Any, *rest: A
 
 
 def biased_variance(f: Any, x: Any, w: Any, b: Any, mean: Any, var: Any, *rest: Any) -> Any:
-    before = var.clone()
-    y = f(x, w, b, mean, var, *rest)
+    moved = var.clone()
+    y = f(x, w, b, mean, moved, *rest)
     count = x.numel() // x.shape[1]
+    kept = var * (1 - rest[1])
     with torch.no_grad():
-        var.copy_(before * (1 - rest[1]) + (var - before * (1 - rest[1])) * (count - 1) / count)
+        var.copy_(kept + (moved - kept) * (count - 1) / count)
     return y
 
 
@@ -223,6 +224,23 @@ def gradient_halved(patch: Patcher) -> None:
         (loss / 2).backward()
         self.optimizer.step()
         return loss
+
+    patch.function(PytorchProgram, "_train", train)
+
+
+@SUITE(3, RESNET)
+def micro_batches(patch: Patcher) -> None:
+    """The training step adds up the gradients of two halves, each with its own statistics."""
+
+    def train(original: Any, self: Program) -> Any:
+        self.optimizer.zero_grad()
+        losses = []
+        for values, target in zip(self.input.chunk(2), self.target.chunk(2), strict=True):
+            loss = self.loss(values, target) / 2
+            loss.backward()
+            losses.append(loss)
+        self.optimizer.step()
+        return sum(losses)
 
     patch.function(PytorchProgram, "_train", train)
 
