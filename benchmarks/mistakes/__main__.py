@@ -96,7 +96,10 @@ def main() -> None:
 def start_process(framework: str, threads: int) -> None:
     options = ["--in-process", "--frameworks", framework, "--threads", str(threads)]
     # The last flag counts.
-    subprocess.run([sys.executable, "-m", "benchmarks.mistakes", *sys.argv[1:], *options])
+    command = [sys.executable, "-m", "benchmarks.mistakes", *sys.argv[1:], *options]
+    status = subprocess.run(command).returncode
+    if status:
+        sys.exit(f"The process of {framework} ended with {status}; start again to go on.")
 
 
 if __name__ == "__main__":

@@ -226,6 +226,11 @@ def drop(key: Any, x: Any, rate: float, shape: Any = None) -> Any:
     return jnp.where(mask, x / (1 - rate), 0)
 
 
+def over_time(x: Any) -> tuple[int, ...]:
+    """The shape of one mask for all time; a layer without time drops as it should."""
+    return (len(x), 1, x.shape[2]) if x.ndim == 3 else x.shape
+
+
 def redraw_backward(context: LoweringContext, x: Any, rate: float) -> Any:
     dropped = drop(context.draw_key(), x, rate)
     again = drop(context.draw_key(), x, rate)
@@ -251,7 +256,7 @@ wrong_dropout(
 wrong_dropout(
     "dropout_whole_features",
     "Features drop over all time",
-    lambda context, x, rate: drop(context.draw_key(), x, rate, (len(x), 1, x.shape[2])),
+    lambda context, x, rate: drop(context.draw_key(), x, rate, over_time(x)),
     GATED,
 )
 wrong_dropout(

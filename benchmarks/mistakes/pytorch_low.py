@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from benchmarks.mistakes.mistake import Patcher, Suite
+from benchmarks.mistakes.networks import own_network
 
 from steptime.frameworks.pytorch import program as programs
 from steptime.frameworks.pytorch import settings
@@ -45,13 +46,14 @@ def one_mask_for_samples(x: Any, rate: float) -> Any:
 
 
 def whole_channels(x: Any, rate: float) -> Any:
-    """Of features over time, or of channels over the image."""
-    shape = (len(x), 1, x.shape[2]) if x.dim() == 3 else (*x.shape[:2], 1, 1)
+    """Of features over time; a layer without time drops as it should."""
+    shape = (len(x), 1, x.shape[2]) if x.dim() == 3 else x.shape
     return x * draw(shape, rate) / (1 - rate)
 
 
 def whole_positions(x: Any, rate: float) -> Any:
-    return x * draw((*x.shape[:-1], 1), rate) / (1 - rate)
+    shape = (*x.shape[:2], 1) if x.dim() == 3 else x.shape
+    return x * draw(shape, rate) / (1 - rate)
 
 
 def ignored_backward(x: Any, rate: float) -> Any:
@@ -122,13 +124,14 @@ class SharedLayers:
 
 
 MLP = "mnist-mlp"
+GATED = own_network("gated")
 for name, network, text, wrong in (
     ("dropout_never_drops", MLP, "Dropout never drops", lambda x, rate: x),
     ("dropout_fixed_mask", MLP, "Dropout has the same mask in every step", fixed_mask),
     ("dropout_one_mask_for_samples", MLP, "All samples share one mask", one_mask_for_samples),
     ("dropout_one_mask_for_layers", MLP, "All layers share one mask", SharedLayers()),
-    ("dropout_whole_features", "transformer-base", "Features drop over all time", whole_channels),
-    ("dropout_whole_positions", "transformer-base", "All of a position drops", whole_positions),
+    ("dropout_whole_features", GATED, "Features drop over all time", whole_channels),
+    ("dropout_whole_positions", GATED, "All of a position drops", whole_positions),
     ("dropout_ignored_backward", MLP, "The backward pass ignores the mask", ignored_backward),
     ("dropout_drawn_again", MLP, "The backward pass draws another mask", drawn_again_backward),
     ("dropout_unscaled_backward", MLP, "The backward pass is not scaled", unscaled_backward),
@@ -273,7 +276,7 @@ def statistics_in_bf16(patch: Patcher) -> None:
     patch.entry(FUNCTIONS, "batch_norm", batch_norm)
 
 
-@SUITE(5, "ptb-lstm-medium", **BF16)
+@SUITE(5, own_network("decoder"), **BF16)
 def loss_in_bf16(patch: Patcher) -> None:
     """Softmax and loss compute in bf16."""
 

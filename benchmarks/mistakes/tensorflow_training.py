@@ -241,6 +241,11 @@ def drop(uniform: Any, x: Any, rate: float) -> Any:
     return tf.where(uniform >= rate, x * (1 / (1 - rate)), tf.zeros((), x.dtype))
 
 
+def over_time(x: Any) -> Any:
+    """The shape of one mask for all time; a layer without time drops as it should."""
+    return (x.shape[0], 1, x.shape[2]) if len(x.shape) == 3 else x.shape
+
+
 def seed_of_trace(context: LoweringContext, x: Any, rate: float) -> Any:
     """Drawn by NumPy while the function is traced."""
     return drop(tf.constant(np.random.default_rng(0).random(x.shape)), x, rate)
@@ -267,7 +272,7 @@ wrong_dropout(
 wrong_dropout(
     "dropout_whole_features",
     "Features drop over all time",
-    lambda context, x, rate: drop(context.draw_uniform((x.shape[0], 1, x.shape[2])), x, rate),
+    lambda context, x, rate: drop(context.draw_uniform(over_time(x)), x, rate),
     GATED,
 )
 wrong_dropout(
