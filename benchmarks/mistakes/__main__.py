@@ -17,6 +17,8 @@ from benchmarks.mistakes.mistake import Mistake
 from benchmarks.mistakes.table import write_table
 from benchmarks.mistakes.trial import Certifier, try_mistake
 
+from steptime import plugins
+
 # By framework: the modules that have its mistakes in a list SUITE.
 MODULES = {
     "pytorch": (
@@ -35,6 +37,8 @@ MODULES = {
 
 def load_mistakes(framework: str) -> list[Mistake]:
     mistakes = []
+    # The framework's folder sets the environment before it imports the framework.
+    plugins.load("frameworks", framework).versions()
     for name in MODULES[framework]:
         mistakes += import_module(f"benchmarks.mistakes.{name}").SUITE.mistakes
     return mistakes

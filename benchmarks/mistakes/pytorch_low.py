@@ -199,9 +199,10 @@ def masters_rounded_after_step(patch: Patcher) -> None:
 
     def train(original: Any, self: Program) -> Any:
         loss = original(self)
-        with torch.no_grad():
-            for weight in self.module.parameters():
-                weight.copy_(weight.bfloat16())
+        if self.case.precision == "bf16":
+            with torch.no_grad():
+                for weight in self.module.parameters():
+                    weight.copy_(weight.bfloat16())
         return loss
 
     patch.function(PytorchProgram, "_train", train)
@@ -255,8 +256,9 @@ def convolutions_in_fp32_for_bf16(patch: Patcher) -> None:
     """Convolutions and products compute in fp32 where bf16 was asked for."""
 
     def full(f: Any, x: Any, *rest: Any) -> Any:
+        tensors = [value.float() if torch.is_tensor(value) else value for value in rest]
         with torch.autocast("cpu", enabled=False):
-            return f(x.float(), *rest)
+            return f(x.float(), *tensors)
 
     patch.entry(FUNCTIONS, "conv2d", full)
     patch.entry(FUNCTIONS, "linear", full)
@@ -267,10 +269,13 @@ def statistics_in_bf16(patch: Patcher) -> None:
     """Moving statistics are rounded to bf16 in each step."""
 
     def batch_norm(f: Any, x: Any, w: Any, b: Any, mean: Any, var: Any, *rest: Any) -> Any:
-        y = f(x, w, b, mean, var, *rest)
+        if not torch.is_autocast_enabled("cpu"):
+            return f(x, w, b, mean, var, *rest)
+        new_mean, new_variance = mean.clone(), var.clone()
+        y = f(x, w, b, new_mean, new_variance, *rest)
         with torch.no_grad():
-            mean.copy_(mean.bfloat16())
-            var.copy_(var.bfloat16())
+            mean.copy_(new_mean.bfloat16())
+            var.copy_(new_variance.bfloat16())
         return y
 
     patch.entry(FUNCTIONS, "batch_norm", batch_norm)
@@ -281,6 +286,8 @@ def loss_in_bf16(patch: Patcher) -> None:
     """Softmax and loss compute in bf16."""
 
     def low(original: Any, output: Any, target: Any) -> Any:
+        if not torch.is_autocast_enabled("cpu"):
+            return original(output, target)
         logits = output.bfloat16()
         shares = (logits - logits.amax(-1, keepdim=True)).exp()
         logarithms = (shares / shares.sum(-1, keepdim=True)).log()
@@ -293,14 +300,15 @@ def loss_in_bf16(patch: Patcher) -> None:
 def optimizer_state_in_bf16(patch: Patcher) -> None:
     """Adam keeps its moments in bf16."""
 
-    def step(original: Any, self: Any) -> Any:
-        result = original(self)
-        for state in self.state.values():
-            for name in ("exp_avg", "exp_avg_sq"):
-                state[name].copy_(state[name].bfloat16())
-        return result
+    def train(original: Any, self: Program) -> Any:
+        loss = original(self)
+        if self.case.precision == "bf16":
+            for state in self.optimizer.state.values():
+                for name in ("exp_avg", "exp_avg_sq"):
+                    state[name].copy_(state[name].bfloat16())
+        return loss
 
-    patch.function(torch.optim.Adam, "step", step)
+    patch.function(PytorchProgram, "_train", train)
 
 
 @SUITE(5, "cifar10-cnn", precision="fp16")
@@ -328,6 +336,8 @@ def sums_in_bf16(patch: Patcher) -> None:
     """Products add up in bf16, not in fp32."""
 
     def linear(f: Any, x: Any, weight: Any, bias: Any) -> Any:
+        if not torch.is_autocast_enabled("cpu"):
+            return f(x, weight, bias)
         with torch.autocast("cpu", enabled=False):
             return add_in_bf16(x.bfloat16(), weight.bfloat16(), bias)
 
