@@ -89,16 +89,20 @@ def main() -> None:
         else:
             try_framework(framework, arguments)
         return
+    thread_counts = THREADS if arguments.clean else THREADS[:1]
+    processes = len(arguments.frameworks) * len(thread_counts)
+    # Rounded up, so that there are at least as many as asked for.
+    clean = -(-arguments.clean // processes)
     for framework in arguments.frameworks:
         # The number of threads cannot change in a process.
-        thread_counts = THREADS if arguments.clean else THREADS[:1]
         for threads in thread_counts:
-            start_process(framework, threads)
-    write_table(arguments.out)
+            start_process(framework, threads, clean)
+    print(write_table(arguments.out))
 
 
-def start_process(framework: str, threads: int) -> None:
-    options = ["--in-process", "--frameworks", framework, "--threads", str(threads)]
+def start_process(framework: str, threads: int, clean: int) -> None:
+    options = ["--in-process", "--frameworks", framework]
+    options += ["--threads", str(threads), "--clean", str(clean)]
     # The last flag counts.
     command = [sys.executable, "-m", "benchmarks.mistakes", *sys.argv[1:], *options]
     status = subprocess.run(command).returncode

@@ -214,7 +214,7 @@ for number, name, network, patch, text in (
     (
         2,
         "dense_without_bias",
-        "gpt2",
+        own_network("decoder"),
         models.wrong_weight("bias", np.zeros_like, op="dense"),
         "All biases of dense layers are forgotten",
     ),
