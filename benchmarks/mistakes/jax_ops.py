@@ -117,13 +117,13 @@ for name, network, patch, text in (
     ("conv_without_bias", "lenet5", wrong_weights("conv", zero("bias")), "No bias in convolutions"),
     (
         "lstm_without_bias",
-        "ptb-lstm-small",
+        own_network("memory"),
         wrong_weights("lstm", zero("bias")),
         "The LSTM ignores its bias",
     ),
     (
         "lstm_with_forget_bias",
-        "ptb-lstm-small",
+        own_network("memory"),
         wrong_weights("lstm", forget_bias),
         "The LSTM adds 1 to the bias of its forget gate, Flax's default",
     ),
@@ -145,7 +145,7 @@ for name, network, patch, text in (
 for name, network, patch, text in (
     (
         "lrn_alpha_not_divided",
-        "googlenet",
+        own_network("neighbours"),
         wrong_settings("lrn", alpha=5e-4),
         "LRN does not divide alpha by the size",
     ),
@@ -195,7 +195,7 @@ def flatten_with_channels_last(patch: Patcher) -> None:
     )
 
 
-@SUITE(4, "ptb-lstm-small")
+@SUITE(4, own_network("memory"))
 def lstm_gates_in_other_order(patch: Patcher) -> None:
     """The LSTM takes its gates in the order input, candidate, forget, output."""
 
@@ -231,7 +231,7 @@ def gru_resets_before_product(patch: Patcher) -> None:
     patch.entry(OPS, "gru", gru)
 
 
-@SUITE(4, "transformer-base")
+@SUITE(4, own_network("decoder"))
 def attention_scaled_by_all_features(patch: Patcher) -> None:
     """Attention scales by the width of all heads, not of one."""
 
@@ -242,7 +242,7 @@ def attention_scaled_by_all_features(patch: Patcher) -> None:
     patch.entry(OPS, "attention", attention)
 
 
-@SUITE(4, "transformer-base")
+@SUITE(4, own_network("decoder"))
 def causal_mask_excludes_itself(patch: Patcher) -> None:
     """Causal attention of a position sees only the positions before it."""
 
@@ -284,7 +284,7 @@ def kernel_transposed(patch: Patcher) -> None:
     patch.function(Layout, "weight_to_logical", to_logical)
 
 
-@SUITE(4, "transformer-base")
+@SUITE(4, own_network("decoder"))
 def slice_off_by_one(patch: Patcher) -> None:
     """Slices of features begin and end one too late."""
 

@@ -57,3 +57,15 @@ def decoder(net: Net) -> Tensor:
     x = net.add(x, net.dense(net.attention(query, keys, values, heads=3, causal=True), 24))
     y = net.dense(net.gelu(net.dense(net.layer_norm(x), 48), tanh=True), 24)
     return net.tied_dense(net.layer_norm(net.add(x, y)), table)
+
+
+@network("neighbours", title="LRN and branches", source="", optimizer=momentum(0.05))
+def neighbours(net: Net) -> Tensor:
+    x = net.lrn(net.relu(net.conv(net.input(3, 12, 12), 8, 3)), alpha=1e-4, k=1.0)
+    x = net.concat(net.conv(x, 8, 1), net.conv(x, 4, 3, padding=1))
+    return net.dense(net.global_average_pool(net.relu(x)), 10)
+
+
+@network("memory", title="LSTM", source="", optimizer=adam(1e-3), unit="tokens")
+def memory(net: Net) -> Tensor:
+    return net.dense(net.lstm(net.embedding(net.tokens(6, 30), 30, 12), 12), 30)

@@ -108,13 +108,13 @@ for name, network, patch, text in (
     ("dense_without_bias", "lenet5", wrong_weights("dense", zero("bias")), "Dense has no bias"),
     (
         "lstm_without_bias",
-        "ptb-lstm-small",
+        own_network("memory"),
         wrong_weights("lstm", zero("bias")),
         "The LSTM ignores its bias",
     ),
     (
         "positions_ignored",
-        "transformer-base",
+        own_network("decoder"),
         wrong_weights("positions", zero("weight")),
         "The positions are not added",
     ),
@@ -135,14 +135,14 @@ for name, network, patch, text in (
 for name, network, patch, text in (
     (
         "lrn_alpha_not_divided",
-        "googlenet",
+        own_network("neighbours"),
         wrong_settings("lrn", alpha=5e-4),
         "LRN does not divide alpha by the size, as TensorFlow's own",
     ),
     ("gelu_tanh_for_erf", BELL, wrong_settings("gelu", tanh=True), "gelu by tanh"),
     (
         "lrn_size_halved",
-        "googlenet",
+        own_network("neighbours"),
         wrong_settings("lrn", size=3, alpha=6e-5),
         "LRN sums over three channels for five",
     ),
@@ -192,7 +192,7 @@ def dilated_crop_at_start(patch: Patcher) -> None:
     patch.function(images, "_dilated_conv", dilated)
 
 
-@SUITE(4, "transformer-base")
+@SUITE(4, own_network("decoder"))
 def softmax_over_queries(patch: Patcher) -> None:
     """Attention's softmax is over the queries, not over the keys."""
 
@@ -207,7 +207,7 @@ def softmax_over_queries(patch: Patcher) -> None:
     patch.entry(OPS, "attention", attention)
 
 
-@SUITE(4, "transformer-base")
+@SUITE(4, own_network("decoder"))
 def attention_without_scale(patch: Patcher) -> None:
     """Attention does not scale its scores."""
 
@@ -234,7 +234,7 @@ def gru_gates_in_keras_order(patch: Patcher) -> None:
     patch.entry(OPS, "gru", gru)
 
 
-@SUITE(4, "googlenet")
+@SUITE(4, own_network("neighbours"))
 def concat_reversed(patch: Patcher) -> None:
     """Branches are joined in reverse order."""
 
