@@ -35,6 +35,10 @@ def wrong_average(name: str, text: str, wrong: Any, network: str = NORMAL, **cas
         def update(
             original: Any, layer: Any, weights: Any, context: Any, role: str, v: Any
         ) -> None:
+            # A mistake of one precision is not made in others.
+            if case and context.dtype != jnp.bfloat16:
+                original(layer, weights, context, role, v)
+                return
             moved = wrong(weights[role], v, layer.op.momentum)
             context.statistics[f"{layer.name}.{role}"] = moved.astype(weights[role].dtype)
 
