@@ -52,12 +52,19 @@ def test_differences_name_the_software() -> None:
     assert differing == {"software": {"pytorch": (["1.13"], ["2.13"])}}
 
 
+def test_differences_name_another_lowering_of_the_same_framework() -> None:
+    differing = compare({"program": "old"}, {"program": "new"})
+    assert differing["program"] == {"pytorch_lowering": (["old"], ["new"])}
+    assert compare({"program": ""}, {"program": "new"}) == {}
+
+
 def test_differences_skip_what_a_side_does_not_report() -> None:
     assert compare({"machine": {"kernel": "6.1"}}, {"machine": {}}) == {}
 
 
 def test_differences_skip_what_is_drawn_for_each_process() -> None:
-    random = {"PYTHONHASHSEED": "1", "padding_bytes": 7, "slurm": {"SLURM_JOB_ID": "1"}}
+    random: dict[str, Any] = {"PYTHONHASHSEED": "1", "padding_bytes": 7, "session_process": 4}
+    random["slurm"] = {"SLURM_JOB_ID": "1"}
     assert compare({"environment": random}, {"environment": {}}) == {}
     assert "environment" in compare({"environment": {"OMP_NUM_THREADS": "1"}}, {})
 

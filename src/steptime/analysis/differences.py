@@ -28,8 +28,8 @@ MACHINE = (
     "clock_source",
 )
 HEALTH = ("governor", "turbo", "smt_shared", "virtualised")
-# Drawn at random, or different in every job, in all processes alike.
-RANDOM = ("PYTHONHASHSEED", "padding_bytes", "slurm")
+# Drawn at random, or different in every job or process.
+RANDOM = ("PYTHONHASHSEED", "padding_bytes", "slurm", "session_process")
 # Set from the case, which lists them already.
 FROM_CASE = ("wait_policy", "compile_cache")
 SCALARS = (str, int, float)
@@ -109,10 +109,11 @@ def _software(attempt: Attempt) -> Facts:
 
 
 def _program(attempt: Attempt) -> Facts:
-    """What the framework says about its libraries and how it was set up."""
+    """The code of the lowering, and what the framework says about how it was set up."""
+    facts: Facts = {f"{attempt.case.framework}_lowering": attempt.program or None}
     if attempt.measurement is None:
-        return {}
-    return _scalars(attempt.measurement.facts, RANDOM)
+        return facts
+    return facts | _scalars(attempt.measurement.facts, RANDOM)
 
 
 def _environment(attempt: Attempt) -> Facts:
