@@ -13,6 +13,7 @@ from steptime.core.case import Case
 from steptime.frameworks import numpy as reference
 from steptime.graph import Net, Tensor, Work, sgd
 from steptime.tasks.certify.evidence import (
+    DIGITS,
     LARGE_GRADIENTS,
     RULE,
     STORED,
@@ -54,7 +55,7 @@ def test_gather_evidence_of_training_has_every_item_and_weight(study: Study) -> 
     evidence = gather(study)
     assert set(evidence) == {
         "outputs", "loss", "gradients", STORED, "optimizer step", "statistics", "trajectory",
-        "steps from host", "forward", RULE, LARGE_GRADIENTS,
+        "steps from host", "forward", RULE, LARGE_GRADIENTS, DIGITS,
     }  # fmt: skip
     trainable = {name for name, weight in study.work.graph.weights.items() if weight.trainable}
     assert evidence["gradients"].keys() == evidence["optimizer step"].keys() == trainable

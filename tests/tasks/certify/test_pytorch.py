@@ -31,7 +31,7 @@ def pytorch(bench: Any) -> Any:
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
 def test_pytorch_lowering_passes(layout: str, pytorch: Any) -> None:
     items = pytorch(layout=layout)
-    assert len(items) == 13 and all(item["passed"] for item in items.values())
+    assert len(items) == 14 and all(item["passed"] for item in items.values())
 
 
 def test_inference_certificate_covers_outputs_only(pytorch: Any) -> None:

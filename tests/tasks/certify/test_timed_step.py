@@ -96,6 +96,22 @@ def without_statistics(cheating: Any) -> Any:
     return loss
 
 
+def to_bf16(array: Any) -> Any:
+    bits = np.asarray(array, np.float32).copy().reshape(-1).view(np.uint32)
+    return (bits & 0xFFFF0000).view(np.float32).reshape(np.shape(array))
+
+
+def masters_in_bf16(cheating: Any) -> Any:
+    loss = cheating.program.step()
+    weights = cheating.program.weights()
+    cheating.program.load({name: to_bf16(value) for name, value in weights.items()})
+    return loss
+
+
+def loss_in_bf16(cheating: Any) -> Any:
+    return to_bf16(cheating.program.step())
+
+
 def doubled(cheating: Any) -> Any:
     return 2 * cheating.program.step()
 
@@ -108,6 +124,8 @@ CHEATS: dict[str, tuple[Framework, str]] = {
         "outputs",
     ),
     "one forward pass for each batch": (Framework(once_for_each_batch, phase="forward"), "forward"),
+    "master weights in bf16": (Framework(masters_in_bf16, phase="training"), "lost digits"),
+    "loss in bf16": (Framework(loss_in_bf16, phase="training"), "lost digits"),
     "no session": (Framework(never_runs, phase="inference"), "outputs"),
     "bf16 for fp32": (Framework(in_bf16, phase="inference"), "outputs"),
     "host batch": (Framework(first_output_for_ever, phase="inference", data="host"), "outputs"),

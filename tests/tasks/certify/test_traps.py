@@ -121,7 +121,7 @@ def test_certificate_passes_right_lowering(
     items = bench(network, optimizer).items()
     assert [item for item in items.values() if not item["passed"]] == []
     assert [item for item in items.values() if item["weak"]] == []
-    expected = 10 + 2 * (network is dropping) + (network is normal)
+    expected = 11 + 2 * (network is dropping) + (network is normal)
     assert len(items) == expected
 
 

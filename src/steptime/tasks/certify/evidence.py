@@ -31,6 +31,7 @@ Evidence = dict[str, dict[str, Any]]
 
 RULE = "optimizer rule"
 LARGE_GRADIENTS = "large gradients"
+DIGITS = "lost digits"
 STORED = "stored weights"
 # Share of the loss that the first step may remove, to first order.
 GENTLE_FALL = 0.01
@@ -97,6 +98,9 @@ def gather_evidence(
         evidence |= _gather_training(program, still, study.second, steps)
         evidence["steps from host"] = _gather_steps_from_host(lower, still, study.second)
         _add_forward(evidence, lower, still, study)
+        evidence[DIGITS] = _lost_digits(program, evidence)
+        if lower.case.precision == "fp16" and not program.facts().get("loss_scaling"):
+            evidence[DIGITS]["small gradients, which need loss scaling"] = np.float64(1)
         _add_rule(evidence, lower, work)
     return evidence
 
@@ -174,6 +178,23 @@ def _gather_steps_from_host(lower: Lowering, work: Work, second: Batch) -> dict[
     program = lower(work, "training", data="host")
     losses = _taken_step_losses(program, work, second, 2 + MOST_SKIPS)
     return {f"step {number}": value for number, value in enumerate(islice(losses, 2), 1)}
+
+
+def _lost_digits(program: Program, evidence: Evidence) -> dict[str, Any]:
+    """By name, 1 if what must be fp32 or better has no more digits than bf16, else 0.
+
+    A master weight that is rounded after each step does not move for long, but the first steps
+    differ by less than the gradients of a low precision do."""
+    arrays = program.weights()
+    for item in ("trajectory", "forward"):
+        arrays[f"losses ({item})"] = np.array(list(evidence[item].values()))
+    lost = {}
+    for name, array in arrays.items():
+        # The upper half of an fp32 number is a bf16 number.
+        bits = np.asarray(array, np.float32).reshape(-1).view(np.uint32)
+        is_short = (bits & 0xFFFF == 0).mean() > 0.5
+        lost[name] = np.float64(is_short)
+    return lost
 
 
 def _add_forward(evidence: Evidence, lower: Lowering, work: Work, study: Study) -> None:
