@@ -73,10 +73,10 @@ def test_estimate_bounds_the_most_by_the_budget() -> None:
     quick, slow = (
         estimate(CASE, standard, past((CASE, seconds), by="standard")) for seconds in (5.0, 100.0)
     )
-    assert (round(quick.least_seconds, 6), quick.most_seconds) == (30.0, standard.budget_seconds)
+    assert (round(quick.least_seconds, 6), quick.most_seconds) == (40.0, standard.budget_seconds)
     assert [round(seconds, 6) for seconds in (slow.least_seconds, slow.most_seconds)] == [
-        600.0,
-        600.0,
+        800.0,
+        800.0,
     ]
 
 

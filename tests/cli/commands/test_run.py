@@ -149,7 +149,7 @@ class TestMeasuring:
         assert "grade X" in result["headline"] and "implausible" in result["headline"]
         done = steptime(*lying)
         assert "grade X (implausible" in done.stdout.splitlines()[0]
-        assert "PFLOP/s, which is implausible" in done.stdout
+        assert "PFLOP/s at the typical step, which is implausible" in done.stdout
 
     def test_a_step_beyond_the_stored_peak_is_flagged(
         self, steptime: Command, short_flags: list[str], tmp_path: Path

@@ -302,11 +302,11 @@ class Mistake:
 
 MISTAKES = (
     Mistake(quarter_of_batch, "outputs", "["),
-    Mistake(first_output_for_ever, "outputs", "second batch"),
+    Mistake(first_output_for_ever, "outputs", "["),
     Mistake(inference_in_bf16, "outputs", "["),
     Mistake(host_batch_never_copied, "outputs", "second batch from host"),
     Mistake(single_sample_in_training_behaviour, "outputs", "one sample"),
-    Mistake(first_target_for_ever, "forward", "second batch"),
+    Mistake(first_target_for_ever, "forward", ""),
     Mistake(every_second_update_skipped, "trajectory", "step"),
     Mistake(forward_without_statistics, "statistics", "after forward"),
     Mistake(statistics_swapped, "outputs", "["),

@@ -109,7 +109,7 @@ def _show_table(certified: Sequence[tuple[Outcome, Certificate]]) -> None:
                 *(getattr(case, name) for name in columns),
                 f"{case.framework} {_short_version(certificate.version)} {case.mode}",
                 certificate.covers if certificate.passed else "NO",
-                f"{_share(worst)} {worst['item']}",
+                f"{_share(worst)} {SHORT.get(worst['item'], worst['item'])}",
                 _semantics(certificate),
                 ", ".join(_short_names(certificate.weak)),
                 certificate.name,
@@ -174,7 +174,7 @@ def _markdown_cell(outcome: Outcome, notes: list[str]) -> str:
 
 def _explain_failure(outcome: Outcome, certificate: Certificate) -> str:
     reasons = [_error(item) for item in certificate.failed]
-    if certificate.unproved:
+    if not reasons and certificate.unproved:
         reasons.append(f"not proved: {', '.join(certificate.unproved)}")
     if not certificate.semantics.get("passed", True):
         reasons.append(f"its certificate {certificate.semantics['certificate'][-8:]} fails in fp64")
