@@ -300,6 +300,8 @@ def products_in_fp32_for_bf16(patch: Patcher) -> None:
     """Dense layers and convolutions compute in fp32 where bf16 was asked for."""
 
     def wide(original: Any, layer: Any, weights: Any, context: Any, x: Any) -> Any:
+        if context.dtype != jnp.bfloat16:
+            return original(layer, weights, context, x)
         at_least = {name: weight.astype(jnp.float32) for name, weight in weights.items()}
         return original(layer, at_least, context, x.astype(jnp.float32))
 
