@@ -222,7 +222,7 @@ def precision_entry(error: float, *, odd: float = 0.0) -> dict[str, Any]:
     exact = {"outputs": {"a": np.ones(100), "b": np.ones(100)}}
     deviations = {"outputs": dict.fromkeys("ab", Deviation(1e-3, 1e-3))}
     evidence = {"outputs": {"a": np.ones(100) + error, "b": np.ones(100) + (odd or error)}}
-    return judge_precision(evidence, exact, deviations)
+    return judge_precision(evidence, exact, deviations, 1e-3)[0]
 
 
 def test_judge_precision_fails_what_is_far_more_exact() -> None:
@@ -245,3 +245,12 @@ def test_judge_allows_what_rounding_decides_twice_its_size() -> None:
 
     assert judge_step(-0.9 * np.ones(100))["passed"] and judge_step(np.ones(100))["weak"]
     assert not judge_step(4.0 * np.ones(100))["passed"]
+
+
+def test_judge_precision_ignores_arrays_that_show_no_rounding() -> None:
+    exact = {"optimizer step": {"a": np.ones(100), "b": np.ones(100)}}
+    deviations = {"optimizer step": {"a": Deviation(0.5, 0.5), "b": Deviation(1e-7, 1e-7)}}
+    evidence = {"optimizer step": {"a": np.ones(100) + 1e-6, "b": np.ones(100) + 1e-7}}
+    assert not judge_precision(evidence, exact, deviations, 1e-3)[0]["passed"]
+    del evidence["optimizer step"]["a"], deviations["optimizer step"]["a"]
+    assert judge_precision(evidence, exact, deviations, 1e-3) == []

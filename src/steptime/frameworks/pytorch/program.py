@@ -27,6 +27,7 @@ from steptime.frameworks.pytorch.timer import CudaTimer
 from steptime.graph import Work
 from steptime.graph.weights import check
 
+MOST_PROGRAMS = 1000
 # Largest first: gradients in fp16 take the largest that leaves all of them finite.
 LOSS_SCALES = (2.0**16, 2.0**12, 2.0**8, 2.0**4, 1.0)
 
@@ -59,6 +60,9 @@ class PytorchProgram:
         self.network: Any = self.module
         self.loss: Callable[[torch.Tensor, torch.Tensor], Any] = self._loss
         if case.mode == "compiled":
+            # A process may make many programs; beyond the limit they would silently run eagerly.
+            torch._dynamo.config.recompile_limit = MOST_PROGRAMS
+            torch._dynamo.config.accumulated_recompile_limit = MOST_PROGRAMS
             self.network = torch.compile(self.module, dynamic=False)
             self.loss = torch.compile(self._loss, dynamic=False)
         self.optimizer: Any = None

@@ -90,7 +90,7 @@ def examine(lower: Lowering, files: ReferenceFiles, options: dict[str, Any]) -> 
     units = _rounding_units(list(evidence), precision, files, options["reference"])
     items = judge(evidence, exact, deviations, units)
     if is_low(precision):
-        items.append(judge_precision(evidence, exact, deviations))
+        items += judge_precision(evidence, exact, deviations, units["outputs"])
     if covers == "training" and study.is_complete:
         items += examine_dropout(lower, study, exact.get("dropout", {}), units["outputs"])
     return [{**item, "network": study.network} for item in items]

@@ -101,8 +101,12 @@ def _judgeable(
     return judgeable or names[:1]
 
 
-def judge_precision(evidence: Evidence, exact: Evidence, deviations: Deviations) -> dict[str, Any]:
-    """An error far below the precision's rounding shows another precision than was asked for."""
+def judge_precision(
+    evidence: Evidence, exact: Evidence, deviations: Deviations, unit: float
+) -> list[dict[str, Any]]:
+    """An error far below the precision's rounding shows another precision than was asked for.
+
+    One entry, or none if no array shows the rounding at all."""
     comparisons = []
     for item in ("outputs", "gradients", "optimizer step"):
         shares = []
@@ -110,7 +114,8 @@ def judge_precision(evidence: Evidence, exact: Evidence, deviations: Deviations)
             rounding = deviations[item][name].rms
             error = deviation(values, exact[item][name]).rms
             scale = _rms(exact[item][name])
-            if rounding and scale:
+            # Adam moves a weight by its rate, whatever the gradient: no rounding shows there.
+            if scale and rounding > unit * scale / 4:
                 shares.append((error / rounding, error / scale, rounding / scale))
         if shares:
             # The array in which the precision shows most: kinks make the draws of others large.
@@ -118,7 +123,7 @@ def judge_precision(evidence: Evidence, exact: Evidence, deviations: Deviations)
             share = TOO_EXACT / ratio if ratio else np.inf
             where = f"{item}: more exact than asked for"
             comparisons.append(Comparison(error, TOO_EXACT * rounding, where, share))
-    return make_entry("precision", comparisons)
+    return [make_entry("precision", comparisons)] if comparisons else []
 
 
 def make_entry(item: str, comparisons: Sequence[Comparison]) -> dict[str, Any]:
