@@ -99,8 +99,8 @@ def gather_evidence(
         evidence["steps from host"] = _gather_steps_from_host(lower, still, study.second)
         _add_forward(evidence, lower, still, study)
         evidence[DIGITS] = _lost_digits(program, evidence)
-        if lower.case.precision == "fp16" and not program.facts().get("loss_scaling"):
-            evidence[DIGITS]["small gradients, which need loss scaling"] = np.float64(1)
+        lacks_scaling = lower.case.precision == "fp16" and not program.facts().get("loss_scaling")
+        evidence[DIGITS]["small gradients, for lack of loss scaling"] = np.float64(lacks_scaling)
         _add_rule(evidence, lower, work)
     return evidence
 
