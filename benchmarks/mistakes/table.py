@@ -13,12 +13,16 @@ HEADER = (
     "| mistake | framework | network | precision | what is wrong | certificate | item | "
     "tensor | error | bound |"
 )
+INTRODUCTION = """\
+Mistakes put into the lowerings one at a time, and the first item of the
+[certificate](../certificates.md) that fails. `python -m benchmarks.mistakes` writes this page. A
+mistake counts as seen if the certificate of its precision or that in fp64 fails."""
 Row = dict[str, Any]
 
 
 def write_table(out: Path) -> Path:
     rows = read_rows(out)
-    lines = ["# Mistakes that certificates see", "", *total_lines(rows), ""]
+    lines = ["# Mistakes that certificates see", "", INTRODUCTION, "", *total_lines(rows), ""]
     for number, title in CLASSES.items():
         lines += [f"## {number}. {title}", "", HEADER, "|---|---|---|---|---|---|---|---|--:|--:|"]
         lines += [row_line(row) for row in rows if row["number"] == number]
