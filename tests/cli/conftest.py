@@ -155,7 +155,10 @@ def store_session(tmp_path: Path, fixed_ids: None) -> Callable[..., list[str]]:
             for process in range(processes):
                 seed = 100 * number + process
                 times = make_times(seed, centre_ns=1e6 * number * slower)
-                facts = {"session": session, "plan": plan, "process": process, **changes}
+                # The cases take turns.
+                environment = {"session_process": len(cases) * process + number - 1}
+                facts = {"session": session, "plan": plan, "process": process}
+                facts |= {"environment": environment, **changes}
                 attempt = make_attempt(times, **case.to_dict(), **facts)
                 ids.append(write_journal(store, attempt))
             first_ids.append(ids[0])

@@ -28,7 +28,7 @@ KeepSeries = Callable[..., None]
 
 @pytest.fixture
 def keep_series(steptime: Command, tmp_path: Path) -> KeepSeries:
-    """Stores six processes of each case; an exchange takes 6 ms, of which 2 ms overlap."""
+    """Stores eight processes of each case; an exchange takes 6 ms, of which 2 ms overlap."""
 
     def keep(counts: list[int], kind: str, cpus: int = 4, **more: Any) -> None:
         cases = list(plan_cases(Case(workload="mnist-mlp", threads=1), counts, (kind,)))
@@ -39,8 +39,8 @@ def keep_series(steptime: Command, tmp_path: Path) -> KeepSeries:
             exchange = {"bytes": 400_000, "seconds": [0.006], **more}
             facts = {"plan": plan, "findings": {"exchange": exchange} if exchanges else {}}
             milliseconds = TRUTH[case.devices] * case.batch_size / 32 + 4 * exchanges
-            for process in range(6):
-                times = np.full(60, milliseconds * 1e6 * (1 + 0.001 * (process - 2.5)))
+            for process in range(8):
+                times = np.full(60, milliseconds * 1e6 * (1 + 0.001 * (process - 3.5)))
                 facts |= {"process": process, "environment": {"cpus": list(range(cpus))}}
                 write_journal(store, make_attempt(times, **case.to_dict(), **facts))
 
