@@ -190,7 +190,10 @@ def write_journal(store: FolderStore, attempt: Attempt) -> str:
     with Journal(store.journal(job.id)) as journal:
         journal.begin(job)
         journal.write_context(
-            machine=attempt.machine, software=attempt.software, network=attempt.network
+            machine=attempt.machine,
+            software=attempt.software,
+            network=attempt.network,
+            program=attempt.program,
         )
         if attempt.failure is not None:
             journal.write_failure(attempt.failure)

@@ -184,6 +184,7 @@ class FilledStore:
             made,
             machine={**made.machine, "fingerprint": "abc123", "hostname": "node"},
             software=version,
+            program=f"code of {made.case.framework}",
         )
 
     def record(self, name: str, step_ns: float, **case: Any) -> None:
@@ -204,8 +205,9 @@ class FilledStore:
             "passed": True,
             "error": 1.0,
             "bound": 2.0,
+            "weak": False,
         }
-        found = {"version": "2.13.0", "covers": "training", "passed": True, "items": [item]}
+        found = {"version": "2.13.0", "covers": "training", "items": [item]}
         made = self.attempt([1] * 40, blocks=1, framework=framework)
         write_journal(
             self.store,

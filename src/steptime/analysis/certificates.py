@@ -53,7 +53,7 @@ class Certificate:
     @property
     def weak(self) -> tuple[str, ...]:
         """Names of items of which no network proves much."""
-        names = dict.fromkeys(item["item"] for item in self.items if item["weak"])
+        names = dict.fromkeys(item["item"] for item in self.items if item.get("weak"))
         return tuple(name for name in names if name not in self.proves)
 
     @property
@@ -64,7 +64,7 @@ class Certificate:
     @property
     def proves(self) -> tuple[str, ...]:
         """Names of items that pass with a bound narrow enough to mean something."""
-        names = [item["item"] for item in self.items if item["passed"] and not item["weak"]]
+        names = [item["item"] for item in self.items if item["passed"] and not item.get("weak")]
         return tuple(dict.fromkeys(names))
 
     @property
@@ -86,7 +86,7 @@ class Certificate:
         """The item nearest to its bound, or farthest beyond it.
 
         One that proves little counts only if there is no other."""
-        telling = [item for item in self.items if not item["weak"] or not item["passed"]]
+        telling = [item for item in self.items if not item.get("weak") or not item["passed"]]
         return max(telling or self.items, key=_share)
 
     def to_dict(self) -> dict[str, Any]:
