@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +14,61 @@ from steptime.graph.graph import Graph
 from steptime.graph.op import Weight
 from steptime.store.atomic import atomic_write
 
+# Numbers that are drawn at once.
+PART = 1 << 14
+
 
 def initial_weights(graph: Graph, seed: int) -> dict[str, NDArray[np.float32]]:
     """Each weight has its own random stream: a layer added at the end changes no other weight."""
     weights = {}
     for index, (name, weight) in enumerate(graph.weights.items()):
         rng = np.random.default_rng([seed, index])
-        weights[name] = _draw(weight, rng).astype(np.float32)
+        weights[name] = _draw(weight, rng)
     return weights
 
 
-def _draw(weight: Weight, rng: np.random.Generator) -> NDArray[np.float64]:
+def _draw(weight: Weight, rng: np.random.Generator) -> NDArray[np.float32]:
     distribution = weight.initializer.distribution
     scale = weight.initializer.scale
     if distribution == "constant":
-        return np.full(weight.shape, scale)
-    if distribution == "uniform":
-        return rng.uniform(-scale, scale, weight.shape)
+        return np.full(weight.shape, scale, np.float32)
     if distribution == "sinusoids":
-        return scale * _sinusoids(*weight.shape)
-    # A truncated normal: values beyond two deviations are drawn again.
-    values = rng.standard_normal(weight.shape)
-    while (outside := np.abs(values) > 2).any():
-        values[outside] = rng.standard_normal(int(outside.sum()))
-    return scale * values
+        return (scale * _sinusoids(*weight.shape)).astype(np.float32)
+    values = np.empty(math.prod(weight.shape), np.float32)
+    if distribution == "uniform":
+        _draw_uniform(values, scale, rng)
+    else:
+        _draw_truncated_normal(values, scale, rng)
+    return values.reshape(weight.shape)
+
+
+def _draw_uniform(values: NDArray[np.float32], scale: float, rng: np.random.Generator) -> None:
+    for part in _parts(values):
+        part[:] = rng.uniform(-scale, scale, len(part))
+
+
+def _draw_truncated_normal(
+    values: NDArray[np.float32], scale: float, rng: np.random.Generator
+) -> None:
+    """Values beyond two deviations are drawn again."""
+    outside_parts = []
+    start = 0
+    for part in _parts(values):
+        drawn = rng.standard_normal(len(part))
+        part[:] = scale * drawn
+        outside_parts.append(start + np.flatnonzero(np.abs(drawn) > 2))
+        start += len(part)
+    outside = np.concatenate(outside_parts)
+    while outside.size:
+        drawn = rng.standard_normal(outside.size)
+        values[outside] = scale * drawn
+        outside = outside[np.abs(drawn) > 2]
+
+
+def _parts(values: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+    """Views of it. To touch new memory takes longer than to draw, and float64 takes twice as
+    much, so it is used again."""
+    return [values[start : start + PART] for start in range(0, len(values), PART)]
 
 
 def _sinusoids(length: int, width: int) -> NDArray[np.float64]:

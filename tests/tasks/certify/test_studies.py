@@ -27,7 +27,7 @@ def test_make_studies_trains_a_copy_of_a_deep_network() -> None:
 
 
 def test_make_studies_leaves_out_gradients_that_take_minutes() -> None:
-    whole, copy = studies_of("vgg16", 1)
+    whole, copy = studies_of("googlenet", 16)
     assert not whole.has_gradients and copy.has_gradients
     assert VERY_SLOW_SECONDS > 1
 

@@ -22,6 +22,7 @@ from steptime.tasks.certify.evidence import (
     widen_precision,
 )
 from steptime.tasks.certify.judge import judge, judge_dropout, judge_precision, make_entry
+from steptime.tasks.certify.low_precision import low_precision_comparisons
 from steptime.tasks.certify.masks import mask_comparisons, mask_probes, read_drawing
 from steptime.tasks.certify.reference import (
     ReferenceFiles,
@@ -91,6 +92,8 @@ def examine(lower: Lowering, files: ReferenceFiles, options: dict[str, Any]) -> 
     items = judge(evidence, exact, deviations, units)
     if is_low(precision):
         items += judge_precision(evidence, exact, deviations, units["outputs"])
+    if study.is_complete:
+        items += examine_low_precision(lower, study, covers)
     if covers == "training" and study.is_complete:
         items += examine_dropout(lower, study, exact.get("dropout", {}), units["outputs"])
     return [{**item, "network": study.network} for item in items]
@@ -126,6 +129,11 @@ def examine_dropout(
     if comparisons:
         items.append(make_entry("dropout masks", comparisons))
     return items
+
+
+def examine_low_precision(lower: Lowering, study: Study, covers: str) -> Items:
+    comparisons = low_precision_comparisons(lower, study.work, covers=covers)
+    return [make_entry("low precision", comparisons)] if comparisons else []
 
 
 def certificate_facts(context: TaskContext, items: Items) -> dict[str, Any]:

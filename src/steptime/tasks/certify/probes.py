@@ -25,11 +25,15 @@ SAMPLE_SCALES = (1.0, 3.0, 0.3, 2.0)
 
 
 def shifted_weights(graph: Graph, seed: int) -> dict[str, Any]:
+    return shift_weights(graph, initial_weights(graph, seed), seed)
+
+
+def shift_weights(graph: Graph, initial: dict[str, Any], seed: int) -> dict[str, Any]:
     """Initial weights, but no constant stays neutral.
 
     A scale of 1, a bias of 0, or statistics of 0 and 1 hide a lowering that ignores or swaps
     them. Constants other than 0 are multiplied by 0.5 to 1.5; zeros become normal with 0.2."""
-    weights: dict[str, Any] = dict(initial_weights(graph, seed))
+    weights = dict(initial)
     for index, (name, weight) in enumerate(graph.weights.items()):
         if weight.initializer.distribution != "constant":
             continue

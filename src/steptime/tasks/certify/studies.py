@@ -12,7 +12,8 @@ from steptime.core.case import Case
 from steptime.graph import Graph, Work
 from steptime.graph.batches import Batch
 from steptime.graph.reduced import reduced
-from steptime.tasks.certify.probes import probing_batch, shifted_weights
+from steptime.graph.weights import initial_weights
+from steptime.tasks.certify.probes import probing_batch, shift_weights, shifted_weights
 
 WHOLE = "whole"
 REDUCED = "reduced"
@@ -63,7 +64,12 @@ def make_studies(work: Work, case: Case) -> list[Study]:
         return [_make_study(WHOLE, work, case, is_complete=True)]
     return [
         _make_study(WHOLE, work, case, is_complete=False),
-        _make_study(REDUCED, replace(work, graph=copy), case, is_complete=True),
+        _make_study(
+            REDUCED,
+            replace(work, graph=copy, weights=initial_weights(copy, case.seed)),
+            case,
+            is_complete=True,
+        ),
     ]
 
 
@@ -73,7 +79,7 @@ def _make_study(network: str, work: Work, case: Case, *, is_complete: bool) -> S
     seconds = step_seconds(graph, size)
     probing = replace(
         work,
-        weights=shifted_weights(graph, case.seed),
+        weights=shift_weights(graph, work.weights, case.seed),
         batch=probing_batch(graph, size, case.seed),
     )
     return Study(
