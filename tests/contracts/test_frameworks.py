@@ -18,6 +18,8 @@ from steptime.graph import Net, Optimizer, Tensor, Work, adam, adamw, momentum, 
 from steptime.graph.ops import OPS
 from steptime.graph.optimizer import BY_NAME
 from steptime.graph.weights import initial_weights, load, save
+from steptime.tasks.certify.evidence import Lowering
+from steptime.tasks.certify.low_precision import low_precision_comparisons
 
 TOLERANCE = {"fp64": 1e-9, "fp32": 1e-4}
 
@@ -395,3 +397,17 @@ def test_step_is_equal_with_data_from_the_host(framework: Candidate) -> None:
     far.step()
     for name, array in near.weights().items():
         framework.assert_close(far.weights()[name], array, name)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_low_precision_rounds_what_it_must_and_nothing_else(
+    framework: Candidate, precision: str
+) -> None:
+    candidate = replace(framework, precision=precision, mode=framework.module.MODES[0])
+    if reason := framework.module.unsupported(candidate.case()):
+        pytest.skip(reason)
+    covers = "inference" if candidate.phase == "inference" else "training"
+    lower = Lowering(candidate.module, candidate.case())
+    comparisons = low_precision_comparisons(lower, work("image"), covers=covers)
+    wrong = [entry.where for entry in comparisons if entry.share > 1]
+    assert comparisons and not wrong

@@ -57,7 +57,7 @@ def low_precision_comparisons(lower: Lowering, work: Work, *, covers: str) -> li
         return []
     ops = {layer.op.name for layer in work.graph}
     phases = ["inference"] if covers == "inference" else ["inference", "training"]
-    comparisons = []
+    comparisons: list[Comparison] = []
     for kind in KINDS:
         if kind not in ops:
             continue
