@@ -1,14 +1,14 @@
 # `make tour` shows a first result, `make check` is for people who edit, `make test` runs everything.
 PYTHON ?= python3
 BIN := .venv/bin
-# Our own environment has fixed versions of what would otherwise pull gigabytes of CUDA packages.
+# Our own environment has fixed versions: a plain torch would pull gigabytes of CUDA packages.
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 TOUR := pytorch,onnxruntime,guide
 EVERYTHING := pytorch,jax,tensorflow,onnxruntime,openvino,int8,data,guide,trace,postgres,dev
 # Without compiled modules each of the many processes would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: tour check test lint commands engine documentation contracts frameworks horovod clean
+.PHONY: tour check test lint commands engine documentation contracts frameworks horovod constraints audit clean
 
 # The two compared cases differ by far more than the noise of a busy two-core machine.
 tour: .venv/tour.done
@@ -65,10 +65,10 @@ frameworks:
 	$(PIP) --editable '.[$(EVERYTHING)]'
 	touch $@ .venv/tour.done
 
-SYSTEM := chromium postgresql slurmctld slurmd slurm-client munge bubblewrap iproute2
+SYSTEM := chromium postgresql slurmctld slurmd slurm-client munge bubblewrap podman runc iproute2
 # Not Python packages. If apt is missing or forbidden, the tests that need these skip and say so.
 .venv/system.done: Makefile | .venv/bin/python
-	(which chromium slurmctld slurmd sbatch munged bwrap tc && ls /usr/lib/postgresql/*/bin/initdb) >/dev/null || \
+	(which chromium slurmctld slurmd sbatch munged bwrap podman runc tc && ls /usr/lib/postgresql/*/bin/initdb) >/dev/null || \
 	    (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(SYSTEM)) \
 	    || echo 'one of $(SYSTEM) could not be installed'
 	touch $@
@@ -86,6 +86,17 @@ horovod: .venv/tour.done
 	PATH="$(CURDIR)/$(BIN):$$PATH" MAKEFLAGS=--jobs=2 HOROVOD_WITH_PYTORCH=1 HOROVOD_WITH_GLOO=1 HOROVOD_WITHOUT_MPI=1 \
 	    HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_MXNET=1 \
 	    $(BIN)/pip install --no-build-isolation --no-deps ./build/horovod-$(HOROVOD)
+
+# Keeps the two comment lines. A local version such as +cpu exists in no registry.
+constraints: .venv/test.done
+	(grep '^#' constraints.txt; $(BIN)/pip freeze --exclude-editable | grep == | grep -v ^horovod | sed 's/+.*//' | sort --ignore-case) > .venv/constraints.txt
+	mv .venv/constraints.txt constraints.txt
+
+# Asks the registry for known vulnerabilities; --strict fails where it cannot be asked, as on a mirror.
+audit: .venv/test.done
+	$(PYTHON) -m venv .venv/audit
+	.venv/audit/bin/pip install --quiet --disable-pip-version-check pip-audit
+	.venv/audit/bin/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "steptime needs Python 3.11 or newer; set PYTHON=")'
