@@ -14,9 +14,9 @@ HEADER = (
     "tensor | error | bound |"
 )
 INTRODUCTION = """\
-Mistakes put into the lowerings one at a time, and the first item of the
-[certificate](../certificates.md) that fails. `python -m benchmarks.mistakes` writes this page. A
-mistake counts as seen if the certificate of its precision or that in fp64 fails."""
+Mistakes put into the lowerings one at a time, and the item of the [certificate](../certificates.md)
+that lies farthest beyond its bound. `python -m benchmarks.mistakes` writes this page. A mistake
+counts as seen if the certificate of its precision or that in fp64 fails."""
 Row = dict[str, Any]
 
 
