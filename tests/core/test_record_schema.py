@@ -78,6 +78,13 @@ def test_line_problem_misses_the_count_of_the_unit() -> None:
     assert problem == "context.network.units_per_step.tokens is missing"
 
 
+def test_line_problem_names_columns_of_several_lengths() -> None:
+    monitor = {"columns": {"seconds": [1, 2], "cpu_seconds": [1]}}
+    line = {"line": "end", "ended": LINE["started"], "measurement": None, "failure": None}
+    problem = line_problem({**line, "findings": {"monitor": monitor}})
+    assert problem.startswith("end.findings.monitor.columns must have columns of one length")
+
+
 def test_imported_row_needs_its_origin() -> None:
     row = {"source": "s", "original": "o", "file": "f", "location": "row 1"}
     assert IMPORTED_ROW.problem(row, "row") == ""

@@ -130,3 +130,48 @@ def test_low_precision_without_accuracy_loss_reads_as_a_failure(path: Path) -> N
         "crashed",
         True,
     )
+
+
+def test_deeply_nested_line_is_skipped_and_named(path: Path) -> None:
+    lines = path.read_text().splitlines(keepends=True)
+    nested = '{"line":"x","value":' + "[" * 100_000 + "]" * 100_000 + "}\n"
+    path.write_text("".join([lines[0], nested, *lines[1:]]))
+    problems: list[str] = []
+    assert read(path, problems) is not None
+    assert problems == [f"{path}: skipped damaged line 2."]
+
+
+def test_line_that_is_no_object_is_skipped_and_named(path: Path) -> None:
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([lines[0], "[]\n", *lines[1:]]))
+    problems: list[str] = []
+    assert read(path, problems) is not None
+    assert problems == [f"{path}: skipped damaged line 2."]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('"session":"s1"', '"session":[]', "line 1: begin.session must be text, found []"),
+        ('"fingerprint":"f"', '"fingerprint":7', "line 2: context.network.fingerprint must be"),
+        ('"deltas":[10', '"deltas":["x"', "line 3: sample.deltas[0] must be a whole number"),
+        ('"deltas":[10', '"deltas":[1e999', "line 3: sample.deltas[0] must be a whole number"),
+        ('"steady":true', '"steady":2', "line 5: end.measurement.steady must be true or false"),
+        ('"batch_size":32', '"batch_size":3000000000', "line 1: begin.case.batch_size must be"),
+        ('"nodes":1', '"nodes":3', "2 devices cannot be spread evenly over 3 nodes"),
+    ],
+)
+def test_record_outside_the_schema_is_set_aside_by_name(
+    path: Path, old: str, new: str, sentence: str
+) -> None:
+    assert old in path.read_text()
+    edit(path, old, new)
+    problems: list[str] = []
+    assert read(path, problems) is None
+    assert problems[0].startswith(f"{path}: set aside ({sentence}")
+
+
+def test_sum_of_samples_beyond_64_bits_is_set_aside(path: Path) -> None:
+    edit(path, '"deltas":[10,15,6]', f'"deltas":[{2**62},{2**62},{2**62}]')
+    problems: list[str] = []
+    assert read(path, problems) is None and "set aside" in problems[0]

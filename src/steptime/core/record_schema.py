@@ -14,6 +14,7 @@ from steptime.core.schema import (
     MOST_TEXT,
     Anything,
     Choice,
+    Columns,
     Date,
     Either,
     Flag,
@@ -271,7 +272,7 @@ MONITOR = Object(
         "first_ns": NANOSECONDS,
         "node": NAME,
         "cost": Object({"share": Number()}),
-        "columns": Mapped(ListOf(Maybe(Number()))),
+        "columns": Columns(Maybe(Number())),
         "absent": Either(SENTENCE, Either(ListOf(SENTENCE), Mapped(SENTENCE))),
         "problem": SENTENCE,
     }

@@ -174,6 +174,19 @@ class Mapped:
 
 
 @dataclass(frozen=True)
+class Columns:
+    """An object of lists, all of the same length."""
+
+    kind: Kind
+
+    def problem(self, value: Any, name: str) -> str:
+        if problem := Mapped(ListOf(self.kind)).problem(value, name):
+            return problem
+        lengths = {len(column) for column in value.values()}
+        return must_be(name, "have columns of one length", lengths) if len(lengths) > 1 else ""
+
+
+@dataclass(frozen=True)
 class Object:
     """An object with these names. Those that are not `required` may be missing."""
 

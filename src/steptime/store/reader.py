@@ -61,6 +61,9 @@ def parse(data: bytes, path: Path, problems: list[str]) -> Attempt | None:
         if checksums.read_checksum(data.rpartition(b"\n")[2][:-1]):
             raise ValueError("its last line is damaged: checksum")
         if not texts:
+            # In a part or a database no writer could add the first line later.
+            if not path.exists():
+                raise ValueError("nothing in it can be read")
             return None
         _check_lines(texts)
         return _parse_attempt(path, [text.values for text in texts], problems)
