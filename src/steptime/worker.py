@@ -26,7 +26,7 @@ from steptime.core.record import OUTPUT_LINES, Failure
 from steptime.ranks import launcher
 from steptime.ranks.rendezvous import Rendezvous
 from steptime.store.atomic import NotWritten
-from steptime.store.journal import Journal, NullJournal, close_failed
+from steptime.store.journal import InvalidRecord, Journal, NullJournal, close_failed
 from steptime.store.reader import has_ended, last_output
 
 
@@ -99,7 +99,7 @@ def classify_failure(problem: Exception) -> Failure:
     """Errors with a sentence of their own keep it; all others keep the end of their traceback."""
     if isinstance(problem, NotWritten):
         return Failure(cause=write_error_cause(problem), reason=str(problem))
-    if isinstance(problem, NoAccuracy):
+    if isinstance(problem, NoAccuracy | InvalidRecord):
         return Failure(cause=Cause.CRASHED, reason=str(problem))
     if isinstance(problem, NoSpace):
         return Failure(cause=Cause.NO_SPACE, reason=str(problem))

@@ -19,6 +19,9 @@ run --workload lenet5 --set bach_size=1
 run --workload lenet5 --set protocol.targt=1
 run --workload lenet5 --set batch_size
 run --workload ''
+run --workload lenet5 --batch-size 3000000000 --dry-run
+run --workload lenet5 --set seed=10000000000000000000000000000000000000000 --dry-run
+run --workload lenet5 --set protocol.processes_most=3000000000 --dry-run
 list netwoks
 list results
 show cpu

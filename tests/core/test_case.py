@@ -44,6 +44,20 @@ def test_case_refuses_counts_below_their_least(name: str, value: object) -> None
         Case.from_dict({"workload": "lenet5", name: value})
 
 
+@pytest.mark.parametrize("name", ["batch_size", "devices", "nodes", "threads", "prefetch", "trial"])
+@pytest.mark.parametrize("value", [3_000_000_000, 10**40])
+def test_case_refuses_counts_that_no_database_holds(name: str, value: int) -> None:
+    with pytest.raises(SteptimeError, match=f"{name} must be a whole number of at most 2147483647"):
+        Case.from_dict({"workload": "lenet5", name: value})
+
+
+@pytest.mark.parametrize("name", ["workload", "framework", "weights", "node_type", "launch"])
+@pytest.mark.parametrize("value", ["a\0b", "a\nb", "\ud800", "x" * 5000, ["x"], None])
+def test_case_refuses_text_that_no_store_holds(name: str, value: object) -> None:
+    with pytest.raises(SteptimeError, match=f"{name} must "):
+        Case.from_dict({"workload": "lenet5", name: value})
+
+
 def test_case_has_a_rank_per_device_with_an_exchange() -> None:
     assert Case(workload="lenet5", devices=4).ranks == 1
     shared = Case(workload="lenet5", devices=4, exchange="allreduce", nodes=2)

@@ -50,3 +50,21 @@ def test_protocol_refuses_looks_that_do_not_grow(looks: tuple[int, ...]) -> None
 def test_protocol_refuses_least_processes_above_most() -> None:
     with pytest.raises(SteptimeError, match="not be above"):
         replace(preset("standard"), processes_least=40)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("processes_most", 10**40),
+        ("processes_most", 3.5),
+        ("budget_seconds", "x"),
+        ("budget_seconds", 1e300),
+        ("target", True),
+        ("pair_looks", [10**40]),
+        ("preset", []),
+        ("preset", "unknown"),
+    ],
+)
+def test_protocol_refuses_values_of_another_kind(name: str, value: object) -> None:
+    with pytest.raises(SteptimeError):
+        Protocol.from_dict({name: value})

@@ -226,6 +226,12 @@ def test_expand_notes_unused_rules() -> None:
             "batch_size = 8",
             "line 16: 'batch_size' is in [constants] and in [sweep]",
         ),
+        (
+            'workload = "resnet50"',
+            'workload = "resnet50"\nnode_type = "a\\u0000b"',
+            "line 10: node_type must have no control characters, found 'a",
+        ),
+        ("[1, 32]", "[1, 3_000_000_000]", "line 16: batch_size must be a whole number of at most"),
         ('workload = "resnet50"', "trial = 3", "line 9: trial counts the repeats"),
         ("repeats = 2", "repeats = ", "This is not TOML: Invalid value (at line 3, column 11)."),
     ],
@@ -279,6 +285,8 @@ def test_expand_changes_the_protocol() -> None:
     ("number", "message"),
     [
         ("limit_seconds = inf", "line 4: protocol.limit_seconds must be finite, found inf."),
+        ("processes_most = 3_000_000_000", "line 4: protocol.processes_most must be below"),
+        ("budget_seconds = 1e300", "line 4: protocol.budget_seconds must be below 2147483647"),
         ("target = 0.0", "line 4: protocol.target must be above 0, found 0.0."),
         (
             "processes_least = 100",

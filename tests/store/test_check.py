@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mutations import edit
 from steptime.core.errors import SteptimeError
 from steptime.core.foreign import ForeignRun
 from steptime.core.job import Job
@@ -86,7 +87,8 @@ def test_check_reports_two_texts_of_one_id(
     path = keep(make_job())
     text = path.read_text()
     compact(store)
-    path.write_text(text.replace("mnist-mlp", "lenet5"))
+    path.write_text(text)
+    edit(path, "mnist-mlp", "lenet5")
     assert "has another text for the same id" in check(store).wrong[0]
 
 

@@ -4,12 +4,14 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mutations import edit
 from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
-from steptime.store import compaction
+from steptime.store import compaction, parts
 from steptime.store.atomic import NotWritten
 from steptime.store.compaction import DEAD_DRAFT_SECONDS, ORDERS_SECONDS, compact
 from steptime.store.folder import FolderStore
@@ -121,7 +123,8 @@ def test_compact_keeps_and_reports_another_text_of_an_id(
     path = keep(make_job())
     text = path.read_text()
     compact(store)
-    path.write_text(text.replace("mnist-mlp", "lenet5"))
+    path.write_text(text)
+    edit(path, "mnist-mlp", "lenet5")
     done = compact(store)
     assert left(store) == [path] and "another text for this id" in done.problems[0]
 
@@ -195,3 +198,21 @@ def test_reader_sees_everything_during_compaction(
         readings += 1
     compactor.join()
     assert left(store) == [] and [attempt.id for attempt in store.attempts()] == kept
+
+
+def test_compact_moves_the_others_beside_a_journal_that_no_part_holds(
+    store: FolderStore, keep: Keep, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journals = [keep(make_job(process=number)) for number in range(5)]
+    write = parts._write_parquet
+
+    def refuse_one(path: Path, batch: Any) -> None:
+        if any(journal.path == journals[3] for journal in batch):
+            raise parts.DamagedPart("no part can hold it.")
+        write(path, batch)
+
+    monkeypatch.setattr(parts, "_write_parquet", refuse_one)
+    done = compact(store)
+    assert (done.moved, done.left, left(store)) == (4, {"not_movable": 1}, [journals[3]])
+    assert done.problems == [f"{journals[3]}: not moved, it stays a journal: no part can hold it."]
+    assert len(store.attempts()) == 5

@@ -95,10 +95,6 @@ def cut_everything(lines: Lines) -> None:
     lines[-1]["measurement"]["cut"] = lines[-1]["measurement"]["samples"]
 
 
-def group_nothing(lines: Lines) -> None:
-    lines[-1]["measurement"]["group"] = 0
-
-
 def use_negative_cpu_time(lines: Lines) -> None:
     first_block(lines)["cpu_ns"] = -1
 
@@ -135,7 +131,6 @@ def add_a_rank(lines: Lines) -> None:
         (end_before_start, "before it started"),
         (live_shortly, "the process lived"),
         (cut_everything, "warm-up ends at sample"),
-        (group_nothing, "a sample has 0 steps"),
         (use_negative_cpu_time, "cpu_ns -1, below 0"),
         (dispatch_longer_than_the_block, "outside 0 … host_ns"),
         (exceed_full_pressure, "pressure 1.5 outside"),
@@ -255,4 +250,4 @@ def test_check_survives_values_of_another_type(store: FolderStore, lines: Lines)
     lines[0]["started"] = "yesterday"
     write(store, lines)
     (problem,) = check(store).wrong
-    assert "not usable" in problem
+    assert "set aside (line 1: begin.started must be a date such as" in problem

@@ -14,6 +14,7 @@ testclient = pytest.importorskip(
     "fastapi.testclient", reason="the guide is not installed: pip install '.[guide]'"
 )
 
+from mutations import reseal
 from steptime.core.errors import SteptimeError
 from steptime.core.foreign import ForeignRun
 from steptime.core.record import Record
@@ -209,7 +210,7 @@ def test_guide_on_a_database_receives_a_run(
     guide = testclient.TestClient(
         server, base_url="http://127.0.0.1:8765", headers={"Authorization": f"Bearer {TOKEN}"}
     )
-    other = text.replace(b'"session":"s"', b'"session":"t"')
+    other = reseal(text.replace(b'"session":"s"', b'"session":"t"'))
     sent = [
         guide.post("/api/v1/runs", content=content).status_code for content in (text, text, other)
     ]

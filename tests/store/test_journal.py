@@ -16,7 +16,7 @@ from steptime.core.job import Job
 from steptime.core.measurement import Measurement
 from steptime.core.record import Failure
 from steptime.store.atomic import NotWritten
-from steptime.store.journal import Journal, close_failed, is_running, uuid7
+from steptime.store.journal import InvalidRecord, Journal, close_failed, is_running, uuid7
 from steptime.store.reader import read
 
 CRASH = Failure(cause=Cause.CRASHED, reason="It was killed.", output="last words")
@@ -170,3 +170,30 @@ def test_write_measurement_keeps_the_accuracy_loss(
         and attempt.measurement == measurement
         and attempt.findings["accuracy"] == accuracy_loss
     )
+
+
+def test_write_findings_refuses_what_no_reader_takes(
+    tmp_path: Path, make_job: Callable[..., Job]
+) -> None:
+    path = tmp_path / "a.jsonl"
+    with Journal(path) as journal:
+        journal.begin(make_job())
+        begun = path.read_bytes()
+        with pytest.raises(InvalidRecord, match=r"end\.findings\.exchange must be"):
+            journal.write_findings({"exchange": 3})
+        assert path.read_bytes() == begun
+        journal.write_failure(CRASH)
+    attempt = read(path)
+    assert attempt is not None and attempt.failure == CRASH
+
+
+def test_write_failure_cuts_a_very_long_reason(
+    tmp_path: Path, make_job: Callable[..., Job]
+) -> None:
+    path = tmp_path / "a.jsonl"
+    with Journal(path) as journal:
+        journal.begin(make_job())
+        journal.write_failure(Failure(cause=Cause.CRASHED, reason="x" * 3_000_000))
+    attempt = read(path)
+    assert attempt is not None and attempt.failure is not None
+    assert len(attempt.failure.reason) == 1_000_000

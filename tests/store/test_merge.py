@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mutations import edit
 from steptime.core.errors import SteptimeError
 from steptime.core.foreign import ForeignRun
 from steptime.core.job import Job
@@ -130,3 +131,35 @@ def test_merge_needs_another_store(target: FolderStore, tmp_path: Path) -> None:
     with pytest.raises(SteptimeError, match="is no store"):
         merge(target, FolderStore(tmp_path))
     assert not target.path.exists()
+
+
+def test_merge_leaves_and_names_a_record_that_is_set_aside(
+    target: FolderStore, store: FolderStore, keep: Keep, make_job: MakeJob
+) -> None:
+    keep(make_job())
+    odd = keep(make_job(process=1))
+    edit(odd, '"session":"s1"', '"session":[]')
+    report = merge(target, store)
+    assert (report.copied, report.left) == ({"journals": 1}, {"damaged": 1})
+    assert report.problems[0].startswith(f"{odd}: set aside (line 1: begin.session must be text")
+
+
+def test_merge_names_a_record_that_is_set_aside_in_a_part(
+    target: FolderStore,
+    store: FolderStore,
+    keep: Keep,
+    make_job: MakeJob,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keep(make_job())
+    odd = keep(make_job(process=1))
+    edit(odd, '"plan":"p1"', '"plan":7')
+    with monkeypatch.context() as older:
+        # As a version without a schema wrote it.
+        older.setattr("steptime.store.reader.line_problem", lambda line: "")
+        compact(store)
+    report = merge(target, store)
+    assert report.copied == {"parts": 1}
+    (problem,) = report.problems
+    assert f"{odd.stem}: set aside (line 1: begin.plan must be text, found 7)" in problem
+    assert len(target.attempts()) == 1

@@ -41,7 +41,7 @@ def measurements(draw: st.DrawFn) -> Measurement:
         samples=len(deltas), involuntary_switches=0, pressure=draw(st.floats(0, 1)), **counts
     )
     stamps = [first + sum(deltas[:i]) for i in range(len(deltas) + 1)]
-    clock, starts = {"drift": draw(st.floats(allow_nan=False))}, {"import": draw(st.floats(0, 1e9))}
+    clock, starts = {"drift": draw(st.floats(-1e9, 1e9))}, {"import": draw(st.floats(0, 1e9))}
     settings = {
         "group": 1,
         "cut": 0,

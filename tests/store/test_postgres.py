@@ -154,3 +154,36 @@ def test_push_leaves_out_a_running_attempt(
         assert push(store, database).left == {"running": 1}
         journal.write_findings({})
     assert push(store, database).runs == 1
+
+
+def test_attempts_go_on_beside_rows_that_are_set_aside(
+    store: FolderStore, database: str, keep: Callable[[Job], Path], make_job: Callable[..., Job]
+) -> None:
+    ids = [keep(make_job(process=number)).stem for number in range(4)]
+    push(store, database)
+    bad_texts = ["[]", '{"line":"begin","schema":"steptime/2"}', "x"]
+    with psycopg.connect(database) as connection:
+        for identifier, text in zip(ids, bad_texts, strict=False):
+            connection.execute("UPDATE runs SET journal = %s WHERE id = %s", [text, identifier])
+    reader = PostgresStore(database)
+    assert [attempt.id for attempt in reader.attempts()] == ids[3:]
+    for identifier in ids[:3]:
+        assert any(identifier in problem for problem in reader.problems)
+
+
+def test_foreign_runs_and_machines_go_on_beside_bad_rows(store: FolderStore, database: str) -> None:
+    push(store, database)
+    good = '{"source":"s","original":"o","file":"f","location":"row 1"}'
+    with psycopg.connect(database) as connection:
+        for row in (good, "[]", '{"source":[]}', "x"):
+            connection.execute(
+                "INSERT INTO foreign_runs (id, source, original, record, row) "
+                "VALUES (gen_random_uuid(), 's', 'o', '{}', %s)",
+                [row],
+            )
+        for name, content in (("a", "{}"), ("b", "[]"), ("c", "x")):
+            connection.execute("INSERT INTO machines VALUES (%s, %s)", [name, content])
+    reader = PostgresStore(database)
+    assert (len(reader.foreign_runs()), len(reader.problems)) == (1, 3)
+    assert [machine["fingerprint"] for machine in reader.machines()] == ["a"]
+    assert len(reader.problems) == 5

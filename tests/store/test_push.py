@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mutations import edit
 from steptime.core.errors import SteptimeError
 from steptime.core.foreign import ForeignRun
 from steptime.core.job import Job
@@ -177,3 +178,54 @@ def test_push_to_an_unreachable_database_keeps_the_journals(outcomes: FolderStor
     with pytest.raises(SteptimeError, match="does not answer"):
         push(outcomes, "postgresql://127.0.0.1:1/team")
     assert sorted(outcomes.path.rglob("*.jsonl")) == before
+
+
+def test_push_sends_the_others_beside_a_refused_row(
+    store: FolderStore, database: str, keep: Keep, make_job: MakeJob, monkeypatch: Any
+) -> None:
+    ids = [keep(make_job(process=number)).stem for number in range(3)]
+    make_row = pushing._run_row
+
+    def make_odd_row(journal: Any) -> Any:
+        row = make_row(journal)
+        # As written by a version without bounds.
+        return {**row, "batch_size": 3_000_000_000} if journal.id == ids[1] else row
+
+    monkeypatch.setattr(pushing, "_run_row", make_odd_row)
+    done = push(store, database)
+    assert (done.runs, counted(database, "runs")) == (2, 2)
+    (problem,) = done.problems
+    assert f"runs {ids[1]}: not sent, the database refuses: integer out of range" in problem
+
+
+def test_push_keeps_what_arrived_before_a_failure(
+    store: FolderStore, database: str, keep: Keep, make_job: MakeJob, monkeypatch: Any
+) -> None:
+    for number in range(3):
+        keep(make_job(process=number))
+    monkeypatch.setattr(pushing, "BATCH_CHARACTERS", 1)
+    insert = pushing._insert_all
+
+    def lose_connection(connection: Any, table: str, rows: Any) -> int:
+        if counted(database, "runs") == 2:
+            raise psycopg.OperationalError("the connection is lost")
+        return insert(connection, table, rows)
+
+    monkeypatch.setattr(pushing, "_insert_all", lose_connection)
+    with pytest.raises(SteptimeError, match="the connection is lost"):
+        push(store, database)
+    assert counted(database, "runs") == 2
+    monkeypatch.undo()
+    done = push(store, database)
+    assert (done.runs, done.present) == (1, 2)
+
+
+def test_push_names_a_record_that_is_set_aside(
+    store: FolderStore, database: str, keep: Keep, make_job: MakeJob
+) -> None:
+    keep(make_job())
+    odd = keep(make_job(process=1))
+    edit(odd, '"session":"s1"', '"session":[]')
+    done = push(store, database)
+    assert (done.runs, done.left) == (1, {"damaged": 1})
+    assert done.problems[0].startswith(f"{odd}: set aside (line 1: begin.session must be text")

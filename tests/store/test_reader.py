@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mutations import dump, edit, unseal
 from steptime.core.job import Job
 from steptime.core.measurement import Measurement
 from steptime.store.journal import Journal
@@ -49,6 +50,7 @@ def test_journal_damaged_anywhere_reads_without_error(path: Path, data: st.DataO
 
 @pytest.mark.parametrize("lost", [2, 3])
 def test_lost_sample_line_costs_the_measurement(lost: int, path: Path) -> None:
+    unseal(path)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:lost] + lines[lost + 1 :]))
     problems: list[str] = []
@@ -101,7 +103,9 @@ def test_older_schema_is_a_problem_that_says_how_to_convert(path: Path) -> None:
 def test_fields_of_a_later_version_are_skipped(path: Path, measurement: Measurement) -> None:
     lines = [json.loads(line) | {"later": 1} for line in path.read_text().splitlines()]
     lines[-1]["measurement"]["later"] = 1
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for line in lines:
+        del line["checksum"]
+    path.write_bytes(dump(lines))
     attempt = read(path)
     assert attempt is not None and attempt.measurement == measurement
 
@@ -119,10 +123,55 @@ def test_last_output_is_the_end_of_a_long_log(tmp_path: Path) -> None:
 
 
 def test_low_precision_without_accuracy_loss_reads_as_a_failure(path: Path) -> None:
-    path.write_text(path.read_text().replace('"precision":"fp32"', '"precision":"int8"'))
+    edit(path, '"precision":"fp32"', '"precision":"int8"')
     attempt = read(path)
     assert attempt is not None and attempt.measurement is None and attempt.failure is not None
     assert (attempt.failure.cause, "int8 needs its accuracy part" in attempt.failure.reason) == (
         "crashed",
         True,
     )
+
+
+def test_deeply_nested_line_is_skipped_and_named(path: Path) -> None:
+    lines = path.read_text().splitlines(keepends=True)
+    nested = '{"line":"x","value":' + "[" * 100_000 + "]" * 100_000 + "}\n"
+    path.write_text("".join([lines[0], nested, *lines[1:]]))
+    problems: list[str] = []
+    assert read(path, problems) is not None
+    assert problems == [f"{path}: skipped damaged line 2."]
+
+
+def test_line_that_is_no_object_is_skipped_and_named(path: Path) -> None:
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([lines[0], "[]\n", *lines[1:]]))
+    problems: list[str] = []
+    assert read(path, problems) is not None
+    assert problems == [f"{path}: skipped damaged line 2."]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('"session":"s1"', '"session":[]', "line 1: begin.session must be text, found []"),
+        ('"fingerprint":"f"', '"fingerprint":7', "line 2: context.network.fingerprint must be"),
+        ('"deltas":[10', '"deltas":["x"', "line 3: sample.deltas[0] must be a whole number"),
+        ('"deltas":[10', '"deltas":[1e999', "line 3: sample.deltas[0] must be a whole number"),
+        ('"steady":true', '"steady":2', "line 5: end.measurement.steady must be true or false"),
+        ('"batch_size":32', '"batch_size":3000000000', "line 1: begin.case.batch_size must be"),
+        ('"nodes":1', '"nodes":3', "2 devices cannot be spread evenly over 3 nodes"),
+    ],
+)
+def test_record_outside_the_schema_is_set_aside_by_name(
+    path: Path, old: str, new: str, sentence: str
+) -> None:
+    assert old in path.read_text()
+    edit(path, old, new)
+    problems: list[str] = []
+    assert read(path, problems) is None
+    assert problems[0].startswith(f"{path}: set aside ({sentence}")
+
+
+def test_sum_of_samples_beyond_64_bits_is_set_aside(path: Path) -> None:
+    edit(path, '"deltas":[10,15,6]', f'"deltas":[{2**62},{2**62},{2**62}]')
+    problems: list[str] = []
+    assert read(path, problems) is None and "set aside" in problems[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ testclient = pytest.importorskip(
     "fastapi.testclient", reason="the guide is not installed: pip install '.[guide]'"
 )
 
+from mutations import dump, edit, parse, reseal
 from steptime.index.catalogue import DIMENSIONS, METRICS
 from steptime.index.workspace import Workspace
 from steptime.store.folder import FolderStore
@@ -204,13 +204,13 @@ def test_explore_page_reports_a_baseline_that_no_point_has(client: Client, journ
 def test_receive_refuses_another_journal_of_the_same_id(client: Client, journal: bytes) -> None:
     guide = client(TOKEN)
     guide.post("/api/v1/runs", content=journal, headers=BEARER)
-    other = journal.replace(b'"session":"s"', b'"session":"t"')
+    other = reseal(journal.replace(b'"session":"s"', b'"session":"t"'))
     assert guide.post("/api/v1/runs", content=other, headers=BEARER).status_code == 409
 
 
 def changed(journal: bytes, **values: Any) -> bytes:
-    first, _, rest = journal.partition(b"\n")
-    return json.dumps({**json.loads(first), **values}).encode() + b"\n" + rest
+    first, *rest = parse(journal)
+    return dump([{**first, **values}, *rest])
 
 
 @pytest.mark.parametrize(
@@ -237,9 +237,23 @@ def test_receive_refuses_an_invalid_id(
 
 
 @pytest.mark.parametrize(
-    "damage", ["empty", "half", "no end", "noise", "newer", "nested", "case", "surrogate"]
+    "damage",
+    [
+        "empty",
+        "half",
+        "no end",
+        "noise",
+        "newer",
+        "nested",
+        "case",
+        "surrogate",
+        "zero",
+        "session",
+        "batch",
+        "flipped",
+    ],
 )
-def test_receive_refuses_an_incomplete_journal(client: Client, journal: bytes, damage: str) -> None:
+def test_receive_refuses_an_invalid_journal(client: Client, journal: bytes, damage: str) -> None:
     text = {
         "empty": b"",
         "half": journal[: len(journal) // 2],
@@ -249,6 +263,10 @@ def test_receive_refuses_an_incomplete_journal(client: Client, journal: bytes, d
         "nested": b"[" * 100_000,
         "case": changed(journal, case={"workload": 3, "phase": []}),
         "surrogate": changed(journal, session="\ud800"),
+        "zero": changed(journal, session="a\0b"),
+        "session": changed(journal, session=[]),
+        "batch": changed(journal, case={"workload": "lenet5", "batch_size": 3_000_000_000}),
+        "flipped": journal.replace(b'"process":0', b'"process":1'),
     }[damage]
     assert client(TOKEN).post("/api/v1/runs", content=text, headers=BEARER).status_code == 422
 
@@ -256,7 +274,7 @@ def test_receive_refuses_an_incomplete_journal(client: Client, journal: bytes, d
 def test_pages_survive_odd_text_of_a_journal(client: Client, journal: bytes) -> None:
     guide = client(TOKEN)
     answer = guide.post(
-        "/api/v1/runs", content=changed(journal, session="a\0b</script>"), headers=BEARER
+        "/api/v1/runs", content=changed(journal, session="a</script>b"), headers=BEARER
     )
     assert answer.status_code == 201
     paths = (
@@ -284,13 +302,14 @@ def test_workspace_shows_others_beside_a_senseless_record(
 ) -> None:
     store = FolderStore(tmp_path / "store")
     good = attempt_of(times_of(0))
-    for made in (good, replace(good, session="odd", network={"units_per_step": "many"})):
-        write(store, made)
+    write(store, good)
+    odd = store.journal(write(store, replace(good, session="odd")))
+    edit(odd, '"units_per_step":32', '"units_per_step":"many"')
     workspace = Workspace(store)
     workspace.refresh()
-    assert workspace.index.count() == 1 and any(
-        "no result follows" in problem for problem in store.problems
-    )
+    (problem,) = store.problems
+    assert workspace.index.count() == 1
+    assert problem.startswith(f"{odd}: set aside (line 2: context.network.units_per_step must be")
 
 
 def test_openapi_names_every_parameter_of_a_query(client: Client) -> None:

@@ -72,8 +72,9 @@ def usage(attempt: Attempt) -> dict[str, Any] | None:
         elif values:
             summary[name] = {"mean": fmean(values), "most": max(values)}
     summary["readings"] = readings
-    if monitor.get("cost"):
-        summary["monitor_share"] = monitor["cost"]["share"]
+    cost = monitor.get("cost") or {}
+    if "share" in cost:
+        summary["monitor_share"] = cost["share"]
     for name in ("absent", "problem"):
         if monitor.get(name):
             summary[name] = monitor[name]

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from steptime.core.errors import SteptimeError, unknown
+from steptime.core.schema import MOST_COUNT, Kind, Text, Whole
 
 # Settings with a closed list of values. Workloads and frameworks are plugins, and are checked by
 # the code that knows their names.
@@ -36,6 +37,8 @@ LEAST = {
     "seed": 0,
     "trial": 0,
 }
+# Random generators take larger seeds than a database's integer holds.
+MOST = {name: MOST_COUNT for name in LEAST} | {"seed": 2**63 - 1}
 # Always in the label, in this order, before the batch size.
 LABELLED = ("workload", "phase", "framework", "mode", "device", "precision")
 
@@ -84,12 +87,7 @@ class Case:
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise unknown(name, getattr(self, name), choices)
-        for name, least in LEAST.items():
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise SteptimeError(
-                    f"{name} must be a whole number of at least {least}, found {value!r}."
-                )
+        self._check_values()
         if self.exchange != "none" and self.devices % self.nodes:
             raise SteptimeError(
                 f"{self.devices} devices cannot be spread evenly over {self.nodes} nodes."
@@ -98,6 +96,12 @@ class Case:
             raise SteptimeError(
                 f"device must be 'cpu' or 'cuda:0', 'cuda:1', …, found {self.device!r}."
             )
+
+    def _check_values(self) -> None:
+        """Every store must be able to hold them, and every page to show them."""
+        for name, kind in KINDS.items():
+            if problem := kind.problem(getattr(self, name), name):
+                raise SteptimeError(f"{problem}.")
 
     @property
     def key(self) -> str:
@@ -163,3 +167,6 @@ class Case:
 
 
 SETTINGS = tuple(field.name for field in fields(Case))
+KINDS: dict[str, Kind] = {
+    name: Whole(LEAST[name], MOST[name]) if name in LEAST else Text() for name in SETTINGS
+}

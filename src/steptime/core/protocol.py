@@ -4,11 +4,13 @@ Numbers that differ from the preset are stored with the result."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+import reprlib
+from dataclasses import asdict, dataclass, fields, replace
 from math import inf
 from typing import Any
 
 from steptime.core.errors import SteptimeError, unknown
+from steptime.core.schema import MOST_COUNT
 
 # Makes the median absolute deviation of a normal distribution its standard deviation.
 ROBUST = 1.4826
@@ -72,11 +74,18 @@ class Protocol:
     same_within: float = 0.02
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if isinstance(value, int | float):
-                _check_range(name, value)
+        if self.preset not in tuple(PRESETS):
+            raise unknown("preset", self.preset, PRESETS)
+        for field in fields(self):
+            # Only these two are no numbers.
+            if field.name not in ("preset", "pair_looks"):
+                value = getattr(self, field.name)
+                _check_type(field.name, value, type(field.default))
+                _check_range(field.name, value)
         looks = self.pair_looks
-        are_counts = bool(looks) and all(type(look) is int and look > 0 for look in looks)
+        are_counts = bool(looks) and all(
+            type(look) is int and 0 < look <= MOST_COUNT for look in looks
+        )
         if not are_counts or sorted(set(looks)) != list(looks):
             raise OutOfRange("pair_looks", "be growing whole numbers", looks)
         if self.processes_least > self.processes_most:
@@ -120,14 +129,22 @@ MAY_BE_ZERO = (
 )
 
 
+def _check_type(name: str, value: object, expected: type) -> None:
+    """A whole number will do for a number."""
+    if expected is int and type(value) is not int:
+        raise OutOfRange(name, "be a whole number", reprlib.repr(value))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise OutOfRange(name, "be a number", reprlib.repr(value))
+
+
 def _check_range(name: str, value: float) -> None:
-    most = 1.0 if name in SHARES else inf
+    most = 1.0 if name in SHARES else MOST_COUNT
     if 0 < value < most or (value == 0 and name in MAY_BE_ZERO):
         return
     if name in SHARES:
         requirement = "be between 0 and 1"
     elif value > 0:
-        requirement = "be finite"
+        requirement = "be finite" if value == inf else f"be below {MOST_COUNT}"
     else:
         requirement = "be above 0"
     raise OutOfRange(name, requirement, value)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from steptime.core.errors import SteptimeError
 from steptime.core.record import Attempt
-from steptime.store import journals, parts
+from steptime.store import checksums, journals, parts
 from steptime.store.blobs import Blobs
 from steptime.store.contradictions import find_contradictions
 from steptime.store.folder import FolderStore
@@ -31,6 +31,8 @@ class CheckReport:
     # By state.
     journals: Counter[str] = field(default_factory=Counter)
     part_files: Counter[str] = field(default_factory=Counter)
+    # Attempts of older versions: damage inside their lines may go unnoticed.
+    without_checksums: int = 0
     # The same text in a second file is harmless: one of them is read.
     duplicates: int = 0
     blobs: Counter[str] = field(default_factory=Counter)
@@ -75,6 +77,8 @@ class _Seen:
         digest = hashlib.sha256(journal.text.encode()).digest()
         if journal.id not in self.journals:
             self.journals[journal.id] = digest, journal.path
+            if not checksums.has_checksums(journal.text.encode().split(b"\n")):
+                self._report.without_checksums += 1
             self._check_content(journal)
             return
         other_digest, other_path = self.journals[journal.id]

@@ -147,14 +147,33 @@ def _move(
     for journal in batch:
         firsts.setdefault(journal.id, journal)
     day = "-".join(batch[0].path.parts[-4:-1])
-    path = parts.write(store.parts.folder, day, list(firsts.values()))
-    report.part_files.append(path.name)
-    part_of.update(dict.fromkeys(firsts, path))
+    written = _write_parts(store, day, list(firsts.values()), report)
+    part_of.update(written)
     for journal in batch:
-        if firsts[journal.id].text == journal.text:
+        if journal.id not in written:
+            report.left["not_movable"] += 1
+        elif firsts[journal.id].text == journal.text:
             journal.path.unlink(missing_ok=True)
             report.moved += 1
         else:
             report.problems.append(
                 f"{journal.path}: another journal has this id and another text; both are kept."
             )
+
+
+def _write_parts(
+    store: FolderStore, day: str, batch: list[StoredJournal], report: CompactionReport
+) -> dict[str, Path]:
+    """The part of each journal, by id. A journal that no part can hold must not block others:
+    halves are tried until it is alone."""
+    try:
+        path = parts.write(store.parts.folder, day, batch)
+    except parts.DamagedPart as problem:
+        if len(batch) == 1:
+            report.problems.append(f"{batch[0].path}: not moved, it stays a journal: {problem}")
+            return {}
+        middle = len(batch) // 2
+        first = _write_parts(store, day, batch[:middle], report)
+        return first | _write_parts(store, day, batch[middle:], report)
+    report.part_files.append(path.name)
+    return {journal.id: path for journal in batch}

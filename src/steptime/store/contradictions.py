@@ -50,8 +50,6 @@ def _count_contradictions(measurement: Measurement) -> Iterator[str]:
         yield f"its blocks hold {in_blocks} samples, its end line counts {samples}"
     if not 0 <= measurement.cut < max(1, samples):
         yield f"warm-up ends at sample {measurement.cut} of {samples}"
-    if measurement.group < 1:
-        yield f"a sample has {measurement.group} steps"
 
 
 def _block_contradictions(measurement: Measurement) -> Iterator[str]:

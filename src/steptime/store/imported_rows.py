@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from steptime.core.foreign import ForeignRun
+from steptime.core.record_schema import IMPORTED_ROW
+
+
+class InvalidRow(ValueError):
+    """JSON, but not an imported row."""
 
 
 def read_rows(file: Path, problems: list[str]) -> Iterator[ForeignRun]:
@@ -24,10 +29,20 @@ def read_rows(file: Path, problems: list[str]) -> Iterator[ForeignRun]:
 def read_line(file: Path, number: int, line: bytes, problems: list[str]) -> Iterator[ForeignRun]:
     """Yield the row, or nothing if the line is damaged."""
     try:
-        values: Any = json.loads(line)
-        yield ForeignRun.from_dict(values)
-    except (ValueError, TypeError, AttributeError, RecursionError):
+        run = parse_row(line)
+    except (ValueError, RecursionError) as problem:
+        reason = f" ({problem})" if isinstance(problem, InvalidRow) else ""
         problems.append(
-            f"{file}: line {number} is damaged and was skipped; "
+            f"{file}: line {number} is damaged{reason} and was skipped; "
             "import the original again to repair it."
         )
+        return
+    yield run
+
+
+def parse_row(text: bytes | str) -> ForeignRun:
+    """Raises ValueError or RecursionError if this is no imported row."""
+    values: Any = json.loads(text)
+    if problem := IMPORTED_ROW.problem(values, "row"):
+        raise InvalidRow(problem)
+    return ForeignRun.from_dict(values)

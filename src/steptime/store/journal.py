@@ -18,10 +18,12 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from steptime.core import accuracy
+from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.measurement import Measurement
 from steptime.core.record import Failure
-from steptime.store import monitor_log
+from steptime.core.record_schema import SENTENCE, line_problem
+from steptime.store import checksums, monitor_log
 from steptime.store.atomic import explain_write_errors, fsync
 from steptime.store.versions import JOURNAL_SCHEMA
 
@@ -39,6 +41,10 @@ def uuid7() -> str:
 
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+class InvalidRecord(SteptimeError):
+    """A line that no reader would take: the schema of records does not allow it."""
 
 
 class Sink(Protocol):
@@ -92,6 +98,10 @@ class Journal:
             self._file = os.open(path, flags, 0o644)
         self.path = path
         self._precision = "fp32"
+        # Of the last line. None: this journal was begun by a version without checksums.
+        self._checksum: str | None = ""
+        if exists:
+            self._checksum = checksums.last_checksum(path.read_bytes().split(b"\n"))
         os.lseek(self._file, 0, os.SEEK_END)
         if not exists:
             # On a file system without locks a running attempt looks dead for a while.
@@ -150,7 +160,11 @@ class Journal:
         self._append([self._end_line(findings)])
 
     def write_failure(self, failure: Failure) -> None:
-        self._append([self._end_line({}, failure=failure.to_dict())])
+        texts = {}
+        for name, text in failure.to_dict().items():
+            # What went wrong must be stored, however long the sentence is.
+            texts[name] = text[: SENTENCE.most]
+        self._append([self._end_line({}, failure=texts)])
 
     def _end_line(
         self,
@@ -175,8 +189,7 @@ class Journal:
             os.write(self._file, b"\n")
 
     def _append(self, lines: list[dict[str, Any]], *, sync: bool = True) -> None:
-        texts = [json.dumps(line, separators=(",", ":"), ensure_ascii=False) for line in lines]
-        data = "".join(f"{text}\n" for text in texts).encode(errors="replace")
+        data, checksum = self._encode(lines)
         size = os.fstat(self._file).st_size
         with explain_write_errors(f"The journal {self.path}"):
             try:
@@ -190,6 +203,22 @@ class Journal:
                 os.ftruncate(self._file, size)
                 os.lseek(self._file, size, os.SEEK_SET)
                 raise
+        self._checksum = checksum
+
+    def _encode(self, lines: list[dict[str, Any]]) -> tuple[bytes, str | None]:
+        """The bytes of these lines, and the checksum of the last one."""
+        checksum = self._checksum
+        encoded = []
+        for values in lines:
+            text = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
+            line = text.encode(errors="replace")
+            # As a reader sees it: numbers and tuples become what JSON has.
+            if problem := line_problem(json.loads(line)):
+                raise InvalidRecord(f"This cannot be stored: {problem}.")
+            if checksum is not None:
+                line, checksum = checksums.seal(line, checksum)
+            encoded.append(line + b"\n")
+        return b"".join(encoded), checksum
 
 
 def close_failed(path: Path, job: Job, failure: Failure) -> None:

@@ -35,7 +35,7 @@ def read_machines(store: Path, problems: list[str]) -> list[dict[str, Any]]:
     for path in sorted(store.glob(PATTERN)):
         try:
             machines.append({"fingerprint": path.stem, **json.loads(path.read_text())})
-        except (OSError, ValueError, TypeError):
+        except (OSError, ValueError, TypeError, RecursionError):
             problems.append(f"{path}: not readable; it is left as it is.")
     return machines
 

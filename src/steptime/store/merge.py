@@ -109,6 +109,9 @@ def _merge_parts(
         target = store.parts.folder / path.name
         try:
             is_new = not parts.is_intact(target) and not parts.ids(path) <= known_ids
+            if is_new:
+                # Those that are set aside come along, and each is named.
+                list(parts.stored_journals(path, parts.texts(path), report.problems))
         except parts.DamagedPart as problem:
             report.problems.append(str(problem))
             continue

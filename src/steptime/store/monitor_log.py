@@ -62,7 +62,7 @@ def _cost(rows: list[dict[str, Any]]) -> dict[str, float]:
 
 def _parse_object(line: str) -> dict[str, Any] | None:
     """None for anything else: a torn last line, or the end of a traceback."""
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         value = json.loads(line)
         return value if isinstance(value, dict) else None
     return None

@@ -152,6 +152,8 @@ def _write_parquet(path: Path, journals: Sequence[StoredJournal]) -> None:
         _cursor().execute(query, list(columns.values()))
     except _duckdb().IOException as problem:
         raise NotWritten(f"{path} cannot be written: {problem}. The journals are kept.") from None
+    except (_duckdb().Error, UnicodeError) as problem:
+        raise DamagedPart(f"no part can hold it ({str(problem).splitlines()[0]}).") from None
 
 
 class _Query:

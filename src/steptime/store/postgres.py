@@ -14,6 +14,7 @@ from steptime.core.record import Attempt
 from steptime.store import reader
 from steptime.store.blobs import sha256_of
 from steptime.store.changes import Piece, Seen
+from steptime.store.imported_rows import parse_row
 from steptime.store.postgres_tables import check_format, has_column, has_table
 from steptime.store.readable import ReadableStore
 
@@ -62,8 +63,8 @@ class PostgresStore(ReadableStore):
         return [attempt for _, attempt in ordered if attempt.task == task]
 
     def foreign_runs(self) -> list[ForeignRun]:
-        query = "SELECT row FROM foreign_runs ORDER BY original, id"
-        return _parse_foreign(self._query("foreign_runs", query, []))
+        query = "SELECT id::text, row FROM foreign_runs ORDER BY original, id"
+        return _parse_foreign(self._query("foreign_runs", query, []), self.problems)
 
     def news(self, seen: Seen) -> Iterator[Piece]:
         with connect(self.address) as connection:
@@ -78,14 +79,17 @@ class PostgresStore(ReadableStore):
         return list(_parse_attempts(rows, self.problems))
 
     def foreign_at(self, places: Mapping[str, str]) -> list[ForeignRun]:
-        query = "SELECT row FROM foreign_runs WHERE id = ANY(%s::uuid[])"
-        return _parse_foreign(self._query("foreign_runs", query, [list(places)]))
+        query = "SELECT id::text, row FROM foreign_runs WHERE id = ANY(%s::uuid[])"
+        return _parse_foreign(self._query("foreign_runs", query, [list(places)]), self.problems)
 
     def machines(self) -> list[dict[str, Any]]:
         query = "SELECT fingerprint, content FROM machines ORDER BY fingerprint"
         machines = []
         for fingerprint, content in self._query("machines", query, []):
-            machines.append({"fingerprint": fingerprint, **json.loads(content)})
+            try:
+                machines.append({"fingerprint": fingerprint, **json.loads(content)})
+            except (ValueError, TypeError, RecursionError):
+                self.problems.append(f"machines/{fingerprint}: set aside (not readable).")
         return machines
 
     def blob(self, sha256: str) -> bytes | None:
@@ -148,8 +152,14 @@ def _parse_attempts(rows: list[Row], problems: list[str]) -> Iterator[Attempt]:
             yield attempt
 
 
-def _parse_foreign(rows: list[Row]) -> list[ForeignRun]:
-    return [ForeignRun.from_dict(json.loads(text)) for (text,) in rows]
+def _parse_foreign(rows: list[Row], problems: list[str]) -> list[ForeignRun]:
+    runs = []
+    for identifier, text in rows:
+        try:
+            runs.append(parse_row(text))
+        except (ValueError, RecursionError) as problem:
+            problems.append(f"foreign_runs/{identifier}: set aside ({problem}).")
+    return runs
 
 
 def _psycopg() -> Any:

@@ -64,7 +64,7 @@ def _push_runs(connection: psycopg.Connection[Any], store: FolderStore, report: 
     known_ids = _select_names(connection, "SELECT id::text FROM runs")
     for batch in journals.batches(_unsent(store, known_ids, report), BATCH_CHARACTERS):
         rows = [_run_row(journal) for journal in batch if _is_sendable(journal, report)]
-        report.runs += _insert(connection, "runs", rows)
+        report.runs += _insert(connection, "runs", rows, report)
 
 
 def _push_foreign_runs(
@@ -74,7 +74,7 @@ def _push_foreign_runs(
     runs = foreign_runs(store.path, report.problems)
     rows = (_foreign_row(run) for run in runs if _is_new(run.id, known_ids, report))
     while batch := list(islice(rows, BATCH_ROWS)):
-        report.foreign_runs += _insert(connection, "foreign_runs", batch)
+        report.foreign_runs += _insert(connection, "foreign_runs", batch, report)
 
 
 def _push_machines(
@@ -86,7 +86,7 @@ def _push_machines(
         fingerprint = machine["fingerprint"]
         if fingerprint not in known_ids:
             rows.append({"fingerprint": fingerprint, "content": json.dumps(machine)})
-    report.machines += _insert(connection, "machines", rows, key="fingerprint")
+    report.machines += _insert(connection, "machines", rows, report, key="fingerprint")
 
 
 def _push_blobs(
@@ -107,7 +107,7 @@ def _push_blobs(
             report.problems.append(f"{path}: {MISNAMED}; it is not sent.")
             continue
         row = {"sha256": name, "content": content}
-        report.blobs += _insert(connection, "blobs", [row], key="sha256")
+        report.blobs += _insert(connection, "blobs", [row], report, key="sha256")
 
 
 def _select_names(connection: psycopg.Connection[Any], query: str) -> set[str]:
@@ -146,6 +146,8 @@ def _is_sendable(journal: StoredJournal, report: PushReport) -> bool:
         UUID(journal.id)
         datetime.fromisoformat(journal.attempt.started)
         datetime.fromisoformat(journal.attempt.ended)
+        if "\0" in journal.text:
+            raise ValueError("its text has a character zero")
     except ValueError as problem:
         report.problems.append(f"{journal.path}: not sent ({problem}); it is left as it is.")
         return False
@@ -167,7 +169,11 @@ def _record(text: str) -> str:
         values = json.loads(line) if line else {}
         if values.get("line") != "sample":
             merged.update(values)
-    merged.pop("line", None)
+        # What follows is not part of the attempt, whatever it is.
+        if values.get("line") == "end":
+            break
+    for name in ("line", "checksum"):
+        merged.pop(name, None)
     return json.dumps(_to_jsonb(merged))
 
 
@@ -201,15 +207,49 @@ def _to_jsonb(value: Any) -> Any:
 
 
 def _insert(
-    connection: psycopg.Connection[Any], table: str, rows: list[Row], key: str = "id"
+    connection: psycopg.Connection[Any],
+    table: str,
+    rows: list[Row],
+    report: PushReport,
+    key: str = "id",
 ) -> int:
-    """Insert in the order of the keys, so that two senders of the same rows cannot deadlock."""
+    """Insert in the order of the keys, so that two senders of the same rows cannot deadlock.
+
+    What arrived is kept, whatever comes later. If the database refuses some rows, the others are
+    sent one by one."""
     if not rows:
         return 0
+    ordered = sorted(rows, key=lambda row: str(row[key]))
+    refusals = _refusals()
+    try:
+        return _insert_all(connection, table, ordered)
+    except refusals:
+        connection.rollback()
+    count = 0
+    for row in ordered:
+        try:
+            count += _insert_all(connection, table, [row])
+        except refusals as problem:
+            connection.rollback()
+            answer = " ".join(str(problem).split())[:300]
+            report.problems.append(f"{table} {row[key]}: not sent, the database refuses: {answer}")
+    return count
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """Errors that are about the values of a row, and not about the connection or the table."""
+    import psycopg
+
+    limit = psycopg.errors.ProgramLimitExceeded
+    return (psycopg.DataError, psycopg.IntegrityError, limit, UnicodeError)
+
+
+def _insert_all(connection: psycopg.Connection[Any], table: str, rows: list[Row]) -> int:
     names = ", ".join(rows[0])
     values = ", ".join(f"%({name})s" for name in rows[0])
     query = f"INSERT INTO {table} ({names}) VALUES ({values}) ON CONFLICT DO NOTHING"
-    ordered = sorted(rows, key=lambda row: str(row[key]))
-    with connection.transaction(), connection.cursor() as cursor:
-        cursor.executemany(query.encode(), ordered)
-        return int(cursor.rowcount)
+    with connection.cursor() as cursor:
+        cursor.executemany(query.encode(), rows)
+        count = int(cursor.rowcount)
+    connection.commit()
+    return count

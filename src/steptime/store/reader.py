@@ -7,7 +7,7 @@ from dataclasses import fields
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from steptime.core import accuracy
 from steptime.core.case import Case
@@ -16,6 +16,8 @@ from steptime.core.errors import SteptimeError
 from steptime.core.measurement import Block, Measurement, RankSamples
 from steptime.core.protocol import Protocol
 from steptime.core.record import OUTPUT_LINES, Attempt, Failure
+from steptime.core.record_schema import line_problem
+from steptime.store import checksums
 from steptime.store.journal import is_running
 from steptime.store.versions import JOURNAL_SCHEMA, schema_problem
 
@@ -24,6 +26,14 @@ NO_END = "No end line: the process was killed or the machine went down."
 OUTPUT_BYTES = 65_536
 
 Line = dict[str, Any]
+
+
+class _Text(NamedTuple):
+    """A line that is JSON."""
+
+    number: int
+    data: bytes
+    values: Line
 
 
 def read(path: Path, problems: list[str] | None = None) -> Attempt | None:
@@ -41,14 +51,25 @@ def read(path: Path, problems: list[str] | None = None) -> Attempt | None:
 
 
 def parse(data: bytes, path: Path, problems: list[str]) -> Attempt | None:
-    """Read a journal's text, wherever it is kept. `path` is opened only if the end is missing."""
+    """Read a journal's text, wherever it is kept. `path` is opened only if the end is missing.
+
+    A journal that the schema or its checksums do not allow is set aside: it has no attempt, and
+    `problems` names it."""
     try:
-        lines = _parse_lines(data, path, problems)
-        return _parse_attempt(path, lines, problems) if lines else None
-    except (SteptimeError, KeyError, TypeError, ValueError, AttributeError) as problem:
-        problems.append(
-            f"{path}: not readable ({type(problem).__name__}: {problem}); it is left as it is."
-        )
+        texts = _parse_lines(data, path, problems)
+        # A torn last line is the beginning of a line, never a complete line with something after.
+        if checksums.read_checksum(data.rpartition(b"\n")[2][:-1]):
+            raise ValueError("its last line is damaged: checksum")
+        if not texts:
+            # In a part or a database no writer could add the first line later.
+            if not path.exists():
+                raise ValueError("nothing in it can be read")
+            return None
+        _check_lines(texts)
+        return _parse_attempt(path, [text.values for text in texts], problems)
+    # What the schema does not notice: a sum that exceeds 64 bits, a setting that does not exist.
+    except (SteptimeError, ArithmeticError, LookupError, TypeError, ValueError) as problem:
+        problems.append(f"{path}: set aside ({problem}); it is left as it is.")
         return None
 
 
@@ -56,7 +77,7 @@ def has_ended(path: Path) -> bool:
     if not path.exists():
         return False
     lines = _parse_lines(path.read_bytes(), path, [])
-    return _first_line(lines, "end") is not None
+    return any(line.values.get("line") == "end" for line in lines)
 
 
 def last_output(log: Path) -> str:
@@ -69,24 +90,50 @@ def last_output(log: Path) -> str:
     return "\n".join(text.splitlines()[-OUTPUT_LINES:])
 
 
-def _parse_lines(data: bytes, path: Path, problems: list[str]) -> list[Line]:
-    """Complete lines only. A killed writer leaves a torn last one, which is no problem."""
-    lines: list[Line] = []
+def _parse_lines(data: bytes, path: Path, problems: list[str]) -> list[_Text]:
+    """Complete lines only, up to the end of the attempt.
+
+    A killed writer leaves a torn last line, which is no problem."""
+    lines: list[_Text] = []
     damaged: list[int] = []
     texts = data.split(b"\n")
     for number, text in enumerate(texts, 1):
+        if not text:
+            continue
         try:
-            value = json.loads(text) if text else None
-        except ValueError:
-            value = None
-            if number < len(texts):
-                damaged.append(number)
-        if isinstance(value, dict):
-            lines.append(value)
+            # Decoded here: JSON's own reader would also take UTF-16.
+            values = json.loads(text.decode())
+        except (ValueError, RecursionError):
+            values = None
+        if isinstance(values, dict):
+            lines.append(_Text(number, text, values))
+            if values.get("line") == "end":
+                break
+        elif number < len(texts):
+            damaged.append(number)
     if damaged:
         more = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
         problems.append(f"{path}: skipped damaged line {damaged[0]}{more}.")
     return lines
+
+
+def _check_lines(lines: list[_Text]) -> None:
+    """Raise if a line is not as it was written, or holds what a record may not hold."""
+    begin = lines[0].values
+    if begin.get("line") != "begin":
+        raise ValueError("the first line does not begin an attempt")
+    # First: a later version may have other checksums and another schema.
+    if problem := schema_problem(begin.get("schema"), JOURNAL_SCHEMA):
+        raise ValueError(problem)
+    texts = [line.data for line in lines]
+    if checksums.has_checksums(texts):
+        position = checksums.broken_line(texts)
+        if position is not None:
+            number = lines[position].number
+            raise ValueError(f"line {number} is damaged or lines before it are missing: checksum")
+    for line in lines:
+        if problem := line_problem(line.values):
+            raise ValueError(f"line {line.number}: {problem}")
 
 
 def _first_line(lines: list[Line], name: str) -> Line | None:
@@ -98,14 +145,14 @@ def _first_line(lines: list[Line], name: str) -> Line | None:
 
 def _parse_attempt(path: Path, lines: list[Line], problems: list[str]) -> Attempt | None:
     begin = lines[0]
-    if begin.get("line") != "begin":
-        raise ValueError("the first line does not begin an attempt")
-    if problem := schema_problem(begin["schema"], JOURNAL_SCHEMA):
-        raise ValueError(problem)
     context = _first_line(lines, "context") or {}
     end = _first_line(lines, "end")
-    if end is None and is_running(path):
-        return None
+    if end is None:
+        # Only journals in files of their own may go on.
+        if not path.exists():
+            raise ValueError("it has no end line")
+        if is_running(path):
+            return None
     case = Case.from_dict(begin["case"])
     findings = end.get("findings", {}) if end else {}
     measurement, failure = _outcome(path, end, lines, problems)

@@ -113,7 +113,7 @@ def test_a_damaged_journal_is_reported_on_stderr(
     folder.mkdir(parents=True)
     (folder / "x.jsonl").write_text("{}\n{}\n")
     done = steptime(*command)
-    assert done.stderr.startswith("note: results/journal/2026/01/01/x.jsonl: not readable")
+    assert done.stderr.startswith("note: results/journal/2026/01/01/x.jsonl: set aside")
     assert "note" not in done.stdout.partition('"notes"')[0]
 
 

@@ -36,7 +36,13 @@ def keep_series(steptime: Command, tmp_path: Path) -> KeepSeries:
         plan = plan_hash(cases, preset("standard"))
         for case in cases:
             exchanges = case.exchange == "allreduce"
-            exchange = {"bytes": 400_000, "seconds": [0.006], **more}
+            exchange = {
+                "backend": "gloo",
+                "bytes": 400_000,
+                "seconds": [0.006],
+                "bus_bytes_per_second": 400_000 / 0.006,
+                **more,
+            }
             facts = {"plan": plan, "findings": {"exchange": exchange} if exchanges else {}}
             milliseconds = TRUTH[case.devices] * case.batch_size / 32 + 4 * exchanges
             for process in range(8):

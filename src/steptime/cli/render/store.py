@@ -29,6 +29,9 @@ def show_check(path: Path, report: CheckReport) -> None:
         output.echo(f"{name:<10}{_counts(counts) or 'none'}")
     if report.duplicates:
         output.echo(f"{report.duplicates:,} are in two files; one of them is read.")
+    if report.without_checksums:
+        attempts = plural(report.without_checksums, "attempt")
+        output.echo(f"{attempts} of older versions without checksums: damage may go unnoticed.")
     if report.drafts:
         output.echo(f"{plural(report.drafts, 'draft')} of killed processes; nothing reads them.")
     for sentence in report.wrong:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -63,33 +62,16 @@ def read_journal(text: bytes) -> Attempt:
     with TemporaryDirectory() as folder:
         path = Path(folder, "journal.jsonl")
         path.write_bytes(text)
-        attempt = _read_attempt(path, problems)
+        attempt = reader.read(path, problems)
     if attempt is None or problems or not attempt.ended:
         why = problems[0].replace(str(path), "it") if problems else "it has no end"
-        raise SteptimeError(f"This journal is incomplete: {why}")
+        raise SteptimeError(f"This journal is incomplete or not valid: {why}")
     _check_id(attempt.id)
-    _check_text(text)
     try:
         make_row(Record(attempts=(attempt,)))
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as problem:
         raise SteptimeError(f"No result follows from this journal: {problem!r}.") from None
     return attempt
-
-
-def _read_attempt(path: Path, problems: list[str]) -> Attempt | None:
-    try:
-        return reader.read(path, problems)
-    except (RecursionError, UnicodeError) as problem:
-        raise SteptimeError(f"This is not a journal: {type(problem).__name__}.") from None
-
-
-def _check_text(text: bytes) -> None:
-    """Refuses lone surrogates: JSON can hold them, but no page and no index can."""
-    try:
-        for line in filter(None, text.split(b"\n")):
-            json.dumps(json.loads(line), ensure_ascii=False).encode()
-    except UnicodeEncodeError as problem:
-        raise SteptimeError(f"This journal contains invalid text: {problem.reason}.") from None
 
 
 def _check_id(attempt_id: Any) -> None:
