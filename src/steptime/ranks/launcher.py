@@ -69,7 +69,9 @@ def write_note(journal: Path, rank: int, failure: Failure) -> None:
     """Leave the failure of a launched rank in a file beside the journal."""
     # If the note cannot be written, the exit code is all that the launcher reports.
     with suppress(OSError):
-        _note_path(journal, rank).write_text(json.dumps(failure.to_dict()))
+        note = _note_path(journal, rank)
+        note.touch(mode=0o600)
+        note.write_text(json.dumps(failure.to_dict()))
 
 
 def collect_notes(journal: Path, size: int) -> dict[str, Failure]:

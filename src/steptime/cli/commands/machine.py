@@ -14,6 +14,7 @@ from steptime.cli.render.watch import Progress
 from steptime.cli.request import store_folder
 from steptime.core.errors import SteptimeError
 from steptime.core.format import rough_duration
+from steptime.core.secrets import redact_environment
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -48,7 +49,7 @@ def machine_command(
         # Only measured peaks are stored; the description is in every record.
         facts["stored"] = str(write_machine(store_folder(), facts))
     if machine_file.path:
-        facts["machine_file"] = machine_file.to_dict()
+        facts["machine_file"] = redact_environment(machine_file.to_dict())
     if json:
         output.print_json(facts)
     else:

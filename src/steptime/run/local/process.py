@@ -29,6 +29,7 @@ from steptime.run.local.environment import worker_environment
 from steptime.run.local.launch import Launch
 from steptime.run.local.monitor import start_monitor
 from steptime.store import journal, monitor_log, reader
+from steptime.store.permissions import open_private, write_private
 
 MOST_MILLISECONDS = 2**31 - 1  # the longest wait that poll() accepts
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
@@ -74,8 +75,11 @@ class WorkerProcess:
         variables = launch.variables(environment.variables)
         command = launch.command(job, variables, store.path)
         oom_kills = count_oom_kills()
-        with _explain_start_errors(command[0], store.path), files.log.open("wb") as log:
-            files.job.write_text(json.dumps(job.to_dict()))
+        with (
+            _explain_start_errors(command[0], store.path),
+            open(files.log, "wb", opener=open_private) as log,
+        ):
+            write_private(files.job, json.dumps(job.to_dict()))
             worker = ["-P", "-m", "steptime.worker", str(files.job), str(files.journal)]
             process = subprocess.Popen(
                 [*command, *worker],

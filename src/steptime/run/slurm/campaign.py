@@ -12,6 +12,7 @@ from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.record import Attempt, Record
 from steptime.core.retry import is_final
+from steptime.core.secrets import redact_words
 from steptime.plan.expand import Plan
 from steptime.plan.machine_file import MachineFile, describe_ways
 from steptime.run.session import (
@@ -24,12 +25,13 @@ from steptime.run.slurm.client import NoAnswer, Slurm
 from steptime.run.slurm.folder import CAMPAIGNS, LOST, CampaignFolder, find
 from steptime.run.slurm.ledger import Ledger, Lost
 from steptime.run.slurm.progress import Progress, read_progress
-from steptime.run.slurm.script import Array, make_arrays, write_script
+from steptime.run.slurm.script import Array, make_arrays, without_secrets, write_script
 from steptime.run.smaller_batch import with_smaller_batches
 from steptime.store import journal
 from steptime.store.atomic import explain_write_errors
 from steptime.store.folder import FolderStore
 from steptime.store.journal import now, uuid7
+from steptime.store.permissions import write_private
 
 __all__ = [
     "NoAnswer",
@@ -103,7 +105,7 @@ def _submit_array(array: Array, folder: CampaignFolder, machine: MachineFile, sl
     it, and ignores it if not."""
     path = folder.add_array(array.tasks, machine.text)
     text = write_script(array, path.absolute(), folder.name(path))
-    (path / "script.sh").write_text(text)
+    write_private(path / "script.sh", text)
     number = slurm.submit(text)
     folder.set_number(path, number)
     return number
@@ -164,7 +166,7 @@ class _CampaignState:
         return Submission(
             session=self.folder.session,
             arrays=arrays,
-            scripts=[write_script(array, path, "NAME") for array in arrays],
+            scripts=[write_script(without_secrets(array), path, "NAME") for array in arrays],
             done=len(done),
             # A task that runs may have processes that are done already.
             live=len(self.live.keys() - done),
@@ -221,7 +223,8 @@ class _CampaignState:
         return False
 
     def _request(self, case: Case) -> list[str]:
-        return list(self.machine.section(case.node_type).request(case))
+        """As it is recorded, without secrets."""
+        return redact_words(self.machine.section(case.node_type).request(case))
 
 
 def collect(folder: CampaignFolder, slurm: Slurm) -> list[Lost]:
