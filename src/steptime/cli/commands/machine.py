@@ -24,6 +24,9 @@ def machine_command(
     no_peaks: Annotated[
         bool, typer.Option("--no-peaks", help="Describe the machine; measure nothing.")
     ] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Trust ./machine.toml as it is now; measure nothing.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Describe this machine and measure its peaks.
@@ -35,6 +38,10 @@ def machine_command(
     from steptime.store.folder import FolderStore
     from steptime.store.machines import read_peaks, write_machine
 
+    if trust:
+        local.trust_machine_file()
+        output.note("Trusted: ./machine.toml, until it is changed.")
+        no_peaks = True
     # First, so that a mistake is reported before anything is measured.
     machine_file = local.machine_file()
     FolderStore(store_folder()).check_exists()

@@ -115,23 +115,26 @@ def _campaign_hash(plan: Plan, machine: MachineFile) -> str:
     """Equal if a submission continues the campaign.
 
     More time, another account or throttle continue it; other nodes or modules begin a new one."""
-    if not plan.cases:
-        raise SteptimeError(
-            f"{plan.title or plan.name}: every case is excluded, nothing is left to submit."
-        )
-    shapes = {}
-    for case in plan.cases:
-        section = machine.section(case.node_type)
-        section.request(case)  # raises if the section does not fit the case
-        lacking = machine.lacks(case)
-        if lacking:
-            raise SteptimeError(lacking)
-        shapes[case.node_type] = section.shape()
+    _check_requests(plan, machine)
+    shapes = {case.node_type: machine.section(case.node_type).shape() for case in plan.cases}
     location = ["slurm", *installed_software(), describe_ways(machine.commands)]
     if machine.launches:
         location.append(describe_ways(machine.launches))
     location.append({name: shapes[name] for name in sorted(shapes)})
     return plan_hash(plan.cases, plan.protocol, location)
+
+
+def _check_requests(plan: Plan, machine: MachineFile) -> None:
+    """Raise if there is nothing to submit, or if the machine file does not fit a case."""
+    if not plan.cases:
+        raise SteptimeError(
+            f"{plan.title or plan.name}: every case is excluded, nothing is left to submit."
+        )
+    for case in plan.cases:
+        machine.section(case.node_type).request(case)  # raises if the section does not fit
+        lacking = machine.lacks(case)
+        if lacking:
+            raise SteptimeError(lacking)
 
 
 def _newest_campaign(store: FolderStore, identity: str) -> str | None:
@@ -151,7 +154,9 @@ class _CampaignState:
         self.plan = plan
         self.machine = machine
         self.folder = folder
-        self.identity = _campaign_hash(plan, machine)
+        _check_requests(plan, machine)
+        # A preview loads no network, because that runs a user's file.
+        self.identity = _campaign_hash(plan, machine) if ledger else ""
         self.live = ledger.live() if ledger else {}
         attempts = attempts_by_case(folder.store, folder.session) if ledger else {}
         self.cases = with_smaller_batches(plan.cases, attempts, plan.protocol)
