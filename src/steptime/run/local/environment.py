@@ -11,6 +11,7 @@ from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.ranks import STARTERS
 from steptime.core.secrets import is_secret_name
+from steptime.machine.leftovers import VARIABLE as ATTEMPT
 from steptime.run.local.variables import LIBRARIES, RECORDED
 
 PADDING = "STEPTIME_PADDING"
@@ -62,6 +63,7 @@ def worker_environment(
     unrecorded = {
         PADDING: "x" * padding,
         PARENT: str(os.getpid()),
+        ATTEMPT: job.id,
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",
     }
