@@ -38,6 +38,7 @@ MISBEHAVING = [
     "prints",
     "killed",
     "parent",
+    "emigrant",
     "selfish",
     "lies",
     "lame_second",

@@ -81,10 +81,11 @@ def steptime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Comman
     """Runs in an empty folder, so that `results` is this test's own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("STEPTIME_STORE", raising=False)
-    handler = signal.getsignal(signal.SIGTERM)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
 
     yield call_command
-    signal.signal(signal.SIGTERM, handler)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

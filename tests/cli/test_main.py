@@ -172,7 +172,10 @@ def test_commands_that_measure_promise_to_continue_after_an_interrupt() -> None:
 
 
 @pytest.mark.live
-def test_sigterm_is_handled_like_an_interrupt(steptime_process: Process, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signal_is_handled_like_an_interrupt(
+    steptime_process: Process, tmp_path: Path, number: signal.Signals
+) -> None:
     settings = ["framework=numpy", "precision=fp64", "protocol.least_seconds=60"]
     flags = [flag for setting in settings for flag in ("--set", setting)]
     arguments = ("--store", "results", "run", "--workload", "mnist-mlp", *flags)
@@ -180,7 +183,7 @@ def test_sigterm_is_handled_like_an_interrupt(steptime_process: Process, tmp_pat
         while not list(tmp_path.glob("results/journal/*/*/*/*.jsonl")):
             assert process.poll() is None
             time.sleep(0.05)
-        process.terminate()
+        process.send_signal(number)
         assert process.communicate()[1] == AFTER_INTERRUPT["run"] + "\n"
     assert process.returncode == 130
     assert {path.suffix for path in tmp_path.glob("results/journal/*/*/*/*")} == {".jsonl"}

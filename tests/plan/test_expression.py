@@ -136,3 +136,25 @@ def test_evaluate_computes_or_refuses_any_text(text: str) -> None:
         evaluate(text, NAMES.get, {}, "")
     except SteptimeError as problem:
         assert str(problem)
+
+
+@pytest.mark.parametrize("text", ["round(5, -10**9)", "round(5, 10**9)", "round(5.5, -31)"])
+def test_round_to_too_many_digits_is_refused_at_once(text: str) -> None:
+    with pytest.raises(SteptimeError, match="digits must be a whole number from -30 to 30"):
+        evaluate(text, str, {})
+
+
+def test_round_is_that_of_python() -> None:
+    assert [
+        evaluate(text, str, {}) for text in ("round(2.5)", "round(1234, -2)", "round(1.26, 1)")
+    ] == [
+        2,
+        1200,
+        1.3,
+    ]
+
+
+def test_lists_in_lists_count_with_all_their_elements() -> None:
+    inner = [0] * 900
+    with pytest.raises(SteptimeError, match="too large"):
+        evaluate("[x, x]", lambda name: inner, {})

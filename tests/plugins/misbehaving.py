@@ -115,6 +115,16 @@ def leave_a_child() -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
+def leave_a_session() -> None:
+    """The child that left our session starts another one, which loses its parent at once."""
+    code = "import os\nif os.fork() == 0:\n    os.execvp('sleep', ['sleep', '1000'])\nos._exit(0)"
+    starter = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+    starter.wait()
+    child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    print("child", child.pid)
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
 class IdleProgram(Program):
     """Returns at once, as a step that forgot its work does."""
 
@@ -167,4 +177,5 @@ full = Framework(run_out_of_device_memory)
 fails = Framework(fail)
 prints = Framework(print_and_leave)
 killed = Framework(lambda: os.kill(os.getpid(), signal.SIGKILL))
+emigrant = Framework(leave_a_session)
 parent = Framework(leave_a_child)

@@ -19,7 +19,7 @@ TERMINATED = 128 + signal.SIGTERM
 
 SUMMARY = (
     "Exit codes: 0 success, 1 error, 2 wrong usage, 3 every case failed, 4 some cases failed, "
-    "5 comparison refused, 130 interrupted (Ctrl-C or SIGTERM)."
+    "5 comparison refused, 130 interrupted (Ctrl-C, SIGTERM or SIGHUP)."
 )
 
 

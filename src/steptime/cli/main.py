@@ -194,6 +194,9 @@ def _open_streams() -> None:
 def main() -> None:
     # A scheduler ends a job with SIGTERM: treat it like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # So does a terminal that is closed, with SIGHUP, unless nohup makes the command ignore it.
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     _open_streams()
     for name in empty_arguments(sys.argv[1:]):
         output.warn(f"error: {name} is empty: give it a value, or leave it out.")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from steptime.core.errors import SteptimeError
+from steptime.core.secrets import redact_text
 from steptime.store.atomic import atomic_write
 
 # A pipe has no width: wide enough that nothing is cut.
@@ -51,12 +52,12 @@ codecs.register_error(PLAIN, _replace_characters)
 def note(text: str) -> None:
     """Tell a person something beside the result; a program that reads the output gets nothing."""
     if sys.stderr.isatty():
-        print(escape_controls(text), file=sys.stderr)
+        print(escape_controls(redact_text(text)), file=sys.stderr)
 
 
 def warn(text: str) -> None:
     """Tell something beside the result that is too important to be left out for a program."""
-    print(escape_controls(text), file=sys.stderr)
+    print(escape_controls(redact_text(text)), file=sys.stderr)
 
 
 def width() -> int:
@@ -73,7 +74,7 @@ def write_file(path: Path, data: bytes) -> None:
     try:
         if path.is_file() or (path.parent.is_dir() and not path.exists()):
             # Resolved, so that a symbolic link stays one.
-            with atomic_write(path.resolve(), sync=False) as draft:
+            with atomic_write(path.resolve(), sync=False, private=False) as draft:
                 draft.write_bytes(data)
         else:
             path.write_bytes(data)

@@ -87,7 +87,7 @@ def save(path: Path | str, weights: dict[str, Any], facts: dict[str, str] | None
     arrays = {name: np.ascontiguousarray(array) for name, array in weights.items()}
     content = _safetensors().save(arrays, facts)
     try:
-        with atomic_write(Path(path)) as draft:
+        with atomic_write(Path(path), private=False) as draft:
             draft.write_bytes(content)
     except OSError as problem:
         raise SteptimeError(

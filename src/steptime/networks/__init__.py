@@ -6,12 +6,19 @@ import importlib.util
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from steptime import plugins
 from steptime.core.errors import SteptimeError, WrongGraph, unknown
 from steptime.graph import Network
+from steptime.graph.document import to_document
+from steptime.networks import _user_file
+from steptime.networks._user_file import check_file, is_user_file
+
+__all__ = ["catalogue", "check_file", "describe", "is_user_file", "load"]
 
 
 def catalogue() -> dict[str, Network]:
@@ -22,10 +29,24 @@ def catalogue() -> dict[str, Network]:
     return {network.name: network for network in networks}
 
 
+def describe(name: str) -> dict[str, Any]:
+    """The network as plain data. No code of a user's file runs in this process."""
+    if is_user_file(name):
+        return _user_file.describe(name)
+    return _describe_shipped(name)
+
+
+@cache
+def _describe_shipped(name: str) -> dict[str, Any]:
+    """Cached: a plan of thousands of cases has few networks."""
+    return to_document(load(name))
+
+
 def load(name: str) -> Network:
-    """A network of the catalogue, or `FILE.py:NAME` from the user's own file."""
-    path, colon, inner_name = name.rpartition(":")
-    if colon and path.endswith(".py"):
+    """A network of the catalogue, or `FILE.py:NAME` from the user's own file, which it runs."""
+    if is_user_file(name):
+        check_file(name)
+        path, _, inner_name = name.rpartition(":")
         return _load_file(Path(path), inner_name)
     networks = catalogue()
     if name not in networks:
@@ -38,8 +59,6 @@ def _networks(module: ModuleType) -> list[Network]:
 
 
 def _load_file(path: Path, name: str) -> Network:
-    if not path.is_file():
-        raise SteptimeError(f"No file {str(path)!r} for the network {name!r}; give FILE.py:NAME.")
     spec = importlib.util.spec_from_file_location(f"steptime_network_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -14,6 +14,7 @@ from steptime.core.errors import SteptimeError, unknown
 # Limits, because a plan may come from anybody and must not use up time or memory.
 LONGEST = 1000  # characters of a text, or elements of a list
 LARGEST_BITS = 1024  # of a whole number
+MOST_DIGITS = 30  # of a rounded number, before or after the point
 ALLOWED = (
     "numbers, texts, names, lists, arithmetic, comparisons, `a if b else c` and a few functions"
 )
@@ -47,12 +48,21 @@ COMPARISONS: dict[type, tuple[str, Function]] = {
     ast.In: ("in", _contains),
     ast.NotIn: ("not in", _lacks),
 }
+
+
+def _round(number: float, digits: int = 0) -> Any:
+    """Python computes 10 ** digits of a whole number, however many there are."""
+    if not isinstance(digits, int) or abs(digits) > MOST_DIGITS:
+        raise ValueError(f"digits must be a whole number from -{MOST_DIGITS} to {MOST_DIGITS}")
+    return round(number, digits) if digits else round(number)
+
+
 # A lambda fixes the number of arguments, and calls the method through `str` to refuse other types.
 FUNCTIONS: dict[str, Function] = {
     "min": min,
     "max": max,
     "abs": abs,
-    "round": round,
+    "round": _round,
     "int": int,
     "float": float,
     "str": str,
@@ -238,7 +248,7 @@ class _Interpreter:
 
     def _check_size(self, value: Any) -> None:
         too_large = isinstance(value, int) and value.bit_length() > LARGEST_BITS
-        too_long = isinstance(value, str | list) and len(value) > LONGEST
+        too_long = isinstance(value, str | list) and _count_elements(value) > LONGEST
         if too_large or too_long or isinstance(value, complex):
             raise self.error("the result is too large, or not a number.")
 
@@ -256,6 +266,13 @@ NODES: dict[type[ast.expr], Callable[[_Interpreter, Any], Any]] = {
     ast.Subscript: _Interpreter.element,
     ast.Call: _Interpreter.call,
 }
+
+
+def _count_elements(value: Any) -> int:
+    """Also those of lists in lists, because a list may hold another many times."""
+    if isinstance(value, list):
+        return sum(max(1, _count_elements(element)) for element in value)
+    return len(value) if isinstance(value, str) else 1
 
 
 def _is_number(value: Any) -> bool:

@@ -23,7 +23,8 @@ from steptime.core.case import Case
 from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 from steptime.core.record import Failure
-from steptime.machine.oom import count_oom_kills
+from steptime.machine.leftovers import VARIABLE
+from steptime.machine.oom import count_oom_kills, has_grown
 from steptime.ranks.rendezvous import PORT_OFFSET
 
 # Set for ranks that this module started: they leave a note about their failure.
@@ -57,7 +58,7 @@ def run_ranks(command: Sequence[str], case: Case, journal: Path) -> Failure | No
     # srun itself fails if a rank does, so its exit code says nothing more.
     if noted and case.nodes > 1:
         codes = {}
-    by_memory = count_oom_kills() > oom_kills
+    by_memory = has_grown(oom_kills, count_oom_kills())
     silent = {}
     for name, code in codes.items():
         if code and name not in noted:
@@ -69,7 +70,9 @@ def write_note(journal: Path, rank: int, failure: Failure) -> None:
     """Leave the failure of a launched rank in a file beside the journal."""
     # If the note cannot be written, the exit code is all that the launcher reports.
     with suppress(OSError):
-        _note_path(journal, rank).write_text(json.dumps(failure.to_dict()))
+        note = _note_path(journal, rank)
+        note.touch(mode=0o600)
+        note.write_text(json.dumps(failure.to_dict()))
 
 
 def collect_notes(journal: Path, size: int) -> dict[str, Failure]:
@@ -152,6 +155,8 @@ def _start_with_srun(command: Sequence[str], case: Case) -> Processes:
         )
     variables = dict(os.environ)
     variables.pop(PARENT, None)
+    # Nor may it be found as a leftover: it ends with its parent, and then ends its tasks.
+    variables.pop(VARIABLE, None)
     variables["MASTER_PORT"] = str(find_free_port(EXTRA_PORTS + case.ranks))
     variables[LAUNCHED] = "1"
     # If srun alone is killed, it ends its tasks on all nodes. If its helper child is killed with

@@ -109,7 +109,7 @@ def rounding_name(case: Case) -> str:
 
 
 def _step_flops(case: Case) -> float:
-    work = workloads.load(case.workload).describe(replace(case, phase="training"))
+    work = workloads.describe(replace(case, phase="training"))
     flops: float = work["flops_per_step"]
     return flops
 

@@ -126,7 +126,7 @@ def _planned_attempt(case: Case) -> Attempt:
         started="",
         machine={},
         software={},
-        network=workloads.load(case.workload).describe(case),
+        network=workloads.describe(case),
         environment={},
         program=plugins.program_digest(case.framework),
     )

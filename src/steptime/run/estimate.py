@@ -143,7 +143,7 @@ def _flops_per_step(case: Case) -> float:
     # Imported late: it reads what installed packages offer, which takes tens of milliseconds.
     from steptime import workloads
 
-    flops: float = workloads.load(case.workload).describe(case)["flops_per_step"]
+    flops: float = workloads.describe(case)["flops_per_step"]
     return flops
 
 

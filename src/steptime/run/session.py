@@ -69,7 +69,7 @@ def plan_hash(cases: Sequence[Case], protocol: Protocol, location: Sequence[Any]
     """Equal for the same work by the same code, measured the same way in the same place."""
     work = []
     for case in cases:
-        network = workloads.load(case.workload).describe(case)
+        network = workloads.describe(case)
         work.append((case.key, network.get("fingerprint", "") + network.get("weights", "")))
     frameworks = sorted({case.framework for case in cases})
     # A result of an older lowering is no result of this one.

@@ -53,5 +53,16 @@ def broken_line(lines: Iterable[bytes]) -> int | None:
     return None
 
 
+def seal_again(lines: Iterable[bytes]) -> list[bytes]:
+    """These lines, some of them changed on purpose, with checksums that fit."""
+    previous = ""
+    sealed = []
+    for line in lines:
+        if read_checksum(line):
+            line, previous = seal(line[:-SUFFIX_BYTES] + b"}", previous)
+        sealed.append(line)
+    return sealed
+
+
 def _digest(line: bytes, previous: str) -> str:
     return hashlib.sha256(previous.encode() + line).hexdigest()[:DIGITS]

@@ -25,6 +25,7 @@ from steptime.store.journal import is_running
 from steptime.store.listing import FolderListing
 from steptime.store.machines import read_machines
 from steptime.store.parts import Parts
+from steptime.store.permissions import make_folder, open_private
 from steptime.store.readable import ReadableStore
 from steptime.store.versions import FORMAT, check_format
 
@@ -59,7 +60,7 @@ class FolderStore(ReadableStore):
         day = datetime.fromtimestamp(milliseconds / 1000, UTC)
         path = self.path / "journal" / f"{day:%Y/%m/%d}" / f"{identifier}.jsonl"
         with self._explain_write_errors():
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
         self.make()
         return path
 
@@ -67,7 +68,7 @@ class FolderStore(ReadableStore):
         """Make the folder and mark it with its format, before anything is written into it."""
         mark = self.path / MARK
         with self._explain_write_errors():
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
             if not mark.exists():
                 with atomic_write(mark, sync=False) as draft:
                     draft.write_text(json.dumps({"format": FORMAT}) + "\n")
@@ -150,8 +151,8 @@ class FolderStore(ReadableStore):
         """Inside the block no other process holds this name, for example the name of a plan."""
         path = self.path / "locks" / name
         with self._explain_write_errors():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            make_folder(path.parent)
+            file = open_private(path, os.O_RDWR | os.O_CREAT)
         try:
             _lock(file, f"{doing} {self.path}")
             yield

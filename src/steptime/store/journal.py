@@ -23,8 +23,10 @@ from steptime.core.job import Job
 from steptime.core.measurement import Measurement
 from steptime.core.record import Failure
 from steptime.core.record_schema import SENTENCE, line_problem
+from steptime.core.secrets import redact, redact_environment, secret_values
 from steptime.store import checksums, monitor_log
 from steptime.store.atomic import explain_write_errors, fsync
+from steptime.store.permissions import open_private
 from steptime.store.versions import JOURNAL_SCHEMA
 
 
@@ -95,13 +97,15 @@ class Journal:
         if not exists:
             flags |= os.O_CREAT | os.O_EXCL
         with explain_write_errors(f"The journal {path}"):
-            self._file = os.open(path, flags, 0o644)
+            self._file = open_private(path, flags)
         self.path = path
         self._precision = "fp32"
         # Of the last line. None: this journal was begun by a version without checksums.
         self._checksum: str | None = ""
         if exists:
             self._checksum = checksums.last_checksum(path.read_bytes().split(b"\n"))
+        # A framework may print what it was given, so values are known as secrets everywhere.
+        self._secrets = secret_values(os.environ)
         os.lseek(self._file, 0, os.SEEK_END)
         if not exists:
             # On a file system without locks a running attempt looks dead for a while.
@@ -118,6 +122,8 @@ class Journal:
         self._precision = job.case.precision
         line = {"line": "begin", "schema": JOURNAL_SCHEMA, **job.to_dict()}
         del line["turns"]
+        line["environment"] = redact_environment(job.environment, self._secrets)
+        line["options"] = redact(job.options, self._secrets)
         line["started"] = now()
         line["pid"] = os.getpid()
         self._append([line])
@@ -135,7 +141,7 @@ class Journal:
     ) -> None:
         line = {"line": "context", "machine": machine, "software": software, "network": network}
         line["program"] = program
-        self._append([line], sync=False)
+        self._append([redact(line, self._secrets)], sync=False)
 
     def write_measurement(
         self, measurement: Measurement, findings: dict[str, Any] | None = None
@@ -179,8 +185,8 @@ class Journal:
             "line": "end",
             "ended": now(),
             "measurement": measurement,
-            "findings": findings,
-            "failure": failure,
+            "findings": redact(findings, self._secrets),
+            "failure": redact(failure, self._secrets),
         }
 
     def end_torn_line(self) -> None:

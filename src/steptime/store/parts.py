@@ -18,6 +18,7 @@ from steptime.store.atomic import NotWritten, atomic_write
 from steptime.store.blobs import MISNAMED, sha256_of
 from steptime.store.journal import uuid7
 from steptime.store.journals import ENDED, StoredJournal
+from steptime.store.permissions import make_folder
 from steptime.store.versions import PART_SCHEMA, schema_problem
 
 # Each column follows from the attempt, so that a query need not parse the text.
@@ -48,7 +49,7 @@ class DamagedPart(SteptimeError):
 
 def write(folder: Path, day: str, journals: Sequence[StoredJournal]) -> Path:
     """Write one part. When this returns it was read back equal and is safe on the disk."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     scratch = folder / f".{uuid7()}.draft"
     texts = {journal.id: journal.text for journal in journals}
     try:

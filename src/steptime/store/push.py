@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from steptime.core.foreign import ForeignRun
-from steptime.store import journals, parts
+from steptime.core.secrets import redact, redact_environment, secret_values
+from steptime.store import checksums, journals, parts
 from steptime.store.blobs import MISNAMED, Blobs
 from steptime.store.folder import FolderStore
 from steptime.store.imports import foreign_runs
@@ -157,9 +159,34 @@ def _is_sendable(journal: StoredJournal, report: PushReport) -> bool:
 def _run_row(journal: StoredJournal) -> Row:
     assert journal.attempt is not None
     row = {name: column(journal.attempt) for name, column in parts.COLUMNS.items()}
-    row["record"] = _record(journal.text)
-    row["journal"] = journal.text
+    text = _redact_journal(journal.text)
+    row["record"] = _record(text)
+    row["journal"] = text
     return row
+
+
+def _redact_journal(text: str) -> str:
+    """Older versions stored secrets. A line without any keeps its text."""
+    secrets = secret_values(os.environ)
+    lines = text.split("\n")
+    is_changed = False
+    for number, line in enumerate(lines):
+        values = json.loads(line) if line else {}
+        if values.get("line") in (None, "sample"):
+            continue
+        redacted = {
+            name: value if name == "case" else redact(value, secrets)
+            for name, value in values.items()
+        }
+        if "environment" in values:
+            redacted["environment"] = redact_environment(values["environment"], secrets)
+        if redacted != values:
+            lines[number] = json.dumps(redacted, separators=(",", ":"), ensure_ascii=False)
+            is_changed = True
+    if not is_changed:
+        return text
+    sealed = checksums.seal_again(line.encode() for line in lines)
+    return b"\n".join(sealed).decode()
 
 
 def _record(text: str) -> str:

@@ -17,6 +17,7 @@ from steptime.core.measurement import Block, Measurement, RankSamples
 from steptime.core.protocol import Protocol
 from steptime.core.record import OUTPUT_LINES, Attempt, Failure
 from steptime.core.record_schema import line_problem
+from steptime.core.secrets import redact, redact_environment, redact_text
 from steptime.store import checksums
 from steptime.store.journal import is_running
 from steptime.store.versions import JOURNAL_SCHEMA, schema_problem
@@ -172,7 +173,8 @@ def _parse_attempt(path: Path, lines: list[Line], problems: list[str]) -> Attemp
         software=context.get("software", {}),
         network=context.get("network", {}),
         program=context.get("program", ""),
-        environment=begin["environment"],
+        # Older versions stored whatever the environment held.
+        environment=redact_environment(begin["environment"]),
         pair=begin["pair"],
         ended=end["ended"] if end else "",
         task=begin.get("task", "measure"),
@@ -186,10 +188,10 @@ def _outcome(
     path: Path, end: Line | None, lines: list[Line], problems: list[str]
 ) -> tuple[Measurement | None, Failure | None]:
     if end is None:
-        output = last_output(path.with_suffix(".log"))
+        output = redact_text(last_output(path.with_suffix(".log")))
         return None, Failure(cause=Cause.CRASHED, reason=NO_END, output=output)
     if end["failure"] is not None:
-        return None, Failure.from_dict(end["failure"])
+        return None, Failure.from_dict(redact(end["failure"]))
     if end["measurement"] is None:
         return None, None
     samples = [line for line in lines if line.get("line") == "sample"]

@@ -11,6 +11,7 @@ from steptime import networks, plugins
 from steptime.core.case import Case
 from steptime.core.errors import SteptimeError
 from steptime.graph import Work
+from steptime.graph.document import to_document
 from steptime.graph.optimizer import BY_NAME
 
 if TYPE_CHECKING:
@@ -28,32 +29,38 @@ def names() -> list[str]:
 
 
 def knows(name: str) -> bool:
-    return ".py:" in name or name in networks.catalogue()
+    return networks.is_user_file(name) or name in networks.catalogue()
 
 
 def describe(case: Case) -> dict[str, Any]:
     """What the work is, for the record. A step is the step of all ranks.
 
     Two results are comparable only if these facts agree."""
-    network = networks.load(case.workload)
-    graph = network.graph
+    if networks.is_user_file(case.workload):
+        return describe_network(case, to_document(networks.load(case.workload)))
+    return describe_network(case, networks.describe(case.workload))
+
+
+def describe_network(case: Case, network: dict[str, Any]) -> dict[str, Any]:
+    """The same for a network that is given as plain data."""
+    flops = network["forward_flops"]
+    least_flops = network["least_forward_flops"]
     # The forward phase of training also counts as forward work only.
-    backward = case.phase == "training"
-    flops = graph.forward_flops
-    if backward:
-        flops += graph.backward_flops
+    if case.phase == "training":
+        flops += network["backward_flops"]
+        least_flops = network["least_training_flops"]
     samples = case.ranks * case.batch_size
-    units = {unit: samples * count for unit, count in network.units_per_sample.items()}
+    units = {unit: samples * count for unit, count in network["units_per_sample"].items()}
     facts = {
-        "name": network.name,
-        "fingerprint": graph.fingerprint,
-        "trainable_parameters": graph.trainable_parameters,
-        "stored_parameters": graph.stored_parameters,
-        "unit": network.unit,
+        "name": network["name"],
+        "fingerprint": network["fingerprint"],
+        "trainable_parameters": network["trainable_parameters"],
+        "stored_parameters": network["stored_parameters"],
+        "unit": network["unit"],
         "units_per_step": units,
         "flops_per_step": samples * flops,
-        "least_flops_per_step": samples * graph.least_flops(backward=backward),
-        "optimizer": network.optimizer.algorithm if case.optimizer == "own" else case.optimizer,
+        "least_flops_per_step": samples * least_flops,
+        "optimizer": network["algorithm"] if case.optimizer == "own" else case.optimizer,
     }
     # Weights change predictions, not speed.
     if case.weights:

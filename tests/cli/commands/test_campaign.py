@@ -40,7 +40,8 @@ def test_submit_dry_run_shows_the_arrays_and_writes_nothing(
 
 def test_submit_refuses_an_unknown_tier_first(steptime: Command, tmp_path: Path) -> None:
     (tmp_path / "machine.toml").write_text('[slurm.k80]\n[tiers]\nlocal = "$LOCAL"\n')
-    done = steptime("submit", "psc", "--set", "node_type=k80", "--set", "staging=tape")
+    flags = ["--machine", "machine.toml", "--set", "node_type=k80", "--set", "staging=tape"]
+    done = steptime("submit", "psc", *flags)
     assert done.returncode == 1 and "has no 'tape', found local" in done.stderr
 
 
@@ -135,3 +136,12 @@ esac"""
     assert "squeue --noheader --array failed: no controller" in errors
     (attempt,) = FolderStore(tmp_path / "results").attempts()
     assert attempt.failure is not None and attempt.failure.cause == Cause.CANCELLED
+
+
+def test_submit_dry_run_runs_no_file(steptime: Command, tmp_path: Path) -> None:
+    (tmp_path / "nets.py").write_text("open('ran', 'w')")
+    (tmp_path / "p.toml").write_text('[constants]\nworkload = "nets.py:wide"\n')
+    (tmp_path / "own.toml").write_text("[slurm.box]\n")
+    done = steptime("submit", "p.toml", "--machine", "own.toml", "--dry-run")
+    assert done.returncode == 0 and "Would load and run: nets.py:wide" in done.stdout, done.stderr
+    assert not (tmp_path / "ran").exists()

@@ -80,11 +80,19 @@ def test_labelled_lines_moves_units_from_names_to_values() -> None:
 
 
 @pytest.mark.live
-def test_no_peaks_describes_and_stores_nothing(steptime: Command, tmp_path: Path) -> None:
+def test_trust_describes_and_stores_nothing(
+    steptime: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     (tmp_path / "machine.toml").write_text(
         '[frameworks.jax]\nlaunch = ["podman", "run", "python"]\n'
     )
-    document = json.loads(steptime("machine", "--no-peaks", "--json").stdout)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("settings")))
+    refused = steptime("machine", "--no-peaks")
+    assert refused.returncode == 1 and "is not trusted" in refused.stderr
+    document = json.loads(steptime("machine", "--trust", "--json").stdout)
     assert document["machine"]["fingerprint"] and document["machine"]["health"]
     assert document["software"]["numpy"] and document["peaks"] == {}
     assert document["machine_file"]["frameworks"] == {"jax": ["podman", "run", "python"]}
@@ -109,8 +117,11 @@ def test_peaks_are_stored_by_the_fingerprint_of_the_machine(
     assert document["peaks"]["cpu"]["peaks"]["fp32"]["flops_per_second"] > 0
 
 
-def test_a_wrong_machine_file_is_reported_first(steptime: Command, tmp_path: Path) -> None:
+def test_a_wrong_machine_file_is_reported_first(
+    steptime: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "machine.toml").write_text('[frameworks.jacks]\npython = "python3"\n')
+    monkeypatch.setenv("STEPTIME_MACHINE", "machine.toml")
     done = steptime("machine", "--no-peaks")
     sentence = "machine.toml: line 1: No framework 'jacks'. Did you mean 'jax'?"
     assert done.returncode == 1 and sentence in done.stderr

@@ -97,12 +97,24 @@ def test_a_plan_that_excludes_every_case_says_so(
     assert "too small" in done.stdout
 
 
-def test_dry_run_refuses_a_network_that_its_file_does_not_define(
+def test_dry_run_says_which_file_it_would_load_and_runs_none(
     steptime: Command, tmp_path: Path
 ) -> None:
-    (tmp_path / "nets.py").write_text("")
+    (tmp_path / "nets.py").write_text("open('ran', 'w')")
     done = steptime("run", "--workload", "nets.py:wide", "--dry-run")
-    assert done.returncode == 1 and "nets.py: No network 'wide'" in done.stderr
+    assert done.returncode == 0, done.stderr
+    assert "Would load and run: nets.py:wide." in done.stdout and "time unknown" in done.stdout
+    document = json.loads(
+        steptime("run", "--workload", "nets.py:wide", "--dry-run", "--json").stdout
+    )
+    assert document["not_loaded"] == ["nets.py:wide"]
+    assert document["cases"][0]["seconds"] is None
+    assert not (tmp_path / "ran").exists()
+
+
+def test_dry_run_names_a_missing_file(steptime: Command) -> None:
+    done = steptime("run", "--workload", "nets.py:wide", "--dry-run")
+    assert done.returncode == 1 and "No file 'nets.py'" in done.stderr
 
 
 @pytest.mark.parametrize("command", [["run", "--dry-run", "--json"], ["compare", "0198", "0199"]])

@@ -20,6 +20,7 @@ from steptime.core.protocol import Protocol
 from steptime.run.local import LocalExecutor, machine_file
 from steptime.run.local.environment import PARENT
 from steptime.run.local.launch import InterpreterLaunch
+from steptime.run.local.trust import trust
 from steptime.run.session import describe_machine
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
@@ -70,7 +71,40 @@ def test_machine_file_prefers_the_working_folder(
     for folder, name in ((tmp_path / "steptime", "theirs"), (tmp_path / "here", "ours")):
         folder.mkdir(exist_ok=True)
         (folder / "machine.toml").write_text(f'[frameworks.numpy]\npython = "{name}"')
+        trust_if_here()
         assert machine_file().commands == {"numpy": (name,)}
+
+
+def trust_if_here() -> None:
+    if Path("machine.toml").exists():
+        trust(Path("machine.toml"))
+
+
+def test_machine_file_of_a_folder_must_be_trusted_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    monkeypatch.delenv("STEPTIME_MACHINE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    path = Path("machine.toml")
+    path.write_text('[frameworks.numpy]\npython = "theirs"')
+    with pytest.raises(SteptimeError, match=r"is not trusted.*steptime machine --trust"):
+        machine_file()
+    trust(path)
+    assert machine_file().commands == {"numpy": ("theirs",)}
+    path.write_text('[frameworks.numpy]\npython = "changed"')
+    with pytest.raises(SteptimeError, match="changed since"):
+        machine_file()
+
+
+def test_machine_file_needs_no_trust_if_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    monkeypatch.chdir(tmp_path)
+    Path("machine.toml").write_text('[frameworks.numpy]\npython = "mine"')
+    monkeypatch.setenv("STEPTIME_MACHINE", "machine.toml")
+    assert machine_file().commands == {"numpy": ("mine",)}
 
 
 def test_machine_file_must_exist_if_named(monkeypatch: pytest.MonkeyPatch) -> None:

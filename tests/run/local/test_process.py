@@ -19,6 +19,7 @@ from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
+from steptime.machine.leftovers import end_leftovers
 from steptime.run.local import LocalExecutor
 from steptime.run.local.environment import worker_environment
 from steptime.run.local.launch import InterpreterLaunch
@@ -193,6 +194,38 @@ def test_children_of_a_crashed_worker_are_ended(
         line.split()[1] for line in failure.output.splitlines() if line.startswith("child")
     )
     assert is_gone(int(child))
+
+
+def test_children_in_their_own_session_are_ended(
+    store: FolderStore, make_job: MakeJob, is_gone: Callable[[int], bool]
+) -> None:
+    job = make_job("emigrant")
+    failure = LocalExecutor().run(job, store).failure
+    assert failure is not None
+    child = next(
+        line.split()[1] for line in failure.output.splitlines() if line.startswith("child")
+    )
+    assert is_gone(int(child)) and end_leftovers(job.id) == 0
+
+
+def test_worker_that_gets_sighup_is_cancelled(store: FolderStore, make_job: MakeJob) -> None:
+    worker = WorkerProcess.start(InterpreterLaunch((sys.executable,)), make_job("hangs"), store)
+    worker.process.send_signal(signal.SIGHUP)
+    worker.wait()
+    failure = worker.attempt().failure
+    assert failure is not None and (failure.cause, "SIGHUP" in failure.reason) == (
+        "cancelled",
+        True,
+    )
+
+
+@pytest.mark.parametrize("kills", [3, None])
+def test_kill_is_no_lack_of_memory_if_only_others_lack_it(
+    store: FolderStore, make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, kills: int | None
+) -> None:
+    monkeypatch.setattr("steptime.run.local.process.count_oom_kills", lambda: kills)
+    failure = LocalExecutor().run(make_job("killed"), store).failure
+    assert failure is not None and failure.cause == "crashed"
 
 
 def test_oom_kill_is_out_of_memory(

@@ -14,6 +14,7 @@ from steptime.cli.render.watch import Progress
 from steptime.cli.request import store_folder
 from steptime.core.errors import SteptimeError
 from steptime.core.format import rough_duration
+from steptime.core.secrets import redact_environment
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 def machine_command(
     no_peaks: Annotated[
         bool, typer.Option("--no-peaks", help="Describe the machine; measure nothing.")
+    ] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Trust ./machine.toml as it is now; measure nothing.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -34,6 +38,10 @@ def machine_command(
     from steptime.store.folder import FolderStore
     from steptime.store.machines import read_peaks, write_machine
 
+    if trust:
+        local.trust_machine_file()
+        output.note("Trusted: ./machine.toml, until it is changed.")
+        no_peaks = True
     # First, so that a mistake is reported before anything is measured.
     machine_file = local.machine_file()
     FolderStore(store_folder()).check_exists()
@@ -48,7 +56,7 @@ def machine_command(
         # Only measured peaks are stored; the description is in every record.
         facts["stored"] = str(write_machine(store_folder(), facts))
     if machine_file.path:
-        facts["machine_file"] = machine_file.to_dict()
+        facts["machine_file"] = redact_environment(machine_file.to_dict())
     if json:
         output.print_json(facts)
     else:

@@ -50,13 +50,13 @@ def show_command(
 
 def _show_network(name: str, *, json: bool) -> None:
     from steptime import networks
-    from steptime.cli.render.network import show, to_document
+    from steptime.cli.render.network import show
 
-    network = networks.load(name)
+    document = networks.describe(name)
     if json:
-        print_json(to_document(network))
+        print_json(document)
     else:
-        show(network)
+        show(document)
 
 
 def _show_plan(name: str, *, json: bool) -> None:

@@ -9,6 +9,7 @@ import typer
 from steptime.cli import output
 from steptime.cli.options import Json, PlanName, Preset, Settings
 from steptime.cli.request import parse_settings, read_plan, store_folder
+from steptime.core.secrets import redact_words
 
 if TYPE_CHECKING:
     from steptime.run.slurm.campaign import Submission
@@ -69,7 +70,7 @@ def _document(submission: Submission) -> dict[str, Any]:
     for index, array in enumerate(submission.arrays):
         entry: dict[str, Any] = {
             "section": array.section.name,
-            "request": array.request,
+            "request": redact_words(array.request),
             "tasks": len(array.tasks),
             "script": submission.scripts[index],
         }

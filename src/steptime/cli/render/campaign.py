@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from steptime.cli import output
 from steptime.cli.render.format import describe_case, differing_settings, plural, processes
 from steptime.core.format import rough_duration
+from steptime.core.secrets import redact_words
 
 if TYPE_CHECKING:
     from steptime.run.slurm.campaign import Submission
@@ -93,6 +94,6 @@ def _show_arrays(submission: Submission) -> None:
     rows = []
     for number, array in zip(numbers, submission.arrays, strict=True):
         counts = [str(len(array.tasks)), str(len(array.jobs))]
-        rows.append([number, array.section.name, *counts, " ".join(array.request)])
+        rows.append([number, array.section.name, *counts, " ".join(redact_words(array.request))])
     heads = ["array", "section", "tasks", "processes", "request"]
     output.print_table(heads, rows, right=("tasks", "processes"))

@@ -16,6 +16,7 @@ from steptime.plan.validate import DEFAULTS
 from steptime.run.estimate import Estimate, Peaks, estimate, history
 from steptime.store.folder import FolderStore
 from steptime.store.machines import newest_peaks
+from steptime.workloads import check_file, is_user_file
 
 SOURCES = {
     "history": "from earlier runs of the same case",
@@ -26,6 +27,7 @@ NO_PEAKS = "`steptime machine` measures the peaks of this machine, which makes g
 NOT_CHECKED = (
     "No framework was loaded: what one does not support is reported, with the reason, when it runs."
 )
+NOT_LOADED = "Would load and run: {}. A dry run executes no code of a file."
 # Beyond it the estimate says no more than: never.
 YEAR_SECONDS = 365 * 86_400
 # Shown even if they have their default values.
@@ -40,6 +42,11 @@ ALWAYS_SHOWN = (
 )
 
 
+# Of a case whose network is in a file that was not loaded.
+UNKNOWN = "unknown"
+Estimates = Sequence[Estimate | None]
+
+
 def list_cases(plan: Plan, *, json: bool, quiet: bool = False) -> None:
     estimates, peaks = estimate_cases(plan)
     if json:
@@ -50,12 +57,14 @@ def list_cases(plan: Plan, *, json: bool, quiet: bool = False) -> None:
         output.echo(f"{title}: {NOTHING_LEFT}")
         _show_table(plan, estimates)
         return
-    least = sum(guess.least_seconds for guess in estimates)
-    most = sum(guess.most_seconds for guess in estimates)
     count = plural(len(plan.cases), "case")
-    output.echo(f"{title}: {count}, {_time_range(least, most)} ({plan.protocol.preset}).")
+    output.echo(f"{title}: {count}, {_total_time(estimates)} ({plan.protocol.preset}).")
     _show_table(plan, estimates)
-    output.echo(_sources(estimates, has_peaks=bool(peaks)))
+    guesses = [guess for guess in estimates if guess is not None]
+    if guesses:
+        output.echo(_sources(guesses, has_peaks=bool(peaks)))
+    if names := _user_files(plan.cases):
+        output.echo(NOT_LOADED.format(", ".join(names)))
     # To load a framework takes seconds, and is a worker's task.
     output.echo(NOT_CHECKED)
     if not quiet:
@@ -63,13 +72,32 @@ def list_cases(plan: Plan, *, json: bool, quiet: bool = False) -> None:
             output.echo(f"note: {line}")
 
 
-def estimate_cases(plan: Plan) -> tuple[list[Estimate], Peaks]:
-    _check_user_networks(plan.cases)
+def estimate_cases(plan: Plan) -> tuple[list[Estimate | None], Peaks]:
+    """None: the time is unknown without running the user's file, which a dry run does not."""
+    for name in _user_files(plan.cases):
+        check_file(name)
     store = FolderStore(store_folder())
     past = history(store.attempts())
     warn_of_problems(store)
     peaks = newest_peaks(store.path)
-    return [estimate(case, plan.protocol, past, peaks) for case in plan.cases], peaks
+    estimates: list[Estimate | None] = []
+    for case in plan.cases:
+        if is_user_file(case.workload):
+            estimates.append(None)
+        else:
+            estimates.append(estimate(case, plan.protocol, past, peaks))
+    return estimates, peaks
+
+
+def _total_time(estimates: Estimates) -> str:
+    guesses = [guess for guess in estimates if guess is not None]
+    least = sum(guess.least_seconds for guess in guesses)
+    most = sum(guess.most_seconds for guess in guesses)
+    if not guesses:
+        return f"time {UNKNOWN}"
+    unknown_count = len(estimates) - len(guesses)
+    rest = f" and {plural(unknown_count, 'case')} of unknown time" if unknown_count else ""
+    return f"{_time_range(least, most)}{rest}"
 
 
 def _sources(estimates: Sequence[Estimate], *, has_peaks: bool) -> str:
@@ -86,27 +114,20 @@ def _sources(estimates: Sequence[Estimate], *, has_peaks: bool) -> str:
     return sentence
 
 
-def _check_user_networks(cases: Sequence[Case]) -> None:
-    """A network in a user's file is known to exist only once the file is read."""
-    from steptime import workloads
-
-    checked = set()
-    for case in cases:
-        if ".py:" in case.workload and case.workload not in checked:
-            checked.add(case.workload)
-            workloads.load(case.workload).describe(case)
+def _user_files(cases: Sequence[Case]) -> list[str]:
+    return sorted({case.workload for case in cases if is_user_file(case.workload)})
 
 
-def to_document(plan: Plan, estimates: Sequence[Estimate]) -> dict[str, Any]:
+def to_document(plan: Plan, estimates: Estimates) -> dict[str, Any]:
     cases = []
     for case, guess in zip(plan.cases, estimates, strict=True):
         cases.append(
             {
                 "case": case.to_dict(),
                 "key": case.key,
-                "seconds": [guess.least_seconds, guess.most_seconds],
-                "source": guess.source,
-                "similar_case": guess.like.key if guess.like else None,
+                "seconds": [guess.least_seconds, guess.most_seconds] if guess else None,
+                "source": guess.source if guess else UNKNOWN,
+                "similar_case": guess.like.key if guess and guess.like else None,
             }
         )
     excluded = [{"case": gone.case.to_dict(), "reason": gone.reason} for gone in plan.excluded]
@@ -116,10 +137,11 @@ def to_document(plan: Plan, estimates: Sequence[Estimate]) -> dict[str, Any]:
         "cases": cases,
         "excluded": excluded,
         "notes": plan.notes,
+        "not_loaded": _user_files(plan.cases),
     }
 
 
-def _show_table(plan: Plan, estimates: Sequence[Estimate]) -> None:
+def _show_table(plan: Plan, estimates: Estimates) -> None:
     """What varies, in a row for each case; what does not, once above the rows."""
     cases = [*plan.cases, *(gone.case for gone in plan.excluded)]
     names = differing_settings(cases, always=())
@@ -133,6 +155,9 @@ def _show_table(plan: Plan, estimates: Sequence[Estimate]) -> None:
     output.echo(f"all: {' · '.join(shared)}")
     rows = []
     for case, guess in zip(plan.cases, estimates, strict=True):
+        if guess is None:
+            rows.append([*_values(case, names), UNKNOWN, "its file was not loaded"])
+            continue
         time = _time_range(guess.least_seconds, guess.most_seconds)
         rows.append([*_values(case, names), time, _source(guess)])
     for gone in plan.excluded:

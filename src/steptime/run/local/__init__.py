@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from steptime.core.cause import Cause
 from steptime.core.container import Container
@@ -13,12 +14,18 @@ from steptime.core.executor import JournalStore
 from steptime.core.job import Job
 from steptime.core.record import Attempt, Failure
 from steptime.run.local.container import ContainerLaunch
-from steptime.run.local.launch import InterpreterLaunch, Launch, machine_file
+from steptime.run.local.launch import NAME, InterpreterLaunch, Launch, machine_file
 from steptime.run.local.process import WorkerProcess
+from steptime.run.local.trust import trust
 from steptime.store import journal, reader
 from steptime.store.machines import limits_by_machine
 
-__all__ = ["LocalExecutor", "LocalResident", "machine_file"]
+__all__ = ["LocalExecutor", "LocalResident", "machine_file", "trust_machine_file"]
+
+
+def trust_machine_file() -> None:
+    """Trust the machine file in the working folder."""
+    trust(Path(NAME))
 
 
 class LocalExecutor:

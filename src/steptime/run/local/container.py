@@ -19,15 +19,14 @@ from typing import Any
 import steptime
 from steptime.core.container import MANAGED, Container
 from steptime.core.job import Job
-from steptime.run.local.environment import PARENT, RECORDED
+from steptime.run.local.environment import PARENT
+from steptime.run.local.variables import RECORDED
 from steptime.store.blobs import sha256_of
 
 SECONDS = 30.0  # for a command that is no measurement
 # Where steptime lies inside: everything else is found under its path outside.
 PACKAGE = "/tmp/steptime-package"
 PROGRAMS = {"bubblewrap": "bwrap"}
-# Variables that go in besides those that were set for this process.
-PASSED_ON = (*RECORDED, "STEPTIME_")
 GPU_OPTIONS = {
     "podman": ("--device=nvidia.com/gpu=all",),
     "docker": ("--gpus=all",),
@@ -133,7 +132,8 @@ def _managed_options(job: Job, variables: Mapping[str, str]) -> list[str]:
     names = set()
     for name, value in variables.items():
         was_set_for_worker = os.environ.get(name) != value
-        if name.startswith(PASSED_ON) or name in in_tier or was_set_for_worker:
+        is_setting = name in RECORDED or name.startswith("STEPTIME_")
+        if is_setting or name in in_tier or was_set_for_worker:
             names.add(name)
     return [f"--name={_container_name(job)}", *(f"--env={name}" for name in sorted(names))]
 

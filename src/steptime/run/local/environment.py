@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.ranks import STARTERS
+from steptime.core.secrets import is_secret_name
+from steptime.machine.leftovers import VARIABLE as ATTEMPT
+from steptime.run.local.variables import LIBRARIES, RECORDED
 
 PADDING = "STEPTIME_PADDING"
 PARENT = "STEPTIME_PARENT"
@@ -30,33 +33,6 @@ RANKS = tuple(name for names in STARTERS for name in names if not name.startswit
 # none.
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
 ONLY_WARM = ("JAX_COMPILATION_CACHE_DIR",)
-LIBRARIES = (
-    "OMP_",
-    "GOMP_",
-    "KMP_",
-    "MKL_",
-    "OPENBLAS_",
-    "DNNL_",
-    "ONEDNN_",
-    "CUDA_",
-    "CUDNN_",
-    "NVIDIA_",
-    "NCCL_",
-)
-FRAMEWORKS = (
-    "TORCH_",
-    "TORCHINDUCTOR_",
-    "PYTORCH_",
-    "TF_CPP_",
-    "TF_ENABLE_",
-    "TF_NUM_",
-    "TF_XLA_",
-    "XLA_",
-    "JAX_",
-)
-# Inherited variables that can change a result. Only these are recorded, so that no secret is ever
-# stored.
-RECORDED = (*LIBRARIES, *FRAMEWORKS, "LD_PRELOAD")
 
 
 class WorkerEnvironment(NamedTuple):
@@ -76,10 +52,9 @@ def worker_environment(
     variables = {
         name: value for name, value in inherited.items() if not _is_set_by_case(name, case)
     }
-    facts: dict[str, Any] = {}
-    for name in sorted(variables):
-        if name.startswith(RECORDED):
-            facts[name] = variables[name]
+    facts: dict[str, Any] = {
+        name: variables[name] for name in sorted(variables) if name in RECORDED
+    }
     fixed = {"PYTHONHASHSEED": str(rng.randrange(1 << 32))}
     fixed |= dict.fromkeys(THREADS, str(case.threads_of(len(cpus))))
     fixed |= _case_variables(case)
@@ -88,15 +63,28 @@ def worker_environment(
     unrecorded = {
         PADDING: "x" * padding,
         PARENT: str(os.getpid()),
+        ATTEMPT: job.id,
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",
     }
     if case.compile_cache == "cold":
         unrecorded |= {name: os.path.join(cache, name.lower()) for name in CACHES}
     facts |= fixed
+    if names := _unrecorded_names(variables):
+        facts["unrecorded"] = names
     facts |= {"wait_policy": case.wait_policy, "compile_cache": case.compile_cache}
     facts |= {"padding_bytes": padding, "cpus": cpus}
     return WorkerEnvironment(variables | fixed | unrecorded, facts)
+
+
+def _unrecorded_names(variables: Mapping[str, str]) -> str:
+    """Variables of known libraries that are in no list: they may matter, or hold a secret."""
+    names = []
+    for name in sorted(variables):
+        is_listed = name in RECORDED or name in THREADS
+        if name.startswith(LIBRARIES) and not is_listed and not is_secret_name(name):
+            names.append(name)
+    return " ".join(names)
 
 
 def _case_variables(case: Case) -> dict[str, str]:

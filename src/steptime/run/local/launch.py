@@ -17,6 +17,7 @@ from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.plan.machine_file import MachineFile, parse
 from steptime.run.local.environment import PARENT
+from steptime.run.local.trust import check_trust, settings_folder
 
 VARIABLE = "STEPTIME_MACHINE"
 NAME = "machine.toml"
@@ -86,8 +87,8 @@ class InterpreterLaunch:
 def machine_file(name: str = "") -> MachineFile:
     """Read the machine file of this name, or the usual one; empty if there is none.
 
-    The usual one is `$STEPTIME_MACHINE`, else `machine.toml` in the working folder, else
-    `steptime/machine.toml` in the user's configuration folder."""
+    The usual one is `$STEPTIME_MACHINE`, else `machine.toml` in the working folder, which must be
+    trusted, else `steptime/machine.toml` in the user's configuration folder."""
     path = Path(name) if name else _find()
     if path is None:
         return MachineFile()
@@ -103,11 +104,12 @@ def _find() -> Path | None:
     if name:
         # Not checked: a file that the user asks for must exist.
         return Path(name)
-    settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    for path in (Path(NAME), settings / "steptime" / NAME):
-        if path.is_file():
-            return path
-    return None
+    in_folder = Path(NAME)
+    if in_folder.is_file():
+        check_trust(in_folder)
+        return in_folder
+    usual = settings_folder() / NAME
+    return usual if usual.is_file() else None
 
 
 @cache

@@ -11,6 +11,7 @@ from pathlib import Path
 from steptime.core.container import MANAGED
 from steptime.core.job import Job
 from steptime.store import monitor_log
+from steptime.store.permissions import open_private
 
 
 def start_monitor(job: Job, worker_pid: int, journal: Path) -> subprocess.Popen[bytes] | None:
@@ -27,7 +28,7 @@ def start_monitor(job: Job, worker_pid: int, journal: Path) -> subprocess.Popen[
         # Then the monitor finds the working processes by the journal that they name.
         arguments.append(str(journal))
     try:
-        with monitor_log.log_path(journal).open("wb") as file:
+        with open(monitor_log.log_path(journal), "wb", opener=open_private) as file:
             return subprocess.Popen(
                 [sys.executable, "-P", "-m", "steptime.machine.monitor", *arguments],
                 stdin=subprocess.DEVNULL,

@@ -24,11 +24,13 @@ from steptime.core.errors import SteptimeError
 from steptime.core.executor import JournalStore
 from steptime.core.job import STAGED_PREFIX, Job
 from steptime.core.record import Attempt, Failure
-from steptime.machine.oom import count_oom_kills
+from steptime.machine.leftovers import end_leftovers
+from steptime.machine.oom import count_oom_kills, has_grown
 from steptime.run.local.environment import worker_environment
 from steptime.run.local.launch import Launch
 from steptime.run.local.monitor import start_monitor
 from steptime.store import journal, monitor_log, reader
+from steptime.store.permissions import open_private, write_private
 
 MOST_MILLISECONDS = 2**31 - 1  # the longest wait that poll() accepts
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
@@ -58,7 +60,7 @@ class WorkerProcess:
     files: WorkerFiles
     process: subprocess.Popen[bytes]
     exit_file: int  # a pidfd: readable when the process has ended
-    oom_kills: int  # of the whole machine, before the worker started
+    oom_kills: int | None  # of this control group, before the worker started
     monitor: subprocess.Popen[bytes] | None
     cache: tempfile.TemporaryDirectory[str] | None
     failure: Failure | None = None
@@ -74,8 +76,11 @@ class WorkerProcess:
         variables = launch.variables(environment.variables)
         command = launch.command(job, variables, store.path)
         oom_kills = count_oom_kills()
-        with _explain_start_errors(command[0], store.path), files.log.open("wb") as log:
-            files.job.write_text(json.dumps(job.to_dict()))
+        with (
+            _explain_start_errors(command[0], store.path),
+            open(files.log, "wb", opener=open_private) as log,
+        ):
+            write_private(files.job, json.dumps(job.to_dict()))
             worker = ["-P", "-m", "steptime.worker", str(files.job), str(files.journal)]
             process = subprocess.Popen(
                 [*command, *worker],
@@ -191,7 +196,10 @@ class WorkerProcess:
             if last_line:
                 reason += f" Its last line: {last_line}"
             return Failure(cause=Cause.CRASHED, reason=reason)
-        if code == -signal.SIGKILL and count_oom_kills() > self.oom_kills:
+        if code == -signal.SIGHUP:
+            reason = "The worker was ended by SIGHUP: its terminal or its session was closed."
+            return Failure(cause=Cause.CANCELLED, reason=reason)
+        if code == -signal.SIGKILL and has_grown(self.oom_kills, count_oom_kills()):
             reason = "The kernel killed the worker because memory ran out."
             return Failure(cause=Cause.OUT_OF_MEMORY, reason=reason)
         return Failure(
@@ -212,6 +220,8 @@ class WorkerProcess:
             return
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        # A child that began a session of its own is in no group of ours.
+        end_leftovers(self.job.id)
         os.close(self.exit_file)
         if self.monitor is not None:
             self.monitor.kill()

@@ -12,6 +12,7 @@ from steptime.core.errors import SteptimeError
 from steptime.core.job import Job
 from steptime.core.record import Attempt, Record
 from steptime.core.retry import is_final
+from steptime.core.secrets import redact_words
 from steptime.plan.expand import Plan
 from steptime.plan.machine_file import MachineFile, describe_ways
 from steptime.run.session import (
@@ -24,12 +25,13 @@ from steptime.run.slurm.client import NoAnswer, Slurm
 from steptime.run.slurm.folder import CAMPAIGNS, LOST, CampaignFolder, find
 from steptime.run.slurm.ledger import Ledger, Lost
 from steptime.run.slurm.progress import Progress, read_progress
-from steptime.run.slurm.script import Array, make_arrays, write_script
+from steptime.run.slurm.script import Array, make_arrays, without_secrets, write_script
 from steptime.run.smaller_batch import with_smaller_batches
 from steptime.store import journal
 from steptime.store.atomic import explain_write_errors
 from steptime.store.folder import FolderStore
 from steptime.store.journal import now, uuid7
+from steptime.store.permissions import write_private
 
 __all__ = [
     "NoAnswer",
@@ -103,7 +105,7 @@ def _submit_array(array: Array, folder: CampaignFolder, machine: MachineFile, sl
     it, and ignores it if not."""
     path = folder.add_array(array.tasks, machine.text)
     text = write_script(array, path.absolute(), folder.name(path))
-    (path / "script.sh").write_text(text)
+    write_private(path / "script.sh", text)
     number = slurm.submit(text)
     folder.set_number(path, number)
     return number
@@ -113,23 +115,26 @@ def _campaign_hash(plan: Plan, machine: MachineFile) -> str:
     """Equal if a submission continues the campaign.
 
     More time, another account or throttle continue it; other nodes or modules begin a new one."""
-    if not plan.cases:
-        raise SteptimeError(
-            f"{plan.title or plan.name}: every case is excluded, nothing is left to submit."
-        )
-    shapes = {}
-    for case in plan.cases:
-        section = machine.section(case.node_type)
-        section.request(case)  # raises if the section does not fit the case
-        lacking = machine.lacks(case)
-        if lacking:
-            raise SteptimeError(lacking)
-        shapes[case.node_type] = section.shape()
+    _check_requests(plan, machine)
+    shapes = {case.node_type: machine.section(case.node_type).shape() for case in plan.cases}
     location = ["slurm", *installed_software(), describe_ways(machine.commands)]
     if machine.launches:
         location.append(describe_ways(machine.launches))
     location.append({name: shapes[name] for name in sorted(shapes)})
     return plan_hash(plan.cases, plan.protocol, location)
+
+
+def _check_requests(plan: Plan, machine: MachineFile) -> None:
+    """Raise if there is nothing to submit, or if the machine file does not fit a case."""
+    if not plan.cases:
+        raise SteptimeError(
+            f"{plan.title or plan.name}: every case is excluded, nothing is left to submit."
+        )
+    for case in plan.cases:
+        machine.section(case.node_type).request(case)  # raises if the section does not fit
+        lacking = machine.lacks(case)
+        if lacking:
+            raise SteptimeError(lacking)
 
 
 def _newest_campaign(store: FolderStore, identity: str) -> str | None:
@@ -149,7 +154,9 @@ class _CampaignState:
         self.plan = plan
         self.machine = machine
         self.folder = folder
-        self.identity = _campaign_hash(plan, machine)
+        _check_requests(plan, machine)
+        # A preview loads no network, because that runs a user's file.
+        self.identity = _campaign_hash(plan, machine) if ledger else ""
         self.live = ledger.live() if ledger else {}
         attempts = attempts_by_case(folder.store, folder.session) if ledger else {}
         self.cases = with_smaller_batches(plan.cases, attempts, plan.protocol)
@@ -164,7 +171,7 @@ class _CampaignState:
         return Submission(
             session=self.folder.session,
             arrays=arrays,
-            scripts=[write_script(array, path, "NAME") for array in arrays],
+            scripts=[write_script(without_secrets(array), path, "NAME") for array in arrays],
             done=len(done),
             # A task that runs may have processes that are done already.
             live=len(self.live.keys() - done),
@@ -221,7 +228,8 @@ class _CampaignState:
         return False
 
     def _request(self, case: Case) -> list[str]:
-        return list(self.machine.section(case.node_type).request(case))
+        """As it is recorded, without secrets."""
+        return redact_words(self.machine.section(case.node_type).request(case))
 
 
 def collect(folder: CampaignFolder, slurm: Slurm) -> list[Lost]:

@@ -17,6 +17,7 @@ from steptime.run.slurm.client import NoAnswer, Slurm
 from steptime.run.slurm.folder import TERMINATED, CampaignFolder, Key, TaskJournal, slot_of
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
+from steptime.store.permissions import write_private
 
 # Facts of the job that are recorded. A list, so that no person's name and no secret is stored.
 RECORDED = (
@@ -73,9 +74,9 @@ def note_signal(note: Path, key: Key) -> None:
     It must be asked at once, because it forgets within minutes."""
 
     def leave(number: int, frame: FrameType | None) -> None:
-        note.write_text("")
+        write_private(note, "")
         with contextlib.suppress(NoAnswer):
-            note.write_text(Slurm(STATE_SECONDS).final_state(key.task, key.restart))
+            write_private(note, Slurm(STATE_SECONDS).final_state(key.task, key.restart))
         os._exit(128 + number)
 
     signal.signal(signal.SIGTERM, leave)

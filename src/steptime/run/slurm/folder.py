@@ -19,6 +19,7 @@ from steptime.core.record import Attempt
 from steptime.store import reader
 from steptime.store.atomic import atomic_write, fsync
 from steptime.store.folder import FolderStore
+from steptime.store.permissions import make_folder, write_private
 
 CAMPAIGNS = "campaigns"
 JOURNAL, LOST, TERMINATED = ".jsonl", ".lost.jsonl", ".term"
@@ -58,7 +59,7 @@ class CampaignFolder:
     def make(self, facts: dict[str, Any]) -> None:
         self.store.make()
         for name in ("arrays", "running", "outcomes", "results", "ghosts"):
-            (self.path / name).mkdir(parents=True, exist_ok=True)
+            make_folder(self.path / name)
         with atomic_write(self.path / "campaign.json") as draft:
             draft.write_text(json.dumps({"session": self.session, **facts}, indent=1))
 
@@ -74,8 +75,8 @@ class CampaignFolder:
         The folder's number is part of the array's name in Slurm."""
         number = len(self.array_folders())
         folder = self.path / "arrays" / f"{number:04d}"
-        (folder / "log").mkdir(parents=True, exist_ok=True)
-        (folder / "machine.toml").write_text(machine)
+        make_folder(folder / "log")
+        write_private(folder / "machine.toml", machine)
         with atomic_write(folder / "index.json") as draft:
             draft.write_text(json.dumps([[job.to_dict() for job in jobs] for jobs in tasks]))
         return folder

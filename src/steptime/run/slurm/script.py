@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from steptime.core.job import Job
+from steptime.core.secrets import redact, redact_environment, redact_words
 from steptime.plan.machine_file import MachineFile
 from steptime.plan.slurm_section import Section
 
@@ -57,6 +58,16 @@ def _shuffle(jobs: list[Job], section: Section, request: tuple[str, ...]) -> lis
 
 def _bundle(jobs: list[Job], size: int) -> list[tuple[Job, ...]]:
     return [tuple(jobs[first : first + size]) for first in range(0, len(jobs), size)]
+
+
+def without_secrets(array: Array) -> Array:
+    """For a preview, which is printed and passed on."""
+    section = array.section
+    environment = redact_environment(dict(section.environment))
+    shown = replace(
+        section, environment=tuple(environment.items()), setup=tuple(redact(section.setup))
+    )
+    return replace(array, section=shown, request=tuple(redact_words(array.request)))
 
 
 def write_script(array: Array, folder: Path, name: str) -> str:
