@@ -19,6 +19,8 @@ from steptime.plan.validate import DEFAULTS, Names, check_document, check_value,
 
 # Numbers of the protocol that a plan cannot set: the session learns them.
 LEARNED = ("preset", "steps", "warmup_start")
+# They say how files are read.
+REAL_DATA_SETTINGS = ("staging", "page_cache", "prefetch")
 # A larger plan is a mistake: its cases would run for months.
 MOST_POINTS = 100_000
 Point = dict[str, Value]
@@ -86,6 +88,7 @@ class _Expansion:
             if case in cases or case in excluded:
                 duplicates.append(case)
             if reason is None:
+                _check_data_settings(case, scope)
                 cases[case] = None
             else:
                 excluded.setdefault(case, reason)
@@ -310,6 +313,20 @@ class _Expansion:
                 f"found {raw!r}."
             )
         return type(default)(raw)
+
+
+def _check_data_settings(case: Case, scope: Scope) -> None:
+    """A setting of files would only be a wrong label on batches that are made in memory."""
+    if case.data == "real":
+        return
+    for name in REAL_DATA_SETTINGS:
+        value = getattr(case, name)
+        if value != DEFAULTS[name]:
+            where = line_prefix(scope.values[name].line)
+            raise SteptimeError(
+                f"{where}{name}={value} is for files, and data={case.data} is synthetic: "
+                f"set data=real, or leave {name} out."
+            )
 
 
 def _match_measures(value: Any, condition: Value) -> Point | None:
