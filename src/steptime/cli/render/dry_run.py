@@ -26,6 +26,9 @@ NO_PEAKS = "`steptime machine` measures the peaks of this machine, which makes g
 NOT_CHECKED = (
     "No framework was loaded: what one does not support is reported, with the reason, when it runs."
 )
+# A plan that takes longer is questioned.
+LONG_SECONDS = 2 * 3600
+QUICK_PROCESSES = 3
 # Beyond it the estimate says no more than: never.
 YEAR_SECONDS = 365 * 86_400
 # Shown even if they have their default values.
@@ -53,6 +56,9 @@ def list_cases(plan: Plan, *, json: bool, quiet: bool = False) -> None:
     least = sum(guess.least_seconds for guess in estimates)
     most = sum(guess.most_seconds for guess in estimates)
     count = plural(len(plan.cases), "case")
+    advice = explain_long_plan(plan, estimates)
+    if advice:
+        output.echo(advice)
     output.echo(f"{title}: {count}, {_time_range(least, most)} ({plan.protocol.preset}).")
     _show_table(plan, estimates)
     output.echo(_sources(estimates, has_peaks=bool(peaks)))
@@ -61,6 +67,30 @@ def list_cases(plan: Plan, *, json: bool, quiet: bool = False) -> None:
     if not quiet:
         for line in plan.notes:
             output.echo(f"note: {line}")
+
+
+def explain_long_plan(plan: Plan, estimates: Sequence[Estimate]) -> str:
+    """What to choose instead, if a plan takes hours; else empty."""
+    least = sum(guess.least_seconds for guess in estimates)
+    if least < LONG_SECONDS:
+        return ""
+    pairs = zip(plan.cases, estimates, strict=True)
+    slowest, guess = max(pairs, key=lambda pair: pair[1].least_seconds)
+    choices = []
+    if slowest.batch_size > 1:
+        choices.append("a smaller batch_size")
+    processes = plan.protocol.processes_least
+    if processes > 1:
+        smaller = "quick" if processes > QUICK_PROCESSES else "single"
+        choices.append(f"--preset {smaller}")
+    if len(plan.cases) > 1:
+        choices.append("fewer cases (--set)")
+    advice = f" Choose {' or '.join(choices)}." if choices else ""
+    return (
+        f"This takes {_time_range(least, least)} at least, much longer than the budget of "
+        f"{rough_duration(plan.protocol.budget_seconds)} for each case. The slowest case, "
+        f"{slowest.label}, takes {_time_range(guess.least_seconds, guess.least_seconds)}.{advice}"
+    )
 
 
 def estimate_cases(plan: Plan) -> tuple[list[Estimate], Peaks]:
@@ -115,7 +145,7 @@ def to_document(plan: Plan, estimates: Sequence[Estimate]) -> dict[str, Any]:
         "protocol": plan.protocol.to_dict(),
         "cases": cases,
         "excluded": excluded,
-        "notes": plan.notes,
+        "notes": [*filter(None, [explain_long_plan(plan, estimates)]), *plan.notes],
     }
 
 
