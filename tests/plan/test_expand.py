@@ -433,3 +433,11 @@ def test_plan_psc_reads_real_batches_and_uses_all_its_devices() -> None:
     cases = expand(path.read_text(), Request(plugin_names=names)).cases
     assert {case.data for case in cases} == {"real"}
     assert all(case.ranks == case.devices for case in cases)
+
+
+def test_expand_applies_a_thousand_overrides() -> None:
+    rules = "".join(
+        f"[[override]]\nwhen = {{ batch_size = 32 }}\nset = {{ seed = {n} }}\n" for n in range(1200)
+    )
+    (case,) = planned(f'[constants]\nworkload = "resnet50"\n{rules}').cases
+    assert case.seed == 1199

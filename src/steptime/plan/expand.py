@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from itertools import product
+from itertools import islice, product
 from math import prod
 from typing import Any
 
@@ -151,14 +151,17 @@ class _Expansion:
         start |= self.constants
         sweeps = {**self.document.tables["sweep"], **self.pinned}
         scope = Scope({**self.variables, **self.constants}, self.request.outside)
-        points: Iterable[Point] = (start | point for point in self._product(sweeps, scope))
-        for rule in self.document.rules["override"]:
-            points = self._override(points, rule)
-        # Counted one by one: rules are generators, and could multiply the points without end.
-        for count, point in enumerate(points):
-            if count >= MOST_POINTS:
+        count = 0
+        for chosen in self._product(sweeps, scope):
+            points = [start | chosen]
+            # One rule after the other, because nested generators have a limit of depth.
+            for rule in self.document.rules["override"]:
+                room = MOST_POINTS - count
+                points = list(islice(self._override(points, rule), room + 1))
+            count += len(points)
+            if count > MOST_POINTS:
                 raise SteptimeError(f"More than {MOST_POINTS:,} points: split the plan.")
-            yield point
+            yield from points
 
     def _scope(self, point: Point) -> Scope:
         """The names at a point. A framework without an eager mode has a default of its own."""

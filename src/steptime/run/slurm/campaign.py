@@ -21,7 +21,7 @@ from steptime.run.session import (
     plan_hash,
 )
 from steptime.run.slurm.client import NoAnswer, Slurm
-from steptime.run.slurm.folder import CAMPAIGNS, LOST, CampaignFolder, find
+from steptime.run.slurm.folder import CAMPAIGNS, LOST, CampaignFolder, DamagedCampaign, find
 from steptime.run.slurm.ledger import Ledger, Lost
 from steptime.run.slurm.progress import Progress, read_progress
 from steptime.run.slurm.script import Array, make_arrays, write_script
@@ -135,8 +135,10 @@ def _campaign_hash(plan: Plan, machine: MachineFile) -> str:
 def _newest_campaign(store: FolderStore, identity: str) -> str | None:
     for path in sorted(store.path.glob(f"{CAMPAIGNS}/*/campaign.json"), reverse=True):
         session = path.parent.name
-        if CampaignFolder(store, session).facts()["plan"] == identity:
-            return session
+        # A damaged campaign must not keep others from being submitted.
+        with contextlib.suppress(DamagedCampaign):
+            if CampaignFolder(store, session).facts()["plan"] == identity:
+                return session
     return None
 
 
