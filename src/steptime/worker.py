@@ -142,7 +142,9 @@ def perform_task(
     program = plugins.program_digest(case.framework)
     journal.write_context(machine=machine, software=software, network=network, program=program)
     rank_job = replace(job, case=rank_case)
-    context = tasks.TaskContext(rank_job, journal, framework, import_seconds, answers, rendezvous)
+    context = tasks.TaskContext(
+        rank_job, journal, framework, import_seconds, answers, rendezvous, started=begin
+    )
     try:
         plugins.load("tasks", job.task).perform(context)
     except Exception as problem:

@@ -75,3 +75,8 @@ def test_staging_sentence_reports_size_and_rate() -> None:
         == "1 MiB copied to local (nvme) at 2 MiB/s"
     )
     assert staging_sentence(make_record(processes=1)) == ""
+
+
+def test_data_type_of_synthetic_data_with_a_tier_stays_synthetic() -> None:
+    record = make_record(processes=1, staging="disk")
+    assert data_type(record) == "synthetic on device (disk)"

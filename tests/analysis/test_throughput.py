@@ -56,3 +56,14 @@ def test_units_per_step_puts_the_main_unit_first() -> None:
         "sentences",
         "source_tokens",
     ]
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"), [({"images": 3}, {"images": 3.0}), ({}, {"samples": 8.0})]
+)
+def test_units_per_step_of_an_unknown_main_unit(
+    counts: dict[str, int], expected: dict[str, float]
+) -> None:
+    network = {"unit": "furlongs", "units_per_step": counts}
+    attempt = make_attempt([1, 2, 3], batch_size=8, network=network)
+    assert units_per_step(attempt) == expected

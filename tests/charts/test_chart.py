@@ -187,3 +187,11 @@ def test_make_spec_axis_names_the_baseline() -> None:
     points = [Point({"devices": 2.0}, 1.0, None, None, 1, "id")]
     title = drawn("y=efficiency", points)["layer"][-1]["encoding"]["y"]["title"]
     assert title == "Throughput per processing unit, relative to the fewest"
+
+
+def test_titles_keep_clear_of_labels_that_a_wider_font_makes_longer() -> None:
+    name = "resnet50-with-a-long-name"
+    points = [Point({"model": name}, 1.0, None, None, 1, "id")]
+    encoding = make_spec(from_url(""), points, lambda _: [name])["layer"][0]["encoding"]
+    assert encoding["x"]["axis"]["titlePadding"] >= len(name)
+    assert encoding["y"]["axis"]["titlePadding"] >= len("1,000,000")

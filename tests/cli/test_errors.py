@@ -79,7 +79,9 @@ def test_mistakes_are_sentences_with_an_exit_code(
 ) -> None:
     (tmp_path / "mine.toml").write_text('[constants]\nworkload = "lenet5"\nphase = "trainning"\n')
     (tmp_path / "single.toml").write_text(SINGLE)
-    (tmp_path / "tapes.toml").write_text('[constants]\nworkload = "lenet5"\nstaging = "tape"\n')
+    (tmp_path / "tapes.toml").write_text(
+        '[constants]\nworkload = "lenet5"\ndata = "real"\nstaging = "tape"\n'
+    )
     (tmp_path / "list.json").write_text(json.dumps([1, 2]))
     (tmp_path / "empty").mkdir()
     texts = []

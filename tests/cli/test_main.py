@@ -189,3 +189,36 @@ def test_signal_is_handled_like_an_interrupt(
     assert {path.suffix for path in tmp_path.glob("results/journal/*/*/*/*")} == {".jsonl"}
     failure = FolderStore(tmp_path / "results").attempts()[-1].failure
     assert failure is not None and failure.cause == Cause.CANCELLED
+
+
+LONG = "a" * 300
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", LONG, "--dry-run"),
+        ("run", "--workload", f"{LONG}.py:net", "--dry-run"),
+        ("import", LONG),
+        ("submit", LONG),
+    ],
+)
+def test_names_that_are_too_long_are_an_error(
+    arguments: tuple[str, ...], steptime: Command
+) -> None:
+    done = steptime(*arguments)
+    assert done.returncode == 1 and "cannot be used: File name too long" in done.stderr
+
+
+def test_report_errors_explains_that_memory_ran_out(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit):
+        report_errors(raising(MemoryError()))()
+    assert "Memory ran out" in capsys.readouterr().err
+
+
+def test_report_of_a_store_whose_name_is_not_utf8(
+    steptime: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPTIME_STORE", str(tmp_path / "caf\udce9"))
+    done = steptime("report")
+    assert done.returncode == 1 and "No results match this query" in done.stderr

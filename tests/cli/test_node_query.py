@@ -13,7 +13,7 @@ from steptime.store.folder import FolderStore
 
 pytest.importorskip("duckdb", reason="the index is not installed: pip install '.[guide]'")
 LOGS = Path(__file__).parents[2] / ".." / "shared" / "data" / "results" / "psc-deep-mnist"
-BY_NODE = ["compare", "data=scratch", "data=local", "--by-node"]
+BY_NODE = ["compare", "data=real (scratch)", "data=real (local)", "--by-node"]
 
 
 def test_pairing_answers_the_question_of_psc(steptime: Command) -> None:
@@ -39,7 +39,7 @@ def campaign(tmp_path: Path) -> None:
             times = make_times(7, centre_ns=level * factor, steps=60)
             environment = {"slurm": {"SLURMD_NODENAME": f"k80-{process}"}}
             facts = {"process": process, "session": "one", "environment": environment}
-            write_journal(store, make_attempt(times, staging=tier, **facts))
+            write_journal(store, make_attempt(times, data="real", staging=tier, **facts))
 
 
 @pytest.mark.usefixtures("campaign")
@@ -58,6 +58,6 @@ def test_comparison_by_node_as_text(columns: int, steptime: Command, snapshot: S
 
 @pytest.mark.usefixtures("campaign")
 def test_queries_without_a_common_node_are_an_error(steptime: Command) -> None:
-    done = steptime("compare", "data=scratch", "data=tape", "--by-node")
+    done = steptime("compare", "data=real (scratch)", "data=tape", "--by-node")
     sentence = "No node has results of both that differ only in data; found 3 of A and 0 of B."
     assert done.returncode == 1 and sentence in done.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from steptime.core.format import digits, duration, percent, with_interval
@@ -39,3 +41,13 @@ def test_with_interval_shows_an_infinite_end(high: float | None) -> None:
 
 def test_percent_keeps_two_digits_of_small_shares() -> None:
     assert [percent(share) for share in (0.0123, 0.00057, 0.42)] == ["1.2 %", "0.057 %", "42 %"]
+
+
+def test_with_interval_shows_an_end_at_minus_infinity() -> None:
+    ends = {"value": 0.1, "low": float("-inf"), "high": 0.2}
+    assert with_interval(ends, percent) == "10 % (-∞ … 20 %)"
+
+
+@pytest.mark.parametrize("form", [digits, percent])
+def test_numbers_that_are_huge_have_an_exponent(form: Callable[[float], str]) -> None:
+    assert len(form(1.5e300)) < 12

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from steptime.core.case import Case
@@ -14,10 +16,17 @@ from steptime.engine.meter import Meter
 def measured():
     """Everything a process does with a program, on the program's own clock."""
 
-    def measure(program, case: Case, protocol: Protocol, nvml=None) -> Measurement:
+    def measure(
+        program, case: Case, protocol: Protocol, nvml=None, deadline_ns: float = math.inf
+    ) -> Measurement:
         meter = Meter(
-            program, case, protocol, clock=program.clock, nvml=nvml or False
-        )  # False: do not look for a board
+            program,
+            case,
+            protocol,
+            clock=program.clock,
+            nvml=nvml or False,  # False: do not look for a board
+            deadline_ns=deadline_ns,
+        )
         meter.prepare()
         meter.measure()
         return meter.measurement({"import": 1.0})

@@ -281,3 +281,25 @@ def test_agreement_time_is_excluded_from_steps(fakes, cpu, protocol):
         max(result.samples_ns) < 1.01 * MS
         and max(block.idle_ns for block in result.blocks) > 7 * MS
     )
+
+
+def test_meter_shrinks_slow_steps_to_the_budget_and_records_it(fakes, measured, cpu, protocol):
+    program = fakes.Host(5_000 * MS)
+    result = measured(program, cpu, protocol)
+    assert result.facts["cut_short"] == "budget"
+    assert 3 <= len(kept_ns(result)) < protocol.least_steps and program.steps < 20
+    assert kept_mean(result) == pytest.approx(5_000 * MS, rel=0.001)
+
+
+def test_meter_ends_before_the_deadline_and_keeps_what_it_measured(fakes, measured, cpu, protocol):
+    program = fakes.Host(1_000 * MS)
+    deadline_ns = program.clock() + 30_000 * MS
+    patient = replace(protocol, budget_seconds=1e6)
+    result = measured(program, cpu, patient, deadline_ns=deadline_ns)
+    assert result.facts["cut_short"] == "limit" and len(kept_ns(result)) > 1
+    assert program.clock() <= deadline_ns
+
+
+def test_meter_is_not_cut_short_if_its_steps_fit(fakes, measured, cpu, protocol):
+    result = measured(fakes.Host(3 * MS), cpu, replace(protocol, steps=10_000))
+    assert "cut_short" not in result.facts

@@ -153,3 +153,8 @@ def test_query_series_inherits_shared_filters_and_may_override_defaults() -> Non
         "odd",
         {"phase": ("training",), "plausible": ("no",), "status": ("ok",)},
     )
+
+
+def test_query_of_bytes_that_are_not_utf8_is_refused() -> None:
+    with pytest.raises(SteptimeError, match="A query is text in UTF-8"):
+        from_url("model=caf\udce9")

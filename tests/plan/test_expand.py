@@ -406,3 +406,46 @@ def test_examples_of_the_plans_page_expand_as_described() -> None:
         "batch_size = [8, 128]\n"
     )
     assert len(expand(sweep + rules, Request()).cases) == 1 + 3 + 4 + 4
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("staging", "disk"), ("page_cache", "cold"), ("prefetch", 2)]
+)
+@pytest.mark.parametrize("data", ["device", "host"])
+def test_expand_refuses_settings_of_files_for_synthetic_data(
+    data: str, name: str, value: object
+) -> None:
+    settings = {"workload": "resnet50", "data": data, name: value}
+    expected = f"{name}={value} is for files, and data={data} is synthetic: set data=real"
+    with pytest.raises(SteptimeError, match=expected):
+        expand_settings("plan", Request(plugin_names=KNOWN, settings=settings))
+
+
+def test_expand_names_the_line_of_a_tier_for_synthetic_data() -> None:
+    text = '[constants]\nworkload = "resnet50"\n[sweep]\nstaging = ["disk"]\n'
+    with pytest.raises(SteptimeError, match="line 4: staging=disk is for files"):
+        planned(text)
+
+
+def test_expand_accepts_synthetic_points_with_a_tier_that_are_excluded() -> None:
+    text = (
+        '[constants]\nworkload = "resnet50"\n[sweep]\nstaging = ["disk"]\n'
+        'data = ["device", "real"]\n[[exclude]]\nwhen = { data = "device" }\nreason = "no files"\n'
+    )
+    assert [case.data for case in planned(text).cases] == ["real"]
+
+
+def test_plan_psc_reads_real_batches_and_uses_all_its_devices() -> None:
+    path = next(path for path in SHIPPED if path.name == "psc.toml")
+    names = {"workload": ["deepmnist"], "framework": ["pytorch"]}
+    cases = expand(path.read_text(), Request(plugin_names=names)).cases
+    assert {case.data for case in cases} == {"real"}
+    assert all(case.ranks == case.devices for case in cases)
+
+
+def test_expand_applies_a_thousand_overrides() -> None:
+    rules = "".join(
+        f"[[override]]\nwhen = {{ batch_size = 32 }}\nset = {{ seed = {n} }}\n" for n in range(1200)
+    )
+    (case,) = planned(f'[constants]\nworkload = "resnet50"\n{rules}').cases
+    assert case.seed == 1199

@@ -42,6 +42,8 @@ class Program:
 
     def wait(self) -> None: ...
 
+    def feed(self, batch: dict[str, Any]) -> None: ...
+
     def compilations(self) -> int:
         return 0
 

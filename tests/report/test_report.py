@@ -15,10 +15,11 @@ testclient = pytest.importorskip(
 
 from steptime.core.cause import Cause
 from steptime.core.record import Failure
+from steptime.index.index import Point
 from steptime.index.query import from_url
 from steptime.index.workspace import Workspace
 from steptime.report.html import STYLE, STYLE_HASH, render_report
-from steptime.report.report import make_report
+from steptime.report.report import Chart, make_report
 from steptime.store.folder import FolderStore
 from steptime.web.server import make_app
 
@@ -125,3 +126,15 @@ def test_report_omits_an_accuracy_chart_of_zeros(tmp_path: Path, loss: float, ch
     drawn = [chart for chart in make_report(workspace).charts if chart.query.x == "task_loss"]
     assert len(drawn) == charts
     assert len(make_report(workspace, from_url("x=task_loss")).charts) == 1
+
+
+@pytest.mark.parametrize(
+    ("low", "caption"),
+    [(1.0, "Thin lines are 95 % intervals."), (None, "No point has an interval")],
+)
+def test_chart_caption_speaks_of_intervals_only_if_there_are_any(
+    low: float | None, caption: str
+) -> None:
+    point = Point({"model": "m"}, 2.0, low, low and 3.0, 1, "id")
+    chart = Chart(from_url(""), "title", "<svg/>", ["model"], [point], {}, "images")
+    assert chart.caption.startswith(caption)

@@ -98,3 +98,27 @@ def test_headline_of_no_results_says_so(workspace: Workspace) -> None:
 )
 def test_compared_dimension_says_how_not_what(query: str, name: str) -> None:
     assert compared_dimension(from_url(query)) == name
+
+
+def test_headline_of_the_best_result_names_its_conditions(workspace: Workspace) -> None:
+    rows = [row(1, 34_050.0)]
+    text = headline_of(workspace, "phase=training&batch=1&scaling=weak", rows)
+    assert text.startswith("Of results with training, the best throughput is 34,050 ")
+
+
+def test_headline_without_intervals_says_so_and_leads_with_the_ratios(workspace: Workspace) -> None:
+    no_ends = {"throughput_low": None, "throughput_high": None}
+    rows = [row(n, 100.0 * n, model=f"m{n}", **no_ends) for n in (1, 2)]
+    rows += [row(2 + n, 200.0 * n * n, model=f"m{n}", precision="int8", **no_ends) for n in (1, 2)]
+    assert headline_of(workspace, "by=precision", rows) == (
+        "Throughput of int8 is 2 … 4 times that of fp32 in 2 configurations that both have: "
+        "no difference is shown (no interval: too few processes)."
+    )
+
+
+def test_headline_says_why_some_pairs_are_undecided(workspace: Workspace) -> None:
+    rows = [row(n, 100.0, model=f"m{n}") for n in (1, 2)]
+    rows.append(row(3, 150.0, model="m1", precision="bf16"))
+    rows.append(row(4, 100.0, model="m2", precision="bf16"))
+    text = headline_of(workspace, "by=precision", rows)
+    assert "in 1 and fp32 in 0, 1 are undecided (the interval contains 1)" in text

@@ -105,11 +105,14 @@ def test_run_never_retries_a_final_failure(
     assert len(executor.jobs) == 3
 
 
-@pytest.mark.parametrize("cause", ["crashed", "timed_out"])
-def test_run_retries_an_accident_once(
-    cause: str, executor, store, short: Protocol, make_case
-) -> None:
-    executor.scripts[1] = iter([cause])
+def test_run_does_not_wait_for_a_time_limit_twice(executor, store, short, make_case) -> None:
+    executor.scripts[1] = iter(["timed_out"])
+    assert session.run([make_case(1)], short, store)[0].status == "timed_out"
+    assert len(executor.jobs) == 1
+
+
+def test_run_retries_an_accident_once(executor, store, short: Protocol, make_case) -> None:
+    executor.scripts[1] = iter(["crashed"])
     [record] = session.run([make_case(1)], short, store)
     assert record.status == "ok" and len(record.measurements) == 2 and len(record.failures) == 1
 

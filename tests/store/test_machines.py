@@ -86,3 +86,17 @@ def test_limits_by_machine_have_rates_and_threads_of_a_kind_of_device(tmp_path: 
 def test_limits_by_machine_skip_a_damaged_file(text: str, tmp_path: Path) -> None:
     machines.write_machine(tmp_path, facts(4e10)).write_text(text)
     assert machines.limits_by_machine(tmp_path, "cpu") == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"peaks": []}', '{"peaks": {"cpu": 1}}', '{"machine": 1, "peaks": {}}']
+)
+def test_damaged_file_is_a_problem_and_hides_no_other(text: str, tmp_path: Path) -> None:
+    path = machines.write_machine(tmp_path, facts(4e10))
+    path.with_name("damaged.json").write_text(text)
+    problems: list[str] = []
+    assert len(machines.read_machines(tmp_path, problems)) == 1 and len(problems) == 1
+    assert list(machines.limits_by_machine(tmp_path, "cpu")) == ["abc"]
+    assert machines.read_peaks(tmp_path, "damaged") == {}
+    os.utime(path, (0, 0))
+    assert machines.newest_peaks(tmp_path) == {}

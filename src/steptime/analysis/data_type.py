@@ -18,16 +18,21 @@ REAL = {
 
 
 def data_type(record: Record) -> str:
-    """By the storage that held the files. The tier's name follows, to tell two of a type apart."""
+    """By the storage that held the files. The tier's name follows, to tell two of a type apart.
+
+    Older stores have synthetic batches with a tier, from which nothing was read."""
     case = record.case
-    if case.data != "real":
-        return SYNTHETIC[case.data]
+    text = SYNTHETIC.get(case.data) or _real_data(record)
+    return f"{text} ({case.staging})" if case.staging else text
+
+
+def _real_data(record: Record) -> str:
     facts = _data_facts(record)
     storage = facts.get("on", {}).get("kind", "")
     text = REAL.get(storage, "real")
     if facts.get("page_cache", {}).get("observed") == "cold":
         text += ", cold"
-    return f"{text} ({case.staging})" if case.staging else text
+    return text
 
 
 def sentence(record: Record) -> str:

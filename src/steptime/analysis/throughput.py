@@ -40,6 +40,11 @@ def units_per_step(attempt: Attempt) -> dict[str, float]:
     # Journals of version 0.1 hold a single number, in the main unit.
     if not isinstance(counts, dict):
         return {main_unit: float(counts)}
+    # A unit that nothing was counted in is none: the first that was counted is the main one.
+    if main_unit not in counts:
+        main_unit = next(iter(counts), "")
+    if not main_unit:
+        return {"samples": float(attempt.case.batch_size)}
     units = {main_unit: float(counts[main_unit])}
     for unit, count in counts.items():
         units[unit] = float(count)

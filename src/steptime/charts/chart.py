@@ -13,6 +13,13 @@ from steptime.index.query import FEWEST, Query, describe_condition
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 # The intervals of bars, which must be seen on every colour.
 DARK_GREY = "#555555"
+LEAST_PADDING = 4
+# Pixels by which a character may be wider than in the font of the layout.
+WIDER_BY = 1.3
+# Longer labels are cut.
+MOST_CHARACTERS = 34
+# 1,000,000 on an axis of values.
+LONGEST_NUMBER = 10
 
 Encoding = dict[str, Any]
 Layer = dict[str, Any]
@@ -24,7 +31,7 @@ def make_spec(
     """Thin lines are the intervals. `unit`: what all points count alike."""
     points = readable_points(query, points)
     channels = make_channels(query, points, all_values)
-    axes = {"x": _x_axis(query), "y": _y_axis(query, unit)}
+    axes = {"x": _x_axis(query, points), "y": _y_axis(query, unit)}
     # Later layers lie on top: lines, then intervals, then points; but bars under intervals.
     layers = _interval_layers(query, points, axes, channels)
     if query.bars:
@@ -104,7 +111,7 @@ def _make_value(query: Query, channels: Channels, point: Point) -> dict[str, Any
     return value | point.groups | channels.values(point)
 
 
-def _x_axis(query: Query) -> Encoding:
+def _x_axis(query: Query, points: Sequence[Point]) -> Encoding:
     is_log = "x" in query.log
     if query.x in METRICS:
         return {
@@ -115,6 +122,8 @@ def _x_axis(query: Query) -> Encoding:
         }
     dimension = DIMENSIONS[query.x]
     axis: Encoding = {"field": "x", "type": "nominal", "title": dimension.label}
+    names = [str(point.groups[query.x]) for point in points]
+    axis["axis"] = {"titlePadding": _title_padding(max(map(len, names), default=0))}
     if dimension.number:
         # Below bars, numbers are names.
         axis["type"] = "ordinal" if query.bars else "quantitative"
@@ -131,7 +140,16 @@ def _y_axis(query: Query, unit: str) -> Encoding:
         "type": "quantitative",
         "title": _y_title(query, unit),
         "scale": scale,
+        "axis": {"titlePadding": _title_padding(LONGEST_NUMBER)},
     }
+
+
+def _title_padding(characters: int) -> int:
+    """Pixels between an axis and its title.
+
+    A picture is laid out with the widths of one font and may be shown in another, whose labels are
+    a fifth wider."""
+    return LEAST_PADDING + round(WIDER_BY * min(characters, MOST_CHARACTERS))
 
 
 def axis_scale(is_log: bool) -> dict[str, Any]:

@@ -120,6 +120,9 @@ def report_errors(command: Command, interrupted: str = INTERRUPTED) -> Command:
         except SteptimeError as problem:
             output.warn(f"error: {problem}")
             raise typer.Exit(exit_codes.ERROR) from None
+        except MemoryError:
+            output.warn("error: Memory ran out (see `ulimit -v`). What was measured is stored.")
+            raise typer.Exit(exit_codes.ERROR) from None
         except KeyboardInterrupt:
             typer.echo(interrupted, err=True)
             raise typer.Exit(exit_codes.INTERRUPTED) from None
@@ -127,6 +130,14 @@ def report_errors(command: Command, interrupted: str = INTERRUPTED) -> Command:
             # The reader, for example `head`, has seen enough.
             _drop_output()
             raise typer.Exit() from None
+        except OSError as problem:
+            # A name that is too long, a broken disk, a path without permission. `main` explains
+            # an output that cannot be written.
+            if problem.errno in UNWRITABLE or not problem.filename:
+                raise
+            path = os.fsdecode(problem.filename)
+            output.warn(f"error: {path} cannot be used: {problem.strerror}.")
+            raise typer.Exit(exit_codes.ERROR) from None
 
     return run_reporting_errors
 

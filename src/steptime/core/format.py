@@ -8,6 +8,7 @@ from typing import Any
 
 TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+HUGE = 1e15
 BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
@@ -23,6 +24,9 @@ def digits(value: float) -> str:
     """Four significant digits, thousands separated: 12.34, 5,193, 0.01234."""
     if value == 0:
         return "0"
+    # More digits than a number can be known to.
+    if abs(value) >= HUGE:
+        return f"{value:.3g}"
     # 999.95 is the smallest value that four digits would round to 1000.
     return f"{value:,.0f}" if abs(value) >= 999.95 else f"{value:.4g}"
 
@@ -52,7 +56,9 @@ def with_interval(estimate: Mapping[str, Any] | None, form: Callable[[float], st
 
 
 def _end(value: float | None, form: Callable[[float], str]) -> str:
-    return "∞" if value in (None, inf) else form(value)
+    if value in (None, inf):
+        return "∞"
+    return "-∞" if value == -inf else form(value)
 
 
 def rough_duration(seconds: float) -> str:
@@ -64,7 +70,9 @@ def rough_duration(seconds: float) -> str:
 
 def percent(share: float) -> str:
     """Two significant digits below 10 %: 4.2 %, 42 %."""
-    return f"{100 * share:.2g} %" if abs(share) < 0.1 else f"{100 * share:.0f} %"
+    if abs(share) < 0.1 or abs(share) >= HUGE:
+        return f"{100 * share:.2g} %"
+    return f"{100 * share:.0f} %"
 
 
 def byte_count(value: int) -> str:

@@ -21,7 +21,7 @@ RETRY = {
     Cause.NOT_INSTALLED: Retry.NEXT_RUN,
     Cause.OUT_OF_MEMORY: Retry.NEVER,
     Cause.NO_SPACE: Retry.NEXT_RUN,
-    Cause.TIMED_OUT: Retry.NOW,
+    Cause.TIMED_OUT: Retry.NEXT_RUN,
     Cause.CRASHED: Retry.NOW,
     Cause.CANCELLED: Retry.NEXT_RUN,
     Cause.NODE_FAILED: Retry.NEXT_RUN,

@@ -26,6 +26,13 @@ from steptime.engine.warmup import Cut, find_cut, move_past_compilations
 
 PILOT_SAMPLES = 4
 MOST_GROUPED = 1 << 20
+# A step that takes longer needs no second try: it is a group of its own in any case.
+SLOW_STEP_NS = 500_000_000
+# Fewer kept samples say nothing, so these are run even if the budget is spent.
+LEAST_KEPT = 3
+# By which a process was cut short.
+BUDGET = "budget"
+LIMIT = "limit"
 
 
 class Meter:
@@ -44,12 +51,16 @@ class Meter:
         *,
         clock: Clock = time.perf_counter_ns,
         nvml: Any = None,
+        deadline_ns: float = math.inf,
     ) -> None:
+        """`deadline_ns`: on the clock; no step begins that would end after it."""
         self._program = program
         self._case = case
         self._protocol = protocol
         self._clock = clock
         self._nvml = nvml
+        self._deadline_ns = deadline_ns
+        self._cut_short = ""
         self._timer = program.timer if case.timing == "stream" else None
         self._clock_test = {**self_test(clock), "stamp_ns": stamp_cost_ns(clock)}
         self._drift = Drift(clock)
@@ -81,7 +92,8 @@ class Meter:
         self._recorder.start()
         self._warm_up()
         self._recorder.pause()
-        self._check_asynchrony()
+        if not self._broadcast(self._is_past_deadline()):
+            self._check_asynchrony()
 
     def block(self, seconds: float, *, least_steps: int = 1) -> Block:
         """One block on its own: the clock stands still until the next one.
@@ -103,6 +115,9 @@ class Meter:
         absent = recorder.channels.absent
         recorder.close()
         gc.unfreeze()
+        facts = {**self._program.facts(), "absent_channels": absent}
+        if self._cut_short:
+            facts["cut_short"] = self._cut_short
         return Measurement(
             group=self.group,
             stamps=recorder.stamps(),
@@ -114,7 +129,7 @@ class Meter:
             starts={**starts, "first_step": self._first_step_seconds},
             checks={**self._checks, **self._agreements()},
             memory=self._program.memory(),
-            facts={**self._program.facts(), "absent_channels": absent},
+            facts=facts,
             steal_share=channels.steal_share(self._cpu_ticks, channels.cpu_ticks()),
             others_share=others_share(self._cpu_use, read_cpu_use()),
         )
@@ -162,7 +177,10 @@ class Meter:
 
     def _best_burst(self, steps: int) -> float:
         """The best of three: one slow step must not make the groups too small."""
-        best_ns: float = self._broadcast(min(self._burst(steps) for _ in range(3)))
+        best_ns: float = self._broadcast(self._burst(steps))
+        if best_ns >= SLOW_STEP_NS:
+            return best_ns
+        best_ns = self._broadcast(min(best_ns, self._burst(steps), self._burst(steps)))
         return best_ns
 
     def _loop(self, timing: str) -> Loop:
@@ -207,10 +225,28 @@ class Meter:
     def _has_enough(self) -> bool:
         protocol = self._protocol
         kept_steps = (self.samples - self._cut) * self.group
-        if protocol.steps:
-            return kept_steps >= protocol.steps
         kept_seconds = self._recorder.seconds - self._cut_seconds
-        return kept_steps >= protocol.least_steps and kept_seconds >= protocol.least_seconds
+        if protocol.steps:
+            enough = kept_steps >= protocol.steps
+        else:
+            enough = kept_steps >= protocol.least_steps and kept_seconds >= protocol.least_seconds
+        if enough:
+            return True
+        self._cut_short = self._find_time_limit(kept_steps)
+        return bool(self._cut_short)
+
+    def _find_time_limit(self, kept_steps: int) -> str:
+        """What forbids another block; empty if nothing does."""
+        if self._is_past_deadline():
+            return LIMIT
+        protocol = self._protocol
+        share_seconds = protocol.budget_seconds / protocol.processes_least
+        is_spent = self._recorder.seconds >= share_seconds and kept_steps < protocol.least_steps
+        has_some = self.samples - self._cut >= LEAST_KEPT
+        return BUDGET if is_spent and has_some else ""
+
+    def _is_past_deadline(self) -> bool:
+        return self._clock() + self._sample_ns > self._deadline_ns
 
     def _warm_up(self) -> None:
         """Run twice as long each time, until the transient ends well inside what was run."""
@@ -227,7 +263,8 @@ class Meter:
                 self._run_block(protocol.block_seconds)
             rank_cut = find_cut(self._recorder.times_ns(), protocol)
             cut = Cut(*self._broadcast(astuple(rank_cut)))
-            if self._broadcast(cut.settled or self._recorder.seconds >= most_seconds):
+            is_over = cut.settled or self._recorder.seconds >= most_seconds
+            if self._broadcast(is_over or self._is_past_deadline()):
                 self._end_warmup(cut)
                 return
             samples = 2 * self.samples
@@ -235,6 +272,8 @@ class Meter:
 
     def _is_too_short(self, samples: int, seconds: float, most_seconds: float) -> bool:
         elapsed = self._recorder.seconds
+        if self._is_past_deadline():
+            return False
         return elapsed < most_seconds and (self.samples < samples or elapsed < seconds)
 
     def _end_warmup(self, cut: Cut) -> None:

@@ -232,7 +232,8 @@ def unfit_reason(row: dict[str, Any]) -> str:
 
 def _cells(row: dict[str, Any]) -> list[Any]:
     """The table holds means; ours are used if they are known."""
-    staging = row.get("data") or ""
+    # Our own runs name the storage first and then the tier: real on disk (scratch).
+    staging = (row.get("data") or "").rpartition(" (")[2].rstrip(")")
     if staging in ("scratch", "local"):
         staging = f"${staging.upper()}"
     return [

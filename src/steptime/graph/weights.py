@@ -43,8 +43,8 @@ def _draw(weight: Weight, rng: np.random.Generator) -> NDArray[np.float32]:
 
 
 def _draw_uniform(values: NDArray[np.float32], scale: float, rng: np.random.Generator) -> None:
-    for part in _parts(values):
-        part[:] = rng.uniform(-scale, scale, len(part))
+    for values_part in _parts(values):
+        values_part[:] = rng.uniform(-scale, scale, len(values_part))
 
 
 def _draw_truncated_normal(
@@ -53,11 +53,11 @@ def _draw_truncated_normal(
     """Values beyond two deviations are drawn again."""
     outside_parts = []
     start = 0
-    for part in _parts(values):
-        drawn = rng.standard_normal(len(part))
-        part[:] = scale * drawn
+    for values_part in _parts(values):
+        drawn = rng.standard_normal(len(values_part))
+        values_part[:] = scale * drawn
         outside_parts.append(start + np.flatnonzero(np.abs(drawn) > 2))
-        start += len(part)
+        start += len(values_part)
     outside = np.concatenate(outside_parts)
     while outside.size:
         drawn = rng.standard_normal(outside.size)

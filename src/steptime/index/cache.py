@@ -109,7 +109,9 @@ def _unused_files(folder: Path) -> list[Path]:
 
 
 def _make_key(store: str) -> str:
-    digest = hashlib.sha256(f"{duckdb().__version__}\n{store}\n".encode())
+    # A path may have bytes that are not UTF-8.
+    name = f"{duckdb().__version__}\n{store}\n"
+    digest = hashlib.sha256(name.encode(errors="surrogateescape"))
     for file in maker_files():
         digest.update(file.read_bytes())
     return digest.hexdigest()[:32]

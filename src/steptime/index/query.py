@@ -166,7 +166,14 @@ def _flatten(where: Where) -> list[tuple[str, str]]:
     return [(key, value) for key, values in where for value in values]
 
 
+def _is_unicode(text: str) -> bool:
+    """Whether it has no lone surrogates, which stand for bytes that are not UTF-8."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def from_url(text: str) -> Query:
+    if not _is_unicode(text):
+        raise SteptimeError(f"A query is text in UTF-8; found {text!r}.")
     plain: dict[str, str] = {}
     by: list[str] = []
     where: list[tuple[str, str]] = []

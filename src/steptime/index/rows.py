@@ -83,9 +83,6 @@ def dimensions(record: Record) -> Row:
     case = record.case
     last = record.last
     version = last.software.get(case.framework, "")
-    data = data_type(record)
-    if case.data != "real" and case.staging:
-        data = case.staging
     return {
         "model": case.workload,
         "phase": case.phase,
@@ -97,7 +94,7 @@ def dimensions(record: Record) -> Row:
         "devices": case.devices,
         "replica_batch": case.batch_size,
         "effective_batch": case.ranks * case.batch_size,
-        "data": data,
+        "data": data_type(record),
         "layout": case.layout,
         "optimizer": last.network.get("optimizer", case.optimizer),
         "threads": case.threads,

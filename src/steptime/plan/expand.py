@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from itertools import product
+from itertools import islice, product
 from math import prod
 from typing import Any
 
@@ -19,6 +19,8 @@ from steptime.plan.validate import DEFAULTS, Names, check_document, check_value,
 
 # Numbers of the protocol that a plan cannot set: the session learns them.
 LEARNED = ("preset", "steps", "warmup_start")
+# They say how files are read.
+REAL_DATA_SETTINGS = ("staging", "page_cache", "prefetch")
 # A larger plan is a mistake: its cases would run for months.
 MOST_POINTS = 100_000
 Point = dict[str, Value]
@@ -86,6 +88,7 @@ class _Expansion:
             if case in cases or case in excluded:
                 duplicates.append(case)
             if reason is None:
+                _check_data_settings(case, scope)
                 cases[case] = None
             else:
                 excluded.setdefault(case, reason)
@@ -148,14 +151,17 @@ class _Expansion:
         start |= self.constants
         sweeps = {**self.document.tables["sweep"], **self.pinned}
         scope = Scope({**self.variables, **self.constants}, self.request.outside)
-        points: Iterable[Point] = (start | point for point in self._product(sweeps, scope))
-        for rule in self.document.rules["override"]:
-            points = self._override(points, rule)
-        # Counted one by one: rules are generators, and could multiply the points without end.
-        for count, point in enumerate(points):
-            if count >= MOST_POINTS:
+        count = 0
+        for chosen in self._product(sweeps, scope):
+            points = [start | chosen]
+            # One rule after the other, because nested generators have a limit of depth.
+            for rule in self.document.rules["override"]:
+                room = MOST_POINTS - count
+                points = list(islice(self._override(points, rule), room + 1))
+            count += len(points)
+            if count > MOST_POINTS:
                 raise SteptimeError(f"More than {MOST_POINTS:,} points: split the plan.")
-            yield point
+            yield from points
 
     def _scope(self, point: Point) -> Scope:
         """The names at a point. A framework without an eager mode has a default of its own."""
@@ -310,6 +316,20 @@ class _Expansion:
                 f"found {raw!r}."
             )
         return type(default)(raw)
+
+
+def _check_data_settings(case: Case, scope: Scope) -> None:
+    """A setting of files would only be a wrong label on batches that are made in memory."""
+    if case.data == "real":
+        return
+    for name in REAL_DATA_SETTINGS:
+        value = getattr(case, name)
+        if value != DEFAULTS[name]:
+            where = line_prefix(scope.values[name].line)
+            raise SteptimeError(
+                f"{where}{name}={value} is for files, and data={case.data} is synthetic: "
+                f"set data=real, or leave {name} out."
+            )
 
 
 def _match_measures(value: Any, condition: Value) -> Point | None:

@@ -43,6 +43,20 @@ MOST_RUNS = 500
 # The right side leaves room for the last label of the axis, which vl-convert cuts otherwise.
 PADDING = {"left": 5, "top": 5, "bottom": 5, "right": 30}
 
+THIN_LINES = {
+    "interval": "Thin lines are 95 % intervals.",
+    "deviation": "Thin lines are one standard deviation to each side.",
+    "iqr": "Thin lines reach from quartile to quartile.",
+    "range": "Thin lines reach from the least to the most.",
+}
+SINGLE_RESULTS = "No thin lines: every point is a single result."
+NO_LINES = {
+    "interval": "No point has an interval: too few processes, or none was stored.",
+    "deviation": SINGLE_RESULTS,
+    "iqr": SINGLE_RESULTS,
+    "range": SINGLE_RESULTS,
+}
+
 
 @dataclass(frozen=True)
 class Chart:
@@ -53,6 +67,16 @@ class Chart:
     points: list[Point]
     mixed: dict[str, int]  # label of what a point mixes, and how many values
     unit: str  # what is counted in all of them
+
+    @property
+    def caption(self) -> str:
+        """What thin lines are; a chart without any says why."""
+        if self.query.err == "none":
+            return ""
+        shown = [point for point in self.points if point.low is not None]
+        if shown or any(point.x_low is not None for point in self.points):
+            return THIN_LINES[self.query.err]
+        return NO_LINES[self.query.err]
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -9,8 +9,8 @@ from steptime.analysis.compare import LIKELY
 from steptime.core.format import digits
 from steptime.index.catalogue import ALONE, DIMENSIONS, METRICS, format_value
 from steptime.index.certified import CERTIFIED, certification
-from steptime.index.matching import WORK, Table
-from steptime.index.query import Query
+from steptime.index.matching import WORK, Pair, Table
+from steptime.index.query import Query, describe_condition
 from steptime.index.rows import Row
 from steptime.index.stored_pairs import compare_rows
 from steptime.index.workspace import Workspace
@@ -35,7 +35,7 @@ def headline(workspace: Workspace, query: Query, rows: Sequence[Row]) -> str:
         table = compare_rows(workspace, query.y, a_rows, b_rows)
         if table.pairs and not table.different_work:
             return _compare(workspace, query.y, (sides[0], sides[1]), table)
-    return _best(query.y, valued)
+    return _best(query, valued)
 
 
 def compared_dimension(query: Query) -> str:
@@ -116,17 +116,45 @@ def _ratio(metric: str, sides: tuple[str, str], table: Table) -> str:
 
 def _count_wins(metric: str, sides: tuple[str, str], table: Table) -> str:
     a, b = sides
+    label = METRICS[metric].label
     wins = Counter(pair.verdict.removeprefix(LIKELY) for pair in table.pairs)
     ratios = [pair.ratio for pair in table.pairs]
+    times = f"{digits(min(ratios))} … {digits(max(ratios))} times that of {a}"
     undecided = len(ratios) - wins["better"] - wins["worse"]
+    if undecided == len(ratios):
+        # Ratios that nothing was concluded from come first: they are all there is.
+        why = _why_undecided(table)
+        return (
+            f"{label} of {b} is {times} in {len(ratios)} configurations that both have: "
+            f"no difference is shown ({why})."
+        )
     text = f"Of {len(ratios)} configurations that both have, {b} has the better "
-    text += f"{METRICS[metric].label.lower()} in {wins['better']} and {a} in {wins['worse']}"
+    text += f"{label.lower()} in {wins['better']} and {a} in {wins['worse']}"
     if undecided:
-        text += f", {undecided} are undecided"
-    return f"{text}: {digits(min(ratios))} … {digits(max(ratios))} times that of {a}."
+        text += f", {undecided} are undecided ({_why_undecided(table)})"
+    return f"{text}: {times}."
 
 
-def _best(metric: str, rows: Sequence[Row]) -> str:
+def _why_undecided(table: Table) -> str:
+    """Undecided by the numbers, or for want of an interval, or because a result is invalid."""
+    reasons = Counter(_why_without_verdict(pair) for pair in table.pairs)
+    del reasons[""]
+    if len(reasons) == 1:
+        return next(iter(reasons))
+    return ", ".join(f"{count}: {reason}" for reason, count in reasons.most_common())
+
+
+def _why_without_verdict(pair: Pair) -> str:
+    if pair.verdict.removeprefix(LIKELY) in ("better", "worse"):
+        return ""
+    if pair.refused:
+        return "a result is invalid"
+    return "no interval: too few processes" if pair.low is None else "the interval contains 1"
+
+
+def _best(query: Query, rows: Sequence[Row]) -> str:
+    """Of the query's conditions, which are named: other charts may show larger values."""
+    metric = query.y
     chosen = METRICS[metric]
     better = max if chosen.better == "more" else min
     best = better(rows, key=lambda row: row[metric])
@@ -138,4 +166,8 @@ def _best(metric: str, rows: Sequence[Row]) -> str:
     if best.get("replica_batch"):
         facts.append(f"batch {format_value(best['replica_batch'])}")
     value = f"{digits(best[metric])} {unit}{interval}"
-    return f"The best {chosen.label.lower()} is {value}: {', '.join(facts)}."
+    conditions = [describe_condition(key, *values) for key, values in query.where]
+    subject = f"best {chosen.label.lower()} is {value}: {', '.join(facts)}."
+    if conditions:
+        return f"Of results with {', '.join(conditions)}, the {subject}"
+    return f"The {subject}"

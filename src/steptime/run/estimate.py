@@ -23,6 +23,7 @@ BUILD_SECONDS = {
     "session": 3.0,
 }
 COMPILE_SECONDS = 20.0
+LEAST_STEPS = 5  # run even if the budget is spent: two of warm-up, and three that are kept
 PILOT_STEPS = 5  # the first step, and those that choose the group
 # FLOP/s if no peak of this machine is known. They are low, because a run that ends early annoys
 # nobody.
@@ -166,6 +167,8 @@ def _guess_process_seconds(case: Case, protocol: Protocol, peaks: Peaks) -> floa
     most_warmup = min(patience * protocol.warmup_most_seconds, protocol.budget_seconds / 4)
     warmup_steps = min(protocol.warmup_steps, most_warmup / step)
     # What warm-up leaves over counts as measurement, so slow steps are not run twice.
-    steps = max(warmup_steps, protocol.least_steps) + PILOT_STEPS
+    share_seconds = protocol.budget_seconds / protocol.processes_least
+    least_steps = min(protocol.least_steps, max(LEAST_STEPS, share_seconds / step))
+    steps = max(warmup_steps, least_steps) + PILOT_STEPS
     least_seconds = patience * protocol.warmup_seconds + protocol.least_seconds
     return start + build + max(least_seconds, steps * step)

@@ -34,19 +34,32 @@ def read_machines(store: Path, problems: list[str]) -> list[dict[str, Any]]:
     machines = []
     for path in sorted(store.glob(PATTERN)):
         try:
-            machines.append({"fingerprint": path.stem, **json.loads(path.read_text())})
+            machines.append({"fingerprint": path.stem, **_read_machine(path)})
         except (OSError, ValueError, TypeError, RecursionError):
             problems.append(f"{path}: not readable; it is left as it is.")
     return machines
 
 
+def _read_machine(path: Path) -> dict[str, Any]:
+    """Raises ValueError if the file holds something else."""
+    facts = json.loads(path.read_text())
+    if not isinstance(facts, dict):
+        raise ValueError(f"{path} holds no table")
+    for name in ("machine", "peaks"):
+        if not isinstance(facts.get(name, {}), dict):
+            raise ValueError(f"{name} is no table")
+    if not all(isinstance(device, dict) for device in facts.get("peaks", {}).values()):
+        raise ValueError("a device is no table")
+    return facts
+
+
 def read_peaks(store: Path, fingerprint: object) -> dict[str, Any]:
     """What is stored of each device of this machine. Empty: not measured."""
     try:
-        peaks = json.loads(machine_path(store, fingerprint).read_text())["peaks"]
-    except (OSError, ValueError, KeyError, TypeError):
+        peaks: dict[str, Any] = _read_machine(machine_path(store, fingerprint)).get("peaks", {})
+    except (OSError, ValueError, RecursionError):
         return {}
-    return peaks if isinstance(peaks, dict) else {}
+    return peaks
 
 
 def stored_peak(store: Path, fingerprint: object, device: str, precision: str) -> float | None:
@@ -79,11 +92,11 @@ def newest_peaks(store: Path) -> dict[str, dict[str, float]]:
     """FLOP/s by device and precision of the machine that was measured last."""
     try:
         path = max(store.glob(PATTERN), key=lambda path: path.stat().st_mtime)
-        machine = json.loads(path.read_text())
-        return {device: _flop_rates(machine, device) for device in machine["peaks"]}
-    except (OSError, ValueError, KeyError, TypeError):
+        machine = _read_machine(path)
+    except (OSError, ValueError, RecursionError):
         # No machine was measured, or its file is not readable.
         return {}
+    return {device: _flop_rates(machine, device) for device in machine.get("peaks", {})}
 
 
 def peak_rates(machine: Mapping[str, Any], device: str) -> dict[str, float]:

@@ -5,7 +5,8 @@ with `write_measurement` or `write_findings`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from typing import IO
 
 from steptime.core.job import Job
@@ -28,6 +29,8 @@ class TaskContext:
     answers: IO[str] | None = None
     # None for a single rank. Of several ranks, only rank 0 writes into the journal.
     rendezvous: Rendezvous | None = None
+    # When the process began, by time.perf_counter.
+    started: float = field(default_factory=time.perf_counter)
 
     @property
     def rank(self) -> int:

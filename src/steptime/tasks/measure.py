@@ -33,6 +33,8 @@ from steptime.ranks.rendezvous import Offset
 from steptime.tasks import TaskContext
 
 TURN_STEPS = 3
+# Of the time limit of a process; the rest is for what follows the steps.
+STEPS_SHARE = 0.75
 # Far from the seeds of the step's batch and of calibration.
 COMPARISON_SEED = 1000
 
@@ -189,7 +191,7 @@ def measure_task(case: Case, work: Work, program: Program) -> dict[str, Any]:
 def time_steps(context: TaskContext, program: Program, starts: dict[str, float]) -> Measurement:
     """By this process alone, or merged on rank 0 from all ranks."""
     case = context.job.case
-    meter = Meter(program, case, context.job.protocol)
+    meter = Meter(program, case, context.job.protocol, deadline_ns=deadline_ns(context))
     rendezvous = context.rendezvous
     offsets: list[Offset] = []
     if rendezvous is not None:
@@ -204,6 +206,15 @@ def time_steps(context: TaskContext, program: Program, starts: dict[str, float])
     if rendezvous is None:
         return measurement
     return merge_ranks(measurement, rendezvous, offsets, device=case.device)
+
+
+def deadline_ns(context: TaskContext) -> float:
+    """When steps must end, so that the parent gets what was measured instead of ending the worker.
+
+    A worker that takes turns has the time limit for each of them."""
+    if context.answers is not None:
+        return math.inf
+    return 1e9 * (context.started + STEPS_SHARE * context.job.protocol.limit_seconds)
 
 
 def measure_turns(meter: Meter, context: TaskContext, starts: dict[str, float]) -> Measurement:

@@ -122,9 +122,7 @@ def list_missing(record: Record, numbers: Result | None, evidence: Evidence) -> 
     elif not evidence.roofline and evidence.profile:
         missing["Roofline"] = "steptime machine"
     if numbers.times.typical_time_seconds.low is None:
-        # The quick preset never starts enough processes for an interval.
-        longer = command.replace("--preset quick", "--preset standard")
-        missing["An interval across processes"] = longer
+        missing["An interval across processes"] = rerun_command(record, with_interval=True)
     if not any("monitor" in attempt.findings for attempt in record.attempts):
         monitored = f"{command} --set protocol.monitor_seconds=0.5"
         missing["Resources of the whole process over time"] = monitored

@@ -68,6 +68,8 @@ def test_flags_are_empty_for_clean_runs() -> None:
             "other_gpu_process",
             {"device": "cuda:0", "machine": {"health": {**CALM, "other_gpu_processes": 2}}},
         ),
+        ("cut_short", {"facts": {"cut_short": "budget"}}),
+        ("cut_short", {"facts": {"cut_short": "limit"}}),
         ("target_missed", {"protocol": replace(preset("standard"), target=0.0001)}),
     ],
 )

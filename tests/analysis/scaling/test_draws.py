@@ -68,3 +68,30 @@ def test_draw_typical_is_reproducible() -> None:
     assert np.array_equal(
         draw_typical([1.0, 1.1, 0.9], rng(3)), draw_typical([1.0, 1.1, 0.9], rng(3))
     )
+
+
+@pytest.mark.parametrize("spread", [0.5, 2.0, 30.0])
+@pytest.mark.parametrize("counts", [(1, 2), (1, 2, 4)])
+def test_fit_factors_survives_draws_that_lie_far_out(
+    counts: tuple[int, ...], spread: float
+) -> None:
+    for seed in range(20):
+        throw = rng(seed)
+        values = [draw_typical(np.exp(spread * throw.standard_normal(3)), throw) for _ in counts]
+        factors = fit_factors([[1.0, 1 / count] for count in counts], values)
+        assert all(np.isfinite(factor[0]) for factor in factors)
+
+
+def test_fit_factors_minimises_relative_errors() -> None:
+    throw = rng(5)
+    shapes = [[1.0, 1 / count] for count in (1, 2, 4, 8)]
+    values = [draw_typical(np.exp(0.02 * throw.standard_normal(4)), throw) for _ in shapes]
+    design = np.array(shapes) / np.array([value[0] for value in values])[:, None]
+    expected = np.linalg.lstsq(design, np.ones(4), rcond=None)[0]
+    assert [factor[0] for factor in fit_factors(shapes, values)] == pytest.approx(expected)
+
+
+def test_estimate_says_that_the_processes_are_too_far_apart() -> None:
+    number = draw_typical([1.0, 1.1, 0.9], rng())
+    number[5] = np.nan
+    assert estimate(number).claim == "no interval: the processes are too far apart"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -77,3 +78,22 @@ def test_report_predicts_for_the_targets() -> None:
     assert asked == [(8, None), (8, 1e6)] and len(gustafson["predictions"]) == 1
     numbers = communication["predictions"][0]["speed_up"]
     assert numbers["low"] < numbers["value"] < numbers["high"] < 8
+
+
+def test_report_shows_processes_that_are_far_apart_without_a_warning() -> None:
+    """Three processes, one of them disturbed: draws of 2 degrees of freedom lie far out."""
+    points = []
+    for devices in (1, 2):
+        numbers = {
+            "step": uncertain(100 / devices, n=3, spread=2),
+            "independent": uncertain(90 / devices, n=3, spread=2),
+            "exchange": uncertain(10, n=3, spread=2) if devices > 1 else None,
+        }
+        points.append(Point(devices=devices, batch_size=64, exchanged_bytes=1000, **numbers))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        series = report(Series("strong", "allreduce", Case(workload="m"), tuple(points)))
+    assert [point["step_seconds"]["value"] for point in series["points"]] == [
+        points[0].step[0],
+        points[1].step[0],
+    ]

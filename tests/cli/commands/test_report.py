@@ -39,5 +39,5 @@ def test_report_writes_a_page_and_prints_its_content(imported: Command, tmp_path
 
 def test_report_of_an_empty_store_says_so(steptime: Command, tmp_path: Path) -> None:
     done = steptime("report")
-    assert done.returncode == 0
-    assert "No results match this query." in (tmp_path / "report.html").read_text()
+    assert done.returncode == 1 and "No results match this query in results." in done.stderr
+    assert not (tmp_path / "report.html").exists()

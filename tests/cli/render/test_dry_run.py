@@ -83,3 +83,16 @@ def test_a_time_beyond_a_year_is_not_a_number(listed: Callable[..., str]) -> Non
 def test_dry_run_says_that_no_framework_was_loaded(listed: Callable[..., str]) -> None:
     text = listed("mine.toml", 'constants.workload = "lenet5"\nconstants.precision = "int8"\n')
     assert "1 case, about" in text and text.splitlines()[-1].startswith("No framework was loaded:")
+
+
+def test_a_plan_of_many_hours_says_so_first_and_names_a_smaller_choice(
+    listed: Callable[..., str],
+) -> None:
+    text = 'preset = "quick"\n[constants]\nworkload = "vgg16"\nframework = "numpy"\n'
+    first = listed("mine.toml", text + "batch_size = 4096\n").splitlines()[0]
+    assert "much longer than the budget of 60 s for each case" in first
+    assert first.endswith("Choose a smaller batch_size or --preset single.")
+
+
+def test_a_plan_of_minutes_is_not_questioned(listed: Callable[..., str]) -> None:
+    assert "budget" not in listed("mine.toml", '[constants]\nworkload = "lenet5"\n')

@@ -131,6 +131,7 @@ def test_run_ends_a_worker_that_hangs(
         .failure
     )
     assert failure is not None and (failure.cause, "3 s" in failure.reason) == ("timed_out", True)
+    assert "raise protocol.limit_seconds" in failure.reason
 
 
 def test_staged_copies_of_a_killed_worker_are_removed(

@@ -113,3 +113,39 @@ def test_history_has_the_state_of_each_start(program: Program) -> None:
 def test_history_is_none_without_accounting(program: Program) -> None:
     program("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1")
     assert Slurm().history(["a"], "2026-01-01") is None
+
+
+@pytest.mark.parametrize(
+    "line", ["Welcome to the cluster!", "a|b|c", "x|0|n|RUNNING|None|n1|1:00|0|0", "\\377\\376|1"]
+)
+def test_tasks_concludes_nothing_from_junk_of_squeue(line: str, program: Program) -> None:
+    program("squeue", f"printf '{line}\\n'")
+    with pytest.raises(NoAnswer, match="squeue printed a line that cannot be read"):
+        Slurm().tasks(["a"])
+
+
+def test_tasks_reads_odd_numbers_as_unknown(program: Program) -> None:
+    program("squeue", "echo '7|x|n|RUNNING|None|n1|soon|many|?'")
+    (task,) = Slurm().tasks(["a"])
+    assert (task.index, task.restarts, task.exit, task.seconds_left) == (0, 0, "", None)
+
+
+def test_history_skips_junk_of_sacct(program: Program) -> None:
+    program("sacct", f"echo 'a banner'; echo '7_2||'; echo '{ACCOUNTS}'")
+    states = Slurm().history(["a"], "now")
+    assert states is not None and sorted(states) == ["7_0", "7_1"]
+
+
+def test_scontrol_junk_gives_defaults(program: Program) -> None:
+    program("scontrol", "echo 'MaxArraySize = 0'; echo 'Restarts=many JobState=FAILED'")
+    assert (Slurm().largest_array(), Slurm().final_state("7_0", 0)) == (1001, "FAILED")
+
+
+def test_call_of_a_file_that_is_no_program_is_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "squeue").write_bytes(b"\x00junk")
+    (tmp_path / "squeue").chmod(0o755)
+    with pytest.raises(NoAnswer, match="squeue cannot be run"):
+        Slurm().tasks(["a"])

@@ -124,3 +124,18 @@ def test_find_takes_an_id_or_the_newest(folder: CampaignFolder) -> None:
         find(folder.store, "zzz")
     with pytest.raises(SteptimeError, match="There is no campaign"):
         find(FolderStore(folder.path / "elsewhere"))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"plan": 1}', "[" * 100_000])
+def test_facts_of_a_damaged_campaign_are_an_error(text: str, folder: CampaignFolder) -> None:
+    (folder.path / "campaign.json").write_text(text)
+    with pytest.raises(SteptimeError, match="is damaged"):
+        folder.facts()
+
+
+@pytest.mark.parametrize("text", ["", "{}x", "[1]", '[[{"id": 1}]]'])
+def test_tasks_of_a_damaged_index_are_an_error(text: str, folder: CampaignFolder) -> None:
+    array = folder.add_array([], "")
+    (array / "index.json").write_text(text)
+    with pytest.raises(SteptimeError, match="is damaged"):
+        folder.read_tasks(array)

@@ -153,3 +153,12 @@ def test_overview_is_cached_for_a_short_while(
     squeue(made(store), "PENDING", "PENDING", "PENDING")
     look = Overview(store)
     assert look() == look() and (tmp_path / "asked").read_text().count("asked") == 1
+
+
+def test_overview_shows_other_campaigns_than_a_damaged_one(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path / "results")
+    whole, damaged = made(store), made(store)
+    for size in (1, 2, 3):
+        finish(whole, size)
+    (damaged.path / "campaign.json").write_text("{")
+    assert [summary["campaign"] for summary in Overview(store)()] == [whole.session]

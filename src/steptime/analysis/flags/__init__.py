@@ -48,6 +48,7 @@ RULES: tuple[Rule, ...] = (
     Rule("few_processes", "limits", timing.few_processes),
     Rule("one_process", "limits", timing.one_process),
     Rule("too_few_samples", "limits", timing.too_few_samples),
+    Rule("cut_short", "limits", timing.cut_short),
     Rule("target_missed", "limits", timing.target_missed),
     Rule("clock_coarse", "noisy", timing.clock_coarse),
     Rule("slow_clock", "noisy", timing.slow_clock),

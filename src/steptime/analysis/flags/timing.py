@@ -38,6 +38,8 @@ COMMON_DRIFT = 0.005
 LEVEL = 0.02
 # The mean over all processes may be smaller by this factor.
 RECORD_SHARE = 0.5
+# The number of the protocol that ended a process early, by what the process recorded.
+CUT_SHORT = {"budget": "budget_seconds", "limit": "limit_seconds"}
 GROUP_GAP = 0.01
 UNSTABLE = 0.05
 UNSTEADY_SHARE = 0.25
@@ -302,3 +304,23 @@ def async_gain(processes: Processes) -> str | None:
     if ratio <= ASYNC_GAIN:
         return None
     return f"waiting for each step would make it {ratio:.2f} × as long"
+
+
+def cut_short(processes: Processes) -> str | None:
+    """Processes that ran fewer steps than the protocol asks for, because their time was over."""
+    reasons = []
+    for process in processes:
+        reason = process.measurement.facts.get("cut_short")
+        if reason in CUT_SHORT:
+            reasons.append(reason)
+    if not reasons:
+        return None
+    reason = reasons[0]
+    protocol = processes[0].attempt.protocol
+    limit = getattr(protocol, CUT_SHORT[reason])
+    fewest = min(process.steps for process in processes)
+    return (
+        f"{_of_all(len(reasons), processes)} stopped early, with as few as {fewest} of "
+        f"{protocol.least_steps} steps, at protocol.{CUT_SHORT[reason]}={limit:g}: raise it, or "
+        "use a smaller batch_size"
+    )

@@ -125,10 +125,12 @@ def predict(
         return None
     # Draws without a possible step: Gustafson's would be infinitely slow, the others infinitely
     # fast.
-    impossible = np.inf if law.name == GUSTAFSON else np.finfo(float).tiny
+    impossible = np.inf if law.name == GUSTAFSON else 0.0
     step = np.where(step <= 0, impossible, step)
-    speed_up = series.speed_up(devices, step)
-    return Prediction(devices, bandwidth, step, speed_up, series.efficiency(devices, step))
+    with np.errstate(divide="ignore", over="ignore"):
+        speed_up = series.speed_up(devices, step)
+        efficiency = series.efficiency(devices, step)
+    return Prediction(devices, bandwidth, step, speed_up, efficiency)
 
 
 def amdahl(series: Series) -> Law | NoLaw:

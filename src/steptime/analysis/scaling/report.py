@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from steptime.analysis.scaling.draws import Uncertain, estimate, has_spread, holds_zero
 from steptime.analysis.scaling.laws import Law, NoLaw, Prediction, laws, predict
 from steptime.analysis.scaling.series import Point, Series
@@ -29,13 +31,15 @@ def report(series: Series, targets: Sequence[Target] = ()) -> Json:
     if not targets:
         most = max((point.devices for point in series.clean), default=1)
         targets = [Target(most * times) for times in DEFAULT_TIMES]
-    return {
-        "kind": series.kind,
-        "exchange": series.exchange,
-        "case": series.case.to_dict(),
-        "points": [_point(series, point) for point in series.points],
-        "laws": [_law(series, law, targets) for law in laws(series)],
-    }
+    # Draws of processes that are far apart divide by next to nothing: infinite is what they say.
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        return {
+            "kind": series.kind,
+            "exchange": series.exchange,
+            "case": series.case.to_dict(),
+            "points": [_point(series, point) for point in series.points],
+            "laws": [_law(series, law, targets) for law in laws(series)],
+        }
 
 
 def _point(series: Series, point: Point) -> Json:

@@ -9,6 +9,7 @@ import typer
 
 from steptime.cli.output import echo, print_json, write_file
 from steptime.cli.render.format import plural
+from steptime.core.errors import SteptimeError
 
 
 def report_command(
@@ -33,7 +34,10 @@ def report_command(
     parsed = from_url(query) if query else None
     workspace = open_workspace()
     report = make_report(workspace, parsed)
-    page = render_report(report, workspace.store.path).encode()
+    if not any(report.counts[name] for name in ("results", "failed", "quarantined")):
+        where = f" for {query!r}" if query else ""
+        raise SteptimeError(f"No results match this query in {workspace.store.path}{where}.")
+    page = render_report(report, workspace.store.path).encode(errors="replace")
     write_file(output, page)
     if json:
         print_json(report.to_dict())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from steptime.cli import output
-from steptime.cli.exit_codes import exit_if_failed
+from steptime.cli.exit_codes import ERROR, exit_if_failed
 from steptime.cli.options import Again, Json, Phase, PlanName, Preset, Settings, Workload
 from steptime.cli.request import (
     NOTHING_LEFT,
@@ -69,10 +69,12 @@ def _show_excluded(plan: Plan, *, json: bool) -> None:
     if json:
         excluded = [{"case": gone.case.to_dict(), "reason": gone.reason} for gone in plan.excluded]
         output.print_json({"session": None, "records": [], "excluded": excluded})
-        return
-    output.echo(f"{plan.title or plan.name}: {NOTHING_LEFT}")
-    for gone in plan.excluded:
-        output.echo(f"excluded: {gone.case.label}: {gone.reason}")
+    else:
+        output.echo(f"{plan.title or plan.name}: {NOTHING_LEFT}")
+        for gone in plan.excluded:
+            output.echo(f"excluded: {gone.case.label}: {gone.reason}")
+    # Success would mean that something was measured.
+    raise typer.Exit(ERROR)
 
 
 def _measure(plan: Plan, *, again: bool, json: bool, is_tour: bool) -> None:

@@ -28,6 +28,9 @@ NOT_CHECKED = (
     "No framework was loaded: what one does not support is reported, with the reason, when it runs."
 )
 NOT_LOADED = "Would load and run: {}. A dry run executes no code of a file."
+# A plan that takes longer is questioned.
+LONG_SECONDS = 2 * 3600
+QUICK_PROCESSES = 3
 # Beyond it the estimate says no more than: never.
 YEAR_SECONDS = 365 * 86_400
 # Shown even if they have their default values.
@@ -58,6 +61,9 @@ def list_cases(plan: Plan, *, json: bool, quiet: bool = False) -> None:
         _show_table(plan, estimates)
         return
     count = plural(len(plan.cases), "case")
+    advice = explain_long_plan(plan, estimates)
+    if advice:
+        output.echo(advice)
     output.echo(f"{title}: {count}, {_total_time(estimates)} ({plan.protocol.preset}).")
     _show_table(plan, estimates)
     guesses = [guess for guess in estimates if guess is not None]
@@ -70,6 +76,34 @@ def list_cases(plan: Plan, *, json: bool, quiet: bool = False) -> None:
     if not quiet:
         for line in plan.notes:
             output.echo(f"note: {line}")
+
+
+def explain_long_plan(plan: Plan, estimates: Estimates) -> str:
+    """What to choose instead, if a plan takes hours; else empty."""
+    seconds_by_case = {}
+    for case, guess in zip(plan.cases, estimates, strict=True):
+        if guess is not None:
+            seconds_by_case[case] = guess.least_seconds
+    least = sum(seconds_by_case.values())
+    if least < LONG_SECONDS:
+        return ""
+    slowest = max(seconds_by_case, key=lambda case: seconds_by_case[case])
+    slowest_seconds = seconds_by_case[slowest]
+    choices = []
+    if slowest.batch_size > 1:
+        choices.append("a smaller batch_size")
+    processes = plan.protocol.processes_least
+    if processes > 1:
+        smaller = "quick" if processes > QUICK_PROCESSES else "single"
+        choices.append(f"--preset {smaller}")
+    if len(plan.cases) > 1:
+        choices.append("fewer cases (--set)")
+    advice = f" Choose {' or '.join(choices)}." if choices else ""
+    return (
+        f"This takes {_time_range(least, least)} at least, much longer than the budget of "
+        f"{rough_duration(plan.protocol.budget_seconds)} for each case. The slowest case, "
+        f"{slowest.label}, takes {_time_range(slowest_seconds, slowest_seconds)}.{advice}"
+    )
 
 
 def estimate_cases(plan: Plan) -> tuple[list[Estimate | None], Peaks]:
@@ -136,7 +170,7 @@ def to_document(plan: Plan, estimates: Estimates) -> dict[str, Any]:
         "protocol": plan.protocol.to_dict(),
         "cases": cases,
         "excluded": excluded,
-        "notes": plan.notes,
+        "notes": [*filter(None, [explain_long_plan(plan, estimates)]), *plan.notes],
         "not_loaded": _user_files(plan.cases),
     }
 

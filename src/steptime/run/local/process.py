@@ -34,6 +34,7 @@ from steptime.store.permissions import open_private, write_private
 
 MOST_MILLISECONDS = 2**31 - 1  # the longest wait that poll() accepts
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+TIME_ADVICE = "If it only needs longer, use a smaller batch_size or raise protocol.limit_seconds."
 SIGNAL_SECONDS = 2.0  # from the first to the last process of a Slurm job that gets a signal
 
 
@@ -162,7 +163,7 @@ class WorkerProcess:
 
     def _time_out(self, what: str) -> None:
         limit = self.job.protocol.limit_seconds
-        self.end(Cause.TIMED_OUT, f"{what} {limit:g} s: it was ended.")
+        self.end(Cause.TIMED_OUT, f"{what} {limit:g} s: it was ended. {TIME_ADVICE}")
 
     def end(self, cause: Cause, reason: str) -> None:
         """Kill the worker. An earlier failure stays the reason."""

@@ -22,7 +22,7 @@ from steptime.run.session import (
     plan_hash,
 )
 from steptime.run.slurm.client import NoAnswer, Slurm
-from steptime.run.slurm.folder import CAMPAIGNS, LOST, CampaignFolder, find
+from steptime.run.slurm.folder import CAMPAIGNS, LOST, CampaignFolder, DamagedCampaign, find
 from steptime.run.slurm.ledger import Ledger, Lost
 from steptime.run.slurm.progress import Progress, read_progress
 from steptime.run.slurm.script import Array, make_arrays, without_secrets, write_script
@@ -140,8 +140,10 @@ def _check_requests(plan: Plan, machine: MachineFile) -> None:
 def _newest_campaign(store: FolderStore, identity: str) -> str | None:
     for path in sorted(store.path.glob(f"{CAMPAIGNS}/*/campaign.json"), reverse=True):
         session = path.parent.name
-        if CampaignFolder(store, session).facts()["plan"] == identity:
-            return session
+        # A damaged campaign must not keep others from being submitted.
+        with contextlib.suppress(DamagedCampaign):
+            if CampaignFolder(store, session).facts()["plan"] == identity:
+                return session
     return None
 
 

@@ -40,6 +40,10 @@ FIELDS = (
 )
 
 
+SACCT_COLUMNS = 3
+COUNT = re.compile(r"[0-9]{1,18}")
+
+
 class NoAnswer(SteptimeError):
     """A command of Slurm is missing, fails, or does not return in time."""
 
@@ -78,7 +82,8 @@ class Slurm:
                 command,
                 input=text,
                 capture_output=True,
-                text=True,
+                encoding="utf-8",
+                errors="replace",
                 timeout=self.seconds,
                 check=False,
             )
@@ -86,6 +91,8 @@ class Slurm:
             raise NoAnswer(
                 f"There is no {command[0]} here. Is this a node from which Slurm can be reached?"
             ) from None
+        except OSError as problem:
+            raise NoAnswer(f"{command[0]} cannot be run: {problem.strerror}.") from None
         except subprocess.TimeoutExpired:
             raise NoAnswer(
                 f"{command[0]} did not answer within {self.seconds:g} s: "
@@ -145,7 +152,11 @@ class Slurm:
             return None
         starts: dict[str, list[tuple[str, str]]] = {}
         for line in output.splitlines():
-            task, submitted, state = line.split("|")
+            columns = line.split("|")
+            # A site's own sacct may print other lines, too.
+            if len(columns) != SACCT_COLUMNS or not columns[-1].strip():
+                continue
+            task, submitted, state = columns
             # "CANCELLED by 1000"
             starts.setdefault(task, []).append((submitted, state.split()[0]))
         states = {}
@@ -156,7 +167,8 @@ class Slurm:
     def largest_array(self) -> int:
         config = self.call("scontrol", "show", "config")
         match = re.search(r"^MaxArraySize\s*=\s*(\d+)", config, re.M)
-        return int(match[1]) if match else ARRAY_MOST
+        number = match[1] if match else ""
+        return _parse_count(number) or ARRAY_MOST
 
     def final_state(self, task: str, restarts: int) -> str:
         """The final state of a start that Slurm has just told to end.
@@ -164,7 +176,7 @@ class Slurm:
         Until it has ended, Slurm says COMPLETING, even if it will put the task back."""
         output = self.call("scontrol", "--oneliner", "show", "job", task)
         facts: dict[str, str] = dict(re.findall(r"(\w+)=(\S*)", output))
-        if int(facts.get("Restarts") or 0) > restarts:
+        if (_parse_count(facts.get("Restarts", "")) or 0) > restarts:
             return "REQUEUED"
         state = facts.get("JobState", "")
         if state != "COMPLETING":
@@ -189,23 +201,33 @@ def _parse_limit(text: str) -> float:
 
 def _parse_task(line: str) -> Task:
     columns = [column.strip() for column in line.split("|")]
+    if len(columns) < len(FIELDS) or not columns[0].isdigit():
+        # Without this line a running task would look lost, so nothing is concluded.
+        raise NoAnswer(
+            f"squeue printed a line that cannot be read: {line.strip()[:80]!r}. Is it Slurm's own?"
+        )
     array, index, name, state, reason, node, left, restarts, status = columns[: len(FIELDS)]
     return Task(
         array=array,
-        index=int(index) if index.isdigit() else 0,
+        index=_parse_count(index) or 0,
         name=name,
         state=state,
         reason="" if reason == "None" else reason,
         node=node,
         seconds_left=_parse_seconds(left),
-        restarts=int(restarts or 0),
+        restarts=_parse_count(restarts) or 0,
         exit=_describe_exit(status),
     )
 
 
+def _parse_count(text: str) -> int | None:
+    """None if it is no whole number, or one of more digits than Slurm ever prints."""
+    return int(text) if COUNT.fullmatch(text) else None
+
+
 def _describe_exit(status: str) -> str:
     """squeue has the status of wait(2): the code in the high byte, a signal in the low one."""
-    number = int(status) if status.isdigit() else 0
+    number = _parse_count(status) or 0
     if number & 127:
         return f"signal {number & 127}"
     return f"exit code {number >> 8}" if number else ""

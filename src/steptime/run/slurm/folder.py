@@ -22,6 +22,8 @@ from steptime.store.folder import FolderStore
 from steptime.store.permissions import make_folder, write_private
 
 CAMPAIGNS = "campaigns"
+# What every campaign.json has.
+CAMPAIGN_TEXTS = ("plan", "name", "title", "started")
 JOURNAL, LOST, TERMINATED = ".jsonl", ".lost.jsonl", ".term"
 
 
@@ -46,6 +48,10 @@ def slot_of(job: Job) -> str:
     return f"{job.case.key}-{job.process}"
 
 
+class DamagedCampaign(SteptimeError):
+    """A file of the campaign cannot be read, or holds something else."""
+
+
 class CampaignFolder:
     def __init__(self, store: FolderStore, session: str) -> None:
         self.store = store
@@ -64,7 +70,19 @@ class CampaignFolder:
             draft.write_text(json.dumps({"session": self.session, **facts}, indent=1))
 
     def facts(self) -> dict[str, Any]:
-        facts: dict[str, Any] = json.loads((self.path / "campaign.json").read_text())
+        """What the campaign was started with. Raises if its file is damaged."""
+        path = self.path / "campaign.json"
+        try:
+            facts = json.loads(path.read_text())
+        except (OSError, ValueError, RecursionError):
+            facts = None
+        if not isinstance(facts, dict) or not all(
+            isinstance(facts.get(name), str) for name in CAMPAIGN_TEXTS
+        ):
+            raise DamagedCampaign(
+                f"{path} is damaged: the campaign cannot be continued or shown. Its results are in "
+                f"the store. Move the folder {self.path} away."
+            )
         return facts
 
     # arrays: what was handed to Slurm
@@ -86,8 +104,12 @@ class CampaignFolder:
 
     def read_tasks(self, array: Path) -> list[list[Job]]:
         """The jobs of each task of the array."""
-        tasks = json.loads((array / "index.json").read_text())
-        return [[Job.from_dict(values) for values in task] for task in tasks]
+        path = array / "index.json"
+        try:
+            tasks = json.loads(path.read_text())
+            return [[Job.from_dict(values) for values in task] for task in tasks]
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as problem:
+            raise DamagedCampaign(f"{path} is damaged: move {self.path} away.") from problem
 
     def slots(self, array: Path) -> list[str]:
         """The processes of the array."""

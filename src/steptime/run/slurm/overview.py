@@ -10,7 +10,7 @@ from typing import Any
 
 from steptime.core.case import SETTINGS, Case
 from steptime.run.slurm.client import NoAnswer, Slurm
-from steptime.run.slurm.folder import CAMPAIGNS, CampaignFolder
+from steptime.run.slurm.folder import CAMPAIGNS, CampaignFolder, DamagedCampaign
 from steptime.run.slurm.progress import FAILED, STATES, ProcessStatus, Progress, read_progress
 from steptime.store.folder import FolderStore
 
@@ -55,7 +55,11 @@ class Overview:
         trouble = ""
         for name in reversed(names[-MOST_CAMPAIGNS:]):
             folder = CampaignFolder(self.store, name)
-            summary = _folder_summary(folder)
+            try:
+                summary = _folder_summary(folder)
+            except DamagedCampaign:
+                # Others are shown; `steptime status ID` explains this one.
+                continue
             if summary["done"] >= summary["processes"]:
                 summary |= OVER
             elif trouble:
