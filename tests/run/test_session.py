@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,7 @@ from steptime.core.record import Attempt
 from steptime.run import session
 from steptime.run.session import plan_hash
 from steptime.store.folder import FolderStore
+from steptime.store.journal import uuid7
 
 MakeCase = Callable[..., Case]
 
@@ -251,3 +253,9 @@ def test_run_keeps_the_batch_after_other_failures(
     executor.scripts[64] = iter([cause] * 2)
     records = session.run([make_case(64)], replace(short, batch_halvings=3), store)
     assert [(record.case.batch_size, record.status) for record in records] == [(64, cause)]
+
+
+def test_newest_session_is_not_that_of_a_clock_that_was_ahead() -> None:
+    later = uuid7()
+    attempts = [SimpleNamespace(session=name, plan="p") for name in (f"ffff{later[4:]}", later)]
+    assert session.newest_session(SimpleNamespace(attempts=lambda: attempts), "p") == later

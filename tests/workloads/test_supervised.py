@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -156,3 +157,9 @@ def test_describe_counts_work_of_all_ranks() -> None:
     assert shared["units_per_step"] == {
         unit: 4 * count for unit, count in alone["units_per_step"].items()
     }
+
+
+def test_digest_refuses_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SteptimeError, match="no ordinary file"):
+        supervised.digest(str(tmp_path / "pipe"))

@@ -20,11 +20,15 @@ from typing import Any, Protocol, TypedDict, Unpack, cast
 
 from steptime import plugins
 from steptime.analysis.plausibility import judge_runs
+from steptime.core.errors import SteptimeError
 from steptime.core.foreign import ForeignRun
 
 HEAD_BYTES = 65_536
 # Of one file, also after it is unpacked.
 MOST_BYTES = 256 << 20
+# Of what is unpacked to what was packed: logs and tables stay far below it.
+MOST_RATIO = 200
+FEWEST_UNPACKED = 16 << 20
 # Letters of a dimension.
 LONGEST = 300
 
@@ -202,11 +206,15 @@ def _unpack(data: bytes) -> bytes:
     """Decompress a gzip file; damaged ones stay as they are."""
     if data[:2] != b"\x1f\x8b":
         return data
+    most = min(MOST_BYTES, max(FEWEST_UNPACKED, MOST_RATIO * len(data)))
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            return file.read(MOST_BYTES)
+            content = file.read(most + 1)
     except (OSError, EOFError, zlib.error):
         return data
+    if len(content) > most:
+        raise SteptimeError(f"it unpacks to more than {most >> 20} MiB: unpack and split it")
+    return content
 
 
 def _present(values: dict[str, Any]) -> dict[str, Any]:

@@ -10,10 +10,12 @@ import zlib
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
+from steptime.core.errors import SteptimeError
+
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
-# Of one member of the archive, unpacked.
-MOST_BYTES = 64 << 20
+# Of all sheets together, unpacked. A parsed sheet takes many times its size.
+MOST_BYTES = 16 << 20
 MOST_COLUMNS = 16_384
 ENTRY = b"PK\x03\x04"
 # A local file header: signature, versions, flags, method, time, date, crc, sizes, name, extra.
@@ -67,6 +69,7 @@ def sheets(data: bytes) -> Iterator[tuple[str, SheetRows]]:
     """Each sheet's name and its rows that are not empty. Ends early if the book is damaged."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as book:
+            _check_size(book)
             texts = _shared_texts(book)
             for name, member in _sheet_members(book):
                 yield name, list(_rows(_parse_xml(book, member), texts))
@@ -74,9 +77,17 @@ def sheets(data: bytes) -> Iterator[tuple[str, SheetRows]]:
         return
 
 
+def _check_size(book: zipfile.ZipFile) -> None:
+    size = sum(member.file_size for member in book.infolist() if member.filename.endswith(".xml"))
+    if size > MOST_BYTES:
+        raise SteptimeError(
+            f"it unpacks to {size >> 20} MiB of sheets, more than {MOST_BYTES >> 20} MiB: "
+            "split it, or export the sheets as CSV"
+        )
+
+
 def _parse_xml(book: zipfile.ZipFile, member: str) -> ElementTree.Element:
-    if book.getinfo(member).file_size > MOST_BYTES:
-        raise ValueError(f"{member} is larger than {MOST_BYTES} bytes")
+    # An archive may hold more than its directory says: `read` then raises BadZipFile.
     return ElementTree.fromstring(book.read(member))
 
 

@@ -29,7 +29,7 @@ from steptime.run import local
 from steptime.run.smaller_batch import with_smaller_batches
 from steptime.run.watch import NullWatch, Watch
 from steptime.store.folder import FolderStore
-from steptime.store.journal import uuid7
+from steptime.store.journal import age_order, uuid7
 
 LOOKS_BEFORE_GAPS = 2
 
@@ -98,7 +98,7 @@ def installed_software() -> list[str]:
 
 def newest_session(store: FolderStore, plan: str) -> str | None:
     sessions = [attempt.session for attempt in store.attempts() if attempt.plan == plan]
-    return max(sessions, default=None)
+    return max(sessions, key=age_order, default=None)
 
 
 def attempts_by_case(store: FolderStore, session: str) -> dict[str, list[Attempt]]:

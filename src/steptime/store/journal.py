@@ -41,6 +41,13 @@ def uuid7() -> str:
     return str(UUID(int=high | low))
 
 
+def age_order(identifier: str) -> tuple[bool, str]:
+    """A key that sorts ids by their time, those from the future first.
+
+    A clock that was once ahead must not make its sessions the newest for ever."""
+    return identifier <= uuid7(), identifier
+
+
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -149,6 +150,9 @@ def _batches(case: Case, split: str) -> Iterator[dict[str, Any]] | None:
 
 
 def digest(path: str) -> str:
+    # A pipe or a device would be read without end.
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise SteptimeError(f"The weights {path!r} are no ordinary file.")
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

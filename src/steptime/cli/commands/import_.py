@@ -116,7 +116,13 @@ def _read_original(name: str, path: Path, summary: ImportSummary) -> Original | 
             summary.unreadable[name] = f"larger than {MOST_BYTES >> 20} MiB"
             return None
         location = path.resolve().as_posix()
-        return Original(name, path.read_bytes(), location, beside=read_neighbour)
+        original = Original(name, path.read_bytes(), location, beside=read_neighbour)
+        # Unpack it now: a file that unpacks to too much must stop no other.
+        _ = original.head
+        return original
     except OSError as problem:
         summary.unreadable[name] = str(problem.strerror)
+        return None
+    except SteptimeError as problem:
+        summary.unreadable[name] = str(problem)
         return None

@@ -92,6 +92,9 @@ def machine_file(name: str = "") -> MachineFile:
     path = Path(name) if name else _find()
     if path is None:
         return MachineFile()
+    # A pipe or a device would be read without end.
+    if path.exists() and not path.is_file():
+        raise SteptimeError(f"The machine file {path} is no ordinary file.")
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:

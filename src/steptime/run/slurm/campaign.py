@@ -30,7 +30,7 @@ from steptime.run.smaller_batch import with_smaller_batches
 from steptime.store import journal
 from steptime.store.atomic import explain_write_errors
 from steptime.store.folder import FolderStore
-from steptime.store.journal import now, uuid7
+from steptime.store.journal import age_order, now, uuid7
 from steptime.store.permissions import write_private
 
 __all__ = [
@@ -138,8 +138,9 @@ def _check_requests(plan: Plan, machine: MachineFile) -> None:
 
 
 def _newest_campaign(store: FolderStore, identity: str) -> str | None:
-    for path in sorted(store.path.glob(f"{CAMPAIGNS}/*/campaign.json"), reverse=True):
-        session = path.parent.name
+    paths = store.path.glob(f"{CAMPAIGNS}/*/campaign.json")
+    sessions = sorted((path.parent.name for path in paths), key=age_order, reverse=True)
+    for session in sessions:
         # A damaged campaign must not keep others from being submitted.
         with contextlib.suppress(DamagedCampaign):
             if CampaignFolder(store, session).facts()["plan"] == identity:

@@ -19,6 +19,7 @@ from steptime.core.record import Attempt
 from steptime.store import reader
 from steptime.store.atomic import atomic_write, fsync
 from steptime.store.folder import FolderStore
+from steptime.store.journal import age_order
 from steptime.store.permissions import make_folder, write_private
 
 CAMPAIGNS = "campaigns"
@@ -237,7 +238,8 @@ class TaskJournal:
 
 def find(store: FolderStore, wanted_id: str = "") -> CampaignFolder:
     """The newest campaign, or the one whose id begins or ends with this."""
-    names = sorted(path.parent.name for path in store.path.glob(f"{CAMPAIGNS}/*/campaign.json"))
+    paths = store.path.glob(f"{CAMPAIGNS}/*/campaign.json")
+    names = sorted((path.parent.name for path in paths), key=age_order)
     if not names:
         raise SteptimeError(
             f"There is no campaign in {store.path}. `steptime submit PLAN` starts one."
