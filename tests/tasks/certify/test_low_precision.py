@@ -178,3 +178,11 @@ def test_comparisons_see_optimizer_state_in_low_precision(
 
     monkeypatch.setattr(PytorchProgram, "_train", train)
     assert wrong_places(optimizer) == "optimizer state"
+
+
+def test_comparisons_see_a_step_that_moves_no_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    def train(self: Any) -> Any:
+        return self.loss(self.input, self.target)
+
+    monkeypatch.setattr(PytorchProgram, "_train", train)
+    assert "optimizer state: no weight moves" in wrong_places()
