@@ -26,6 +26,7 @@ SHARED = Path(__file__).parents[1] / ".." / "shared"
 PLUGINS = Path(__file__).parent / "plugins"
 MISBEHAVING = [
     "calm",
+    "babbles",
     "chatty",
     "segfault",
     "leaves",

@@ -106,6 +106,11 @@ def print_and_leave() -> None:
     os._exit(7)
 
 
+def print_for_ever() -> None:
+    while True:
+        print("x" * 1_000_000, flush=True)
+
+
 def touch_nothing() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # Slurm's nodes allow a dump of any size
     ctypes.string_at(0)
@@ -178,6 +183,7 @@ waits = Framework(wait_for_the_gate)
 full = Framework(run_out_of_device_memory)
 fails = Framework(fail)
 prints = Framework(print_and_leave)
+babbles = Framework(print_for_ever)
 killed = Framework(lambda: os.kill(os.getpid(), signal.SIGKILL))
 emigrant = Framework(leave_a_session)
 parent = Framework(leave_a_child)

@@ -20,10 +20,10 @@ from steptime.core.job import Job
 from steptime.core.protocol import Protocol
 from steptime.core.record import Attempt
 from steptime.machine.leftovers import end_leftovers
-from steptime.run.local import LocalExecutor
+from steptime.run.local import LocalExecutor, process
 from steptime.run.local.environment import worker_environment
 from steptime.run.local.launch import InterpreterLaunch
-from steptime.run.local.process import WorkerProcess
+from steptime.run.local.process import WorkerProcess, cut_log
 from steptime.store.folder import FolderStore
 from steptime.store.journal import uuid7
 
@@ -339,3 +339,33 @@ class TestResident:
     def test_cancel_records_the_cause(self, store: FolderStore, make_job: MakeJob) -> None:
         attempt: Attempt = LocalExecutor().resident(make_job(), store).cancel("No partner.")
         assert attempt.failure is not None and attempt.failure.cause == "cancelled"
+
+
+def test_log_of_a_worker_that_prints_for_ever_is_cut(
+    store: FolderStore, make_job: MakeJob, short: Protocol, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[tuple[int, int]] = []
+
+    def watch_log(log: Path) -> None:
+        before = log.stat().st_size
+        cut_log(log)
+        sizes.append((before, log.stat().st_size))
+
+    monkeypatch.setattr(process, "LOG_CHECK_SECONDS", 0.2)
+    monkeypatch.setattr(process, "MOST_LOG_BYTES", 20_000_000)
+    monkeypatch.setattr(process, "cut_log", watch_log)
+    job = make_job("babbles", protocol=replace(short, limit_seconds=6.0))
+    failure = LocalExecutor().run(job, store).failure
+    assert failure is not None and failure.cause == "timed_out" and "xxx" in failure.output
+    too_long = [(before, after) for before, after in sizes if before > 20_000_000]
+    # After a cut there is the end, and what the worker has written meanwhile.
+    assert too_long and all(after < before for before, after in too_long)
+
+
+def test_cut_log_keeps_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "MOST_LOG_BYTES", 100)
+    monkeypatch.setattr(process, "KEPT_LOG_BYTES", 10)
+    log = tmp_path / "log"
+    log.write_bytes(b"a" * 200 + b"0123456789")
+    cut_log(log)
+    assert log.read_bytes() == process.LOG_IS_CUT + b"0123456789"

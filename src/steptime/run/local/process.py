@@ -32,7 +32,11 @@ from steptime.run.local.monitor import start_monitor
 from steptime.store import journal, monitor_log, reader
 from steptime.store.permissions import open_private, write_private
 
-MOST_MILLISECONDS = 2**31 - 1  # the longest wait that poll() accepts
+# A worker that prints without end writes some hundred megabytes in a second.
+LOG_CHECK_SECONDS = 2.0
+MOST_LOG_BYTES = 64 << 20
+KEPT_LOG_BYTES = 1 << 20
+LOG_IS_CUT = b"[The log was too long: only its end is kept.]\n"
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 TIME_ADVICE = "If it only needs longer, use a smaller batch_size or raise protocol.limit_seconds."
 SIGNAL_SECONDS = 2.0  # from the first to the last process of a Slurm job that gets a signal
@@ -79,7 +83,8 @@ class WorkerProcess:
         oom_kills = count_oom_kills()
         with (
             _explain_start_errors(command[0], store.path),
-            open(files.log, "wb", opener=open_private) as log,
+            # Appended to, so that it can be cut while the worker writes.
+            open(files.log, "ab", opener=open_private) as log,
         ):
             write_private(files.job, json.dumps(job.to_dict()))
             worker = ["-P", "-m", "steptime.worker", str(files.job), str(files.journal)]
@@ -208,11 +213,19 @@ class WorkerProcess:
         )
 
     def _readable(self, file: int) -> bool:
-        """Sleep until there is something to read, or until the job's time limit."""
-        milliseconds = min(self.job.protocol.limit_seconds * 1000, MOST_MILLISECONDS)
+        """Sleep until there is something to read, or until the job's time limit.
+
+        Meanwhile the log is kept from filling the disk."""
         poll = select.poll()
         poll.register(file, select.POLLIN)
-        return bool(poll.poll(milliseconds))
+        end = time.monotonic() + self.job.protocol.limit_seconds
+        while True:
+            seconds_left = max(0.0, end - time.monotonic())
+            if poll.poll(1000 * min(seconds_left, LOG_CHECK_SECONDS)):
+                return True
+            if seconds_left <= LOG_CHECK_SECONDS:
+                return False
+            cut_log(self.files.log)
 
     def _end_group(self) -> None:
         """End the worker, if it still runs, and all children that it left."""
@@ -241,6 +254,19 @@ class WorkerProcess:
         log_is_empty = self.files.log.stat().st_size == 0
         if log_is_empty or not failed:
             self.files.log.unlink()
+
+
+def cut_log(log: Path) -> None:
+    """Keep the end of a log that has become too long."""
+    if log.stat().st_size <= MOST_LOG_BYTES:
+        return
+    with log.open("r+b") as file:
+        file.seek(-KEPT_LOG_BYTES, os.SEEK_END)
+        end = file.read(KEPT_LOG_BYTES)
+        file.truncate(0)
+    # On a full disk the end is lost, too.
+    with contextlib.suppress(OSError), log.open("ab") as file:
+        file.write(LOG_IS_CUT + end)
 
 
 def _make_cold_cache(job: Job) -> tempfile.TemporaryDirectory[str] | None:
