@@ -12,12 +12,13 @@ import pytest
 
 from command_line import Command
 from factories import make_attempt, make_failed_attempt, make_times, write_journal
+from mutations import unseal
 from secret_kinds import SECRETS, leaks, words
 from steptime.core.cause import Cause
 from steptime.core.job import Job
 from steptime.core.secrets import MARK
 from steptime.run.local.environment import worker_environment
-from steptime.store import push
+from steptime.store import checksums, push
 from steptime.store.folder import FolderStore
 from steptime.store.journals import paths, scan
 
@@ -132,8 +133,9 @@ def write_old_journal(store: FolderStore) -> str:
     lines = path.read_text().split("\n")
     begin = json.loads(lines[0])
     begin["environment"] = {**shell(), "launch": words()}
-    lines[0] = json.dumps(begin)
+    lines[0] = json.dumps(begin, separators=(",", ":"))
     path.write_text("\n".join(lines))
+    unseal(path)
     return identifier
 
 
@@ -144,6 +146,18 @@ def test_push_sends_no_secret(store: FolderStore) -> None:
     for journal in journals:
         row = push._run_row(journal)
         assert leaks(str(row)) == [] and MARK in row["journal"]
+
+
+def test_push_seals_again_what_it_redacts(
+    store: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value may become known as a secret after it was written."""
+    attempt = make_attempt(make_times(1), environment={"A": "tell-tale"})
+    path = store.journal(write_journal(store, attempt))
+    monkeypatch.setenv("SOME_TOKEN", "tell-tale")
+    text = push._redact_journal(path.read_text())
+    lines = [line.encode() for line in text.splitlines()]
+    assert "tell-tale" not in text and checksums.broken_line(lines) is None
 
 
 def test_show_of_an_older_store_has_no_secret(store: FolderStore, steptime: Command) -> None:

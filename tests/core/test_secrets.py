@@ -95,3 +95,13 @@ def test_redact_removes_values_of_secret_variables_everywhere() -> None:
 
 def test_redact_words_removes_all_kinds_from_one_line() -> None:
     assert leaks(" ".join(redact_words(words()))) == []
+
+
+@pytest.mark.parametrize("name", ["PWD", "OLDPWD", "SSH_AUTH_SOCK"])
+def test_secret_values_leave_out_paths(name: str) -> None:
+    assert secret_values({name: "/home/me/project"}) == ()
+
+
+def test_redact_text_keeps_a_sentence_about_an_option() -> None:
+    sentence = "Give a token with --token or $STEPTIME_TOKEN."
+    assert redact_text(sentence) == sentence

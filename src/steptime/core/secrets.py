@@ -25,6 +25,9 @@ _NAME = (
     rf"(?:^|[_.-])(?:{_NOUNS}|{_SHORT_NOUNS})(?:$|[_.-])|(?:apikey|token|secret|password|passwd)$"
 )
 
+# Folders and a socket, though their names end like those of secrets.
+_PATH_NAMES = ("PWD", "OLDPWD", "SSH_AUTH_SOCK", "GPG_AGENT_INFO")
+
 # The group `kept` stays in front of the mark.
 _PATTERNS = (
     # A private key in several lines; one that was cut ends with the text.
@@ -37,7 +40,9 @@ _PATTERNS = (
     r"(?P<kept>\b(?:Bearer|Basic)\s+)[A-Za-z0-9+/=._~-]{8,}",
     # name=value and "name": "value"
     rf"(?P<kept>(?:\b|_)(?:{_NOUNS})[\"']?\s*[=:]\s*[\"']?)(?!\[redacted\])[^\s\"',;&]+",
-    rf"(?P<kept>--?(?:[a-z]+-)*(?:{_NOUNS})\s+[\"']?)(?!\[redacted\])[^\s\"',;&-][^\s\"',;&]*",
+    # An option's value has a digit or a sign; a sentence about the option goes on with a word.
+    rf"(?P<kept>--?(?:[a-z]+-)*(?:{_NOUNS})\s+[\"']?)(?!\[redacted\])"
+    r"(?=[^\s\"',;&]*[^\sa-z\"',;&$])(?![-$])[^\s\"',;&]{4,}",
     r"\bsk-[A-Za-z0-9_-]{16,}",  # OpenAI, Anthropic
     r"\b[srpw]k_(?:live|test)_[A-Za-z0-9]{10,}|\bwhsec_[A-Za-z0-9+/=]{16,}",  # Stripe
     r"\bgh[opusr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}",
@@ -60,6 +65,8 @@ _OPAQUE = r"(?<![\w:/-])(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{32,}(?!\w)"
 
 def is_secret_name(name: str) -> bool:
     """Whether a variable or an option of this name holds a secret: `WANDB_API_KEY`, `--token`."""
+    if name in _PATH_NAMES:
+        return False
     return re.search(_NAME, name, re.IGNORECASE) is not None
 
 
