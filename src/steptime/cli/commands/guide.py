@@ -52,6 +52,7 @@ def guide_command(
     try:
         import uvicorn
 
+        from steptime.web.connections import BACKLOG, BoundedConnection
         from steptime.web.server import make_app
     except ImportError:
         raise guide_is_missing() from None
@@ -66,7 +67,8 @@ def guide_command(
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(exit_codes.TERMINATED))
     try:
         pages = make_app(workspace, access, _campaigns(workspace.store))
-        uvicorn.Server(uvicorn.Config(pages, log_level="warning")).run(sockets=[listener])
+        config = uvicorn.Config(pages, http=BoundedConnection, backlog=BACKLOG, log_level="warning")
+        uvicorn.Server(config).run(sockets=[listener])
     finally:
         workspace.close()
 
