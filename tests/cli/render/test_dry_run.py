@@ -75,7 +75,7 @@ def test_a_mistake_in_a_plan_of_dlbs_names_the_file(
 
 def test_a_time_beyond_a_year_is_not_a_number(listed: Callable[..., str]) -> None:
     text = listed(
-        "mine.toml", 'constants.workload = "lenet5"\nconstants.batch_size = 9999999999999999999\n'
+        "mine.toml", 'constants.workload = "resnet50"\nconstants.batch_size = 2147483647\n'
     )
     assert "1 case, over a year (standard)." in text
 
