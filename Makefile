@@ -27,14 +27,15 @@ check: .venv/test.done lint
 	$(BIN)/pytest --quiet --numprocesses=2 -m 'not live and not slow and not service' $(HEAVY:%=--ignore=%)
 
 test: .venv/test.done
-	$(MAKE) --jobs=2 lint documentation commands engine contracts frameworks
+	$(MAKE) --jobs=3 lint documentation commands engine contracts frameworks
 
 lint:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The longest first, two side by side: commands in the docs, what people see, then the rest.
+# The longest first, three side by side on two cores, because many tests wait: commands in the docs,
+# what people see, the rest.
 SEEN := tests/cli tests/web tests/index tests/charts tests/report tests/browser
 commands:
 	$(BIN)/pytest --durations=10 $(SEEN)
