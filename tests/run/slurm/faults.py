@@ -69,6 +69,7 @@ class Faults:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "steptime", *words, "--json"],
             cwd=self.folder,
+            env={**os.environ, "STEPTIME_MACHINE": str(self.folder / "machine.toml")},
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -21,6 +21,7 @@ from steptime.frameworks.pytorch import optimizer, settings
 from steptime.frameworks.pytorch.ops import FUNCTIONS, OPS
 from steptime.frameworks.pytorch.program import PytorchProgram
 from steptime.graph import Net, Optimizer, Tensor, Work, adam, momentum
+from steptime.graph.weights import initial_weights
 from steptime.tasks.certify import examine, write_reference
 from steptime.tasks.certify.evidence import Lowering
 from steptime.tasks.certify.reference import ReferenceFiles
@@ -53,7 +54,8 @@ NETWORKS = {
 def build(network: Callable[[Net], Tensor], rule: Optimizer) -> Work:
     net = Net("tiny")
     # The studies choose weights and batches.
-    return Work(net.graph(network(net)), {}, {}, rule)
+    graph = net.graph(network(net))
+    return Work(graph, initial_weights(graph, 0), {}, rule)
 
 
 @pytest.fixture(scope="module")
