@@ -426,7 +426,7 @@ def test_list_of_networks_loads_nothing_heavy() -> None:
     assert loaded_modules(code).isdisjoint({"numpy", "scipy", "torch", "duckdb"})
 
 
-def test_help_answers_within_a_fifth_of_a_second_of_a_bare_interpreter() -> None:
+def test_help_takes_hardly_longer_than_the_libraries_of_a_command_line() -> None:
     environment = {
         name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
     }
@@ -440,6 +440,10 @@ def test_help_answers_within_a_fifth_of_a_second_of_a_bare_interpreter() -> None
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    help_seconds = min(cpu_seconds("-m", "steptime", "--help") for _ in range(10))
-    bare_seconds = min(cpu_seconds("-c", "pass") for _ in range(10))
-    assert help_seconds - bare_seconds < 0.2
+    help_seconds = []
+    library_seconds = []
+    # In turn, because a busy machine makes both slower.
+    for _ in range(10):
+        help_seconds.append(cpu_seconds("-m", "steptime", "--help"))
+        library_seconds.append(cpu_seconds("-c", "import typer.main, rich.console"))
+    assert min(help_seconds) < 2.5 * min(library_seconds)
