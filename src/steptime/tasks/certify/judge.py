@@ -113,7 +113,7 @@ def judge_precision(
         for name, values in evidence.get(item, {}).items():
             rounding = deviations[item][name].rms
             error = deviation(values, exact[item][name]).rms
-            scale = _rms(exact[item][name])
+            scale = root_mean_square(exact[item][name])
             # Adam moves a weight by its rate, whatever the gradient: no rounding shows there.
             if scale and rounding > unit * scale / 4:
                 shares.append((error / rounding, error / scale, rounding / scale))
@@ -167,7 +167,7 @@ def deviation(values: Any, exact: Any) -> Deviation:
     difference = np.abs(np.asarray(values, np.float64) - exact)
     if not np.isfinite(difference).all():
         return Deviation(np.inf, np.inf)
-    return Deviation(float(difference.max()), _rms(difference))
+    return Deviation(float(difference.max()), root_mean_square(difference))
 
 
 def _compare(name: str, values: Any, exact: Any, limits: Limits) -> Comparison:
@@ -217,7 +217,7 @@ def _scales(item: str, exact: Evidence) -> dict[str, Deviation]:
         return dict.fromkeys(exact[item], Deviation(first_loss, first_loss))
     sizes = {}
     for name, value in exact[item].items():
-        sizes[name] = Deviation(float(np.abs(value).max()), _rms(value))
+        sizes[name] = Deviation(float(np.abs(value).max()), root_mean_square(value))
     # A weight that is exactly 0 is measured by the largest of the others.
     most_largest = max(size.largest for size in sizes.values()) or 1.0
     most_rms = max(size.rms for size in sizes.values()) or 1.0
@@ -276,5 +276,5 @@ def _usual(relative: list[float]) -> float:
     return max([median(relative), *(value for value in relative if value <= WEAK)])
 
 
-def _rms(values: Any) -> float:
+def root_mean_square(values: Any) -> float:
     return float(np.sqrt(np.mean(np.square(values, dtype=np.float64))))

@@ -15,7 +15,7 @@ import numpy as np
 from steptime.graph import Net, Optimizer, Tensor, Work
 from steptime.graph.batches import Batch
 from steptime.tasks.certify.evidence import Lowering, step_result
-from steptime.tasks.certify.judge import Comparison
+from steptime.tasks.certify.judge import Comparison, root_mean_square
 from steptime.tasks.certify.products import (
     CLASSES,
     KINDS,
@@ -79,10 +79,6 @@ def _compare(where: str, error: float, bound: float) -> Comparison:
     return Comparison(error, bound, where, error / bound)
 
 
-def _rms(values: Any) -> float:
-    return float(np.sqrt(np.mean(np.square(values))))
-
-
 # Operands of products: rounded before they are multiplied
 
 
@@ -143,10 +139,10 @@ def _sum_comparisons(lower: Lowering, kind: str, phase: str, bits: int) -> list[
                 # oneDNN adds up this gradient over the samples in the low precision.
                 continue
             roundings = BIAS_ROUNDINGS if name == "second.bias" else SUM_ROUNDINGS
-            bound = roundings * _rms(round_to_bits(rounded[name], bits) - exact)
-            error = _rms(values[name] - exact)
+            bound = roundings * root_mean_square(round_to_bits(rounded[name], bits) - exact)
+            error = root_mean_square(values[name] - exact)
             where = f"{kind}, {phase}: {name}, {rows} rows of {features}"
-            scale = _rms(exact)
+            scale = root_mean_square(exact)
             comparisons.append(_compare(where, error / scale, bound / scale))
     return comparisons
 
@@ -172,8 +168,8 @@ def _compare_layer_norm(lower: Lowering, bits: int) -> Comparison:
     program = lower(_through_identity(net, net.layer_norm(net.input(WIDTH)), inputs), "inference")
     offsets = inputs - inputs.mean(1, keepdims=True)
     exact = offsets / np.sqrt(np.square(offsets).mean(1, keepdims=True) + 1e-5)
-    error = _rms(step_result(program) - exact)
-    bound = SUM_ROUNDINGS * _rms(round_to_bits(exact, bits) - exact)
+    error = root_mean_square(step_result(program) - exact)
+    bound = SUM_ROUNDINGS * root_mean_square(round_to_bits(exact, bits) - exact)
     return _compare("layer norm: mean and variance", error, bound)
 
 
@@ -190,7 +186,7 @@ def _compare_batch_norm(lower: Lowering, bits: int) -> Comparison:
     momentum = float(layer.op.settings()["momentum"])
     exact = momentum * inputs.mean((0, 2, 3))
     moved = np.asarray(program.weights()["norm.running_mean"], np.float64)
-    error = _rms(moved - exact) / _rms(exact)
+    error = root_mean_square(moved - exact) / root_mean_square(exact)
     return _compare("batch norm: mean of the batch", error, FP32_SHARE * 2.0**-bits)
 
 
@@ -230,7 +226,7 @@ def _compare_losses(lower: Lowering, bits: int) -> Comparison:
         program.feed(_batch(np.stack([row] * 2), np.array([of_class] * 2)))
         exact = np.log(np.sum(np.exp(row))) - row[of_class]
         errors.append((step_result(program) - exact) / LARGE_MEAN)
-    return _compare("loss", _rms(errors), FP32_SHARE * 2.0**-bits)
+    return _compare("loss", root_mean_square(errors), FP32_SHARE * 2.0**-bits)
 
 
 def _compare_optimizer_state(lower: Lowering, rule: Optimizer, bits: int) -> Comparison:
@@ -254,7 +250,7 @@ def _compare_optimizer_state(lower: Lowering, rule: Optimizer, bits: int) -> Com
     if not has_moved.any():
         return Comparison(np.inf, 0.0, "optimizer state: no weight moves", np.inf)
     ratios = np.diff(values, axis=0)[:, has_moved] / values[0][has_moved]
-    error = _rms(ratios / _step_ratios(rule)[:, None] - 1)
+    error = root_mean_square(ratios / _step_ratios(rule)[:, None] - 1)
     return _compare("optimizer state", error, FP32_SHARE * 2.0**-bits)
 
 
