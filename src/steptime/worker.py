@@ -23,6 +23,7 @@ from steptime.core.job import Job
 from steptime.core.program import Framework
 from steptime.core.ranks import Ranks, read_ranks
 from steptime.core.record import OUTPUT_LINES, Failure
+from steptime.machine.leftovers import die_with_parent
 from steptime.ranks import launcher
 from steptime.ranks.rendezvous import Rendezvous
 from steptime.store.atomic import NotWritten
@@ -193,7 +194,7 @@ def load_framework(name: str) -> Framework:
 
 def end_with_parent() -> None:
     """Ask the kernel to kill this worker if its parent dies."""
-    launcher.die_with_parent()
+    die_with_parent()
     # The parent may have died before the request; then this process has another parent by now.
     parent = str(os.getppid())
     if os.environ.get(launcher.PARENT, parent) != parent:

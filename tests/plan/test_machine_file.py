@@ -30,6 +30,8 @@ def test_parse_accepts_an_empty_file() -> None:
     "text, words",
     [
         ("[frameworks", "machine.toml: this is not TOML"),
+        ("a = " + "9" * 5000, "machine.toml: this is not TOML"),
+        ("a = " + "[" * 5000, "machine.toml: this is not TOML"),
         ('\n[framework.pytorch]\npython = "p"', "No part 'framework'. Did you mean 'frameworks'"),
         (
             '\n[frameworks.tensorfow]\npython = "p"',

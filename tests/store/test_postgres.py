@@ -43,6 +43,11 @@ def test_unreadable_address_does_not_repeat_the_password(password: str) -> None:
     assert SECRET not in str(told.value) and told.value.__cause__ is None
 
 
+def test_address_that_is_not_utf_8_is_one_sentence() -> None:
+    with pytest.raises(SteptimeError, match="postgresql://"):
+        public_address("postgresql://\udcff/name")
+
+
 def test_unreachable_database_does_not_repeat_the_password() -> None:
     with pytest.raises(SteptimeError, match="does not answer") as told:
         PostgresStore(f"postgresql://me:{SECRET}@127.0.0.1:1/team").attempts()

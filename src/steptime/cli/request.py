@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from steptime.cli import output
 from steptime.core.case import Case
 from steptime.core.errors import NotInstalled, SteptimeError, unknown
+from steptime.store.files import read_text
 
 if TYPE_CHECKING:
     from steptime.index.workspace import Workspace
@@ -213,7 +214,7 @@ def _read_text(name: str) -> str:
     # A file wins over a shipped plan of the same name.
     if path.is_file():
         try:
-            return path.read_text(encoding="utf-8")
+            return read_text(path)
         except (OSError, UnicodeDecodeError) as problem:
             raise SteptimeError(f"The plan {name} cannot be read: {problem}.") from None
     plans = shipped_plans()

@@ -1,17 +1,25 @@
-"""End what a worker left: children that began a session of their own, or lost their parent.
+"""No process stays behind: it dies with its parent, or is ended with its worker.
 
-They are known by a variable of their environment, which every child inherits."""
+Children that began a session of their own are known by a variable of their environment, which
+every child inherits."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 from contextlib import suppress
 from pathlib import Path
 
+PR_SET_PDEATHSIG = 1
 VARIABLE = "STEPTIME_ATTEMPT"
 # A process may start another while it is being ended.
 MOST_ROUNDS = 10
+
+
+def die_with_parent() -> None:
+    """From now on the kernel kills this process if its parent dies."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def end_leftovers(attempt: str, proc: Path = Path("/proc")) -> int:

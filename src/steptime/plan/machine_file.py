@@ -120,7 +120,8 @@ class _Reader:
     def __init__(self, text: str) -> None:
         try:
             self.content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as problem:
+        # ValueError also for a number of thousands of digits.
+        except (ValueError, RecursionError) as problem:
             raise SteptimeError(f"this is not TOML: {problem}.") from None
         self.lines = Lines(text)
         for key in self.content:

@@ -83,7 +83,8 @@ def parse(text: str) -> Document:
     _check_size(text)
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
+    # ValueError also for a number of thousands of digits.
+    except ValueError as problem:
         raise SteptimeError(f"This is not TOML: {problem}.") from None
     except RecursionError:
         raise SteptimeError(

@@ -15,6 +15,8 @@ REFERENCE = re.compile(r"\$\{([^{}]+)\}")
 # env:NAME or machine:NAME, perhaps with a default: env:NAME:-default.
 OUTSIDE = re.compile(r"(env|machine):([A-Za-z_][\w-]*)(?::-(.*))?", re.DOTALL)
 INTEGER = re.compile(r"[+-]?\d+")
+# Far more than any setting takes; int() refuses more than 4,300.
+LONGEST_INTEGER = 1000
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
@@ -22,6 +24,8 @@ def parse_scalar(text: str) -> int | float | str:
     """Text from outside the file has no quotes: what reads as a number is one."""
     text = text.strip()
     if INTEGER.fullmatch(text):
+        if len(text) > LONGEST_INTEGER:
+            raise SteptimeError(f"No setting takes a number of {len(text):,} digits.")
         return int(text)
     return float(text) if NUMBER.fullmatch(text) else text
 

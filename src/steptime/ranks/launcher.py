@@ -5,7 +5,6 @@ Runs no step itself."""
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import select
@@ -23,7 +22,7 @@ from steptime.core.case import Case
 from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 from steptime.core.record import Failure
-from steptime.machine.leftovers import VARIABLE
+from steptime.machine.leftovers import VARIABLE, die_with_parent
 from steptime.machine.oom import count_oom_kills, has_grown
 from steptime.ranks.rendezvous import PORT_OFFSET
 
@@ -32,7 +31,6 @@ LAUNCHED = "STEPTIME_LAUNCHED"
 PARENT = "STEPTIME_PARENT"
 # Time for the other ranks to leave their notes after one is lost.
 GRACE_SECONDS = 3.0
-PR_SET_PDEATHSIG = 1
 FIRST_PORT, PORT_STRIDE, PORT_SLOTS = 20000, 16, 768
 # Besides one for each rank: some frameworks listen at a port on every rank.
 EXTRA_PORTS = 8
@@ -181,11 +179,6 @@ def _srun_command(case: Case) -> list[str]:
     if cpus.isdigit():
         command.append(f"--cpus-per-task={max(1, int(cpus) // case.ranks_per_node)}")
     return [*command, "--overcommit", "--cpu-bind=none", "--input=0", "--kill-on-bad-exit=1"]
-
-
-def die_with_parent() -> None:
-    """From now on the kernel kills this process if its parent dies."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _wait(processes: Processes) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from steptime.core.errors import SteptimeError
 from steptime.store.atomic import atomic_write, explain_write_errors
+from steptime.store.files import open_file, read_bytes
 
 MISNAMED = "its content does not match its name"
 
@@ -39,7 +40,7 @@ class Blobs:
     def get(self, sha256: str) -> bytes:
         path = self.path(sha256)
         try:
-            return path.read_bytes()
+            return read_bytes(path)
         except OSError as problem:
             raise SteptimeError(f"{path} cannot be read: {problem.strerror}.") from None
 
@@ -74,5 +75,5 @@ def _copy(content: bytes | Path, draft: Path, sha256: str) -> None:
 def sha256_of(content: bytes | Path) -> str:
     if isinstance(content, bytes):
         return hashlib.sha256(content).hexdigest()
-    with content.open("rb") as file:
+    with open_file(content) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

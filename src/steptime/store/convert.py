@@ -18,6 +18,7 @@ from steptime.core.errors import SteptimeError
 from steptime.store import imports, journals, machines, parts
 from steptime.store.atomic import atomic_write, explain_write_errors
 from steptime.store.blobs import MISNAMED, Blobs
+from steptime.store.files import read_bytes
 from steptime.store.folder import MARK, FolderStore, read_format
 from steptime.store.journal import is_running
 from steptime.store.reader import has_ended
@@ -156,7 +157,7 @@ def _convert_journals(old: Path, new: Path, known_ids: set[str], report: Convers
             # The log first: a journal that is here needs no second conversion.
             log = path.with_suffix(".log")
             if log.exists():
-                _write(target.with_suffix(".log"), log.read_bytes(), log)
+                _write(target.with_suffix(".log"), read_bytes(log), log)
             _write(target, content, path)
         report.count("journals", changed=changed)
 
@@ -220,7 +221,7 @@ def _convert_files(
 def _read(path: Path, report: ConversionReport) -> bytes | None:
     """The content; None, with a problem in the report, if the file cannot be read."""
     try:
-        return path.read_bytes()
+        return read_bytes(path)
     except OSError as problem:
         report.problems.append(f"{path}: not readable ({problem.strerror}); it is not taken.")
         return None

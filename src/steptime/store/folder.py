@@ -20,6 +20,7 @@ from steptime.store import folder_changes, journals, parts, reader
 from steptime.store.atomic import atomic_write, explain_write_errors
 from steptime.store.blobs import Blobs
 from steptime.store.changes import Piece, Seen
+from steptime.store.files import read_text
 from steptime.store.imported_rows import read_rows
 from steptime.store.journal import is_running
 from steptime.store.listing import FolderListing
@@ -186,12 +187,12 @@ def read_format(store: Path) -> int | None:
     """The number in the folder's mark. None: nothing was written there yet."""
     mark = store / MARK
     try:
-        store_format = json.loads(mark.read_text())["format"]
+        store_format = json.loads(read_text(mark))["format"]
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as problem:
         raise SteptimeError(f"{mark} cannot be read: {problem.strerror}.") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         example = json.dumps({"format": FORMAT})
         raise SteptimeError(
             f"{mark} does not name its format, as {example} does. Is this a steptime store?"
@@ -216,7 +217,7 @@ def _tidy_orders(orders: Path, plan: str) -> None:
     stem = orders.name.removesuffix(".case.json")
     path = orders.with_name(f"{stem}.jsonl")
     log = orders.with_name(f"{stem}.log")
-    if json.loads(orders.read_text())["plan"] != plan:
+    if json.loads(read_text(orders))["plan"] != plan:
         return
     if path.exists() and is_running(path):
         return

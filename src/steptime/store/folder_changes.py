@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from steptime.store import parts, reader
 from steptime.store.changes import Piece, Seen
+from steptime.store.files import read_bytes
 from steptime.store.journal import is_running
 from steptime.store.listing import FINAL, FolderListing
 
@@ -80,7 +81,7 @@ def _read_part(path: Path, location: str, mark: str, seen: Seen) -> Piece:
 
 def _read_import(path: Path, location: str, mark: str) -> Piece:
     try:
-        content = path.read_bytes()
+        content = read_bytes(path)
     except OSError as problem:
         sentence = f"{path}: not readable ({problem.strerror}); it is left as it is."
         return Piece(location=location, mark=mark, has_all_rows=True, problems=(sentence,))

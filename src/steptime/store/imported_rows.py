@@ -9,6 +9,7 @@ from typing import Any
 
 from steptime.core.foreign import ForeignRun
 from steptime.core.record_schema import IMPORTED_ROW
+from steptime.store.files import read_bytes
 
 
 class InvalidRow(ValueError):
@@ -17,7 +18,7 @@ class InvalidRow(ValueError):
 
 def read_rows(file: Path, problems: list[str]) -> Iterator[ForeignRun]:
     try:
-        lines = file.read_bytes().split(b"\n")
+        lines = read_bytes(file).split(b"\n")
     except OSError as problem:
         problems.append(f"{file}: not readable ({problem.strerror}); it is left as it is.")
         return

@@ -14,6 +14,7 @@ from pathlib import Path
 from steptime.core.foreign import ForeignRun
 from steptime.store.atomic import atomic_write, explain_write_errors
 from steptime.store.blobs import Blobs
+from steptime.store.files import read_bytes
 from steptime.store.folder import FolderStore
 from steptime.store.imported_rows import read_line, read_rows
 
@@ -57,7 +58,7 @@ class Imports:
         if not name:
             return False
         renamed = [replace(run, file=name) for run in runs]
-        stored = rows_path(self.path, sha256).read_bytes()
+        stored = read_bytes(rows_path(self.path, sha256))
         return stored == rows_text(renamed) and _has_content(blob_path(self.path, sha256), data)
 
     def _imported_name(self, sha256: str) -> str:
@@ -65,7 +66,7 @@ class Imports:
         path = rows_path(self.path, sha256)
         if not path.exists():
             return ""
-        first_line = path.read_bytes().partition(b"\n")[0]
+        first_line = read_bytes(path).partition(b"\n")[0]
         if first_line:
             for run in read_line(path, 1, first_line, []):
                 return run.file
@@ -81,7 +82,7 @@ class Imports:
 
 
 def _has_content(path: Path, data: bytes) -> bool:
-    return path.exists() and path.stat().st_size == len(data) and path.read_bytes() == data
+    return path.exists() and path.stat().st_size == len(data) and read_bytes(path) == data
 
 
 def blob_path(store: Path, sha256: str) -> Path:

@@ -26,6 +26,7 @@ from steptime.core.record_schema import SENTENCE, line_problem
 from steptime.core.secrets import redact, redact_environment, secret_values
 from steptime.store import checksums, monitor_log
 from steptime.store.atomic import explain_write_errors, fsync
+from steptime.store.files import open_file, read_bytes
 from steptime.store.permissions import open_private
 from steptime.store.versions import JOURNAL_SCHEMA
 
@@ -110,7 +111,7 @@ class Journal:
         # Of the last line. None: this journal was begun by a version without checksums.
         self._checksum: str | None = ""
         if exists:
-            self._checksum = checksums.last_checksum(path.read_bytes().split(b"\n"))
+            self._checksum = checksums.last_checksum(read_bytes(path).split(b"\n"))
         # A framework may print what it was given, so values are known as secrets everywhere.
         self._secrets = secret_values(os.environ)
         os.lseek(self._file, 0, os.SEEK_END)
@@ -238,7 +239,7 @@ def close_failed(path: Path, job: Job, failure: Failure) -> None:
     """End the journal of a worker that is gone and wrote no end line."""
     exists = path.exists()
     with Journal(path, exists=exists) as journal:
-        text = path.read_bytes() if exists else b""
+        text = read_bytes(path) if exists else b""
         if text and not text.endswith(b"\n"):
             journal.end_torn_line()
         if b"\n" not in text:
@@ -248,7 +249,7 @@ def close_failed(path: Path, job: Job, failure: Failure) -> None:
 
 def is_running(path: Path) -> bool:
     """Whether the writer still lives, judged by its lock. Ask only for a journal without an end."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

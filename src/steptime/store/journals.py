@@ -8,6 +8,7 @@ from pathlib import Path
 
 from steptime.core.record import Attempt
 from steptime.store import reader
+from steptime.store.files import read_bytes
 from steptime.store.journal import is_running
 
 ENDED = "ended"
@@ -73,7 +74,7 @@ def inspect(path: Path) -> StoredJournal:
     visible here."""
     problems: list[str] = []
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
         attempt = reader.parse(data, path, problems)
         text = data.decode()
         running = is_running(path)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from steptime.store.atomic import atomic_write, explain_write_errors
+from steptime.store.files import read_text
 
 # Below a store's folder.
 FOLDER = "machines"
@@ -42,7 +43,7 @@ def read_machines(store: Path, problems: list[str]) -> list[dict[str, Any]]:
 
 def _read_machine(path: Path) -> dict[str, Any]:
     """Raises ValueError if the file holds something else."""
-    facts = json.loads(path.read_text())
+    facts = json.loads(read_text(path))
     if not isinstance(facts, dict):
         raise ValueError(f"{path} holds no table")
     for name in ("machine", "peaks"):

@@ -12,6 +12,7 @@ from steptime.core.errors import SteptimeError
 from steptime.store import imports, journals, machines, parts
 from steptime.store.atomic import atomic_write, explain_write_errors
 from steptime.store.blobs import MISNAMED, Blobs
+from steptime.store.files import read_bytes
 from steptime.store.folder import MARK, FolderStore
 from steptime.store.journal import is_running
 from steptime.store.journals import StoredJournal
@@ -83,10 +84,10 @@ def _merge_journals(
 
 def _copy_journal(journal: StoredJournal, target: Path, report: MergeReport) -> bool:
     """Journals only grow: if one continues the other, the longer one counts."""
-    theirs = journal.path.read_bytes()
+    theirs = read_bytes(journal.path)
     ours = b""
     if target.exists():
-        ours = target.read_bytes()
+        ours = read_bytes(target)
         if ours.startswith(theirs) or is_running(target):
             return False
     if not theirs.startswith(ours):

@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from steptime.store.files import read_text
+
 # Counters only grow, so a long series is thinned out without losing the totals.
 MOST_ROWS = 2000
 
@@ -20,7 +22,7 @@ def log_path(journal: Path) -> Path:
 def read_series(journal: Path) -> dict[str, Any] | None:
     """None: no monitor ran."""
     try:
-        lines = log_path(journal).read_text(errors="replace").splitlines()
+        lines = read_text(log_path(journal), errors="replace").splitlines()
     except OSError:
         return None
     values = [_parse_object(line) for line in lines]

@@ -179,7 +179,8 @@ def _parse_address(address: str) -> dict[str, Any]:
 
     try:
         settings = dict(psycopg.conninfo.conninfo_to_dict(address))
-    except psycopg.Error:
+    # A byte that is not UTF-8 is no psycopg.Error.
+    except (psycopg.Error, UnicodeError):
         raise SteptimeError(UNREADABLE) from None
     host = str(settings.get("host") or "")
     database = str(settings.get("dbname") or "")

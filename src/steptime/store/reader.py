@@ -19,6 +19,7 @@ from steptime.core.record import OUTPUT_LINES, Attempt, Failure
 from steptime.core.record_schema import line_problem
 from steptime.core.secrets import redact, redact_environment, redact_text
 from steptime.store import checksums
+from steptime.store.files import open_file, read_bytes
 from steptime.store.journal import is_running
 from steptime.store.versions import JOURNAL_SCHEMA, schema_problem
 
@@ -42,7 +43,7 @@ def read(path: Path, problems: list[str] | None = None) -> Attempt | None:
     if problems is None:
         problems = []
     try:
-        return parse(path.read_bytes(), path, problems)
+        return parse(read_bytes(path), path, problems)
     except FileNotFoundError:
         # A compactor has moved it into a part.
         return None
@@ -77,7 +78,7 @@ def parse(data: bytes, path: Path, problems: list[str]) -> Attempt | None:
 def has_ended(path: Path) -> bool:
     if not path.exists():
         return False
-    lines = _parse_lines(path.read_bytes(), path, [])
+    lines = _parse_lines(read_bytes(path), path, [])
     return any(line.values.get("line") == "end" for line in lines)
 
 
@@ -85,7 +86,7 @@ def last_output(log: Path) -> str:
     """The end of what a process printed."""
     if not log.exists():
         return ""
-    with log.open("rb") as file:
+    with open_file(log) as file:
         file.seek(max(0, log.stat().st_size - OUTPUT_BYTES))
         text = file.read().decode(errors="replace")
     return "\n".join(text.splitlines()[-OUTPUT_LINES:])

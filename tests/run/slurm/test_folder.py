@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -133,7 +134,15 @@ def test_facts_of_a_damaged_campaign_are_an_error(text: str, folder: CampaignFol
         folder.facts()
 
 
-@pytest.mark.parametrize("text", ["", "{}x", "[1]", '[[{"id": 1}]]'])
+@pytest.mark.parametrize("started", ["yesterday", "0001-01-01T00:00:00"])
+def test_facts_without_a_moment_are_an_error(started: str, folder: CampaignFolder) -> None:
+    facts = {"plan": "p", "name": "n", "title": "", "started": started}
+    (folder.path / "campaign.json").write_text(json.dumps(facts))
+    with pytest.raises(SteptimeError, match="is damaged"):
+        folder.facts()
+
+
+@pytest.mark.parametrize("text", ["", "{}x", "[1]", '[[{"id": 1}]]', "[" * 100_000])
 def test_tasks_of_a_damaged_index_are_an_error(text: str, folder: CampaignFolder) -> None:
     array = folder.add_array([], "")
     (array / "index.json").write_text(text)

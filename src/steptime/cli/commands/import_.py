@@ -57,6 +57,8 @@ def find_files(path: Path) -> Iterator[NamedFile]:
                 yield f"{folder}/{file.relative_to(path).as_posix()}", file
     elif path.is_file():
         yield path.name, path
+    elif path.exists():
+        raise SteptimeError(f"{path} is a pipe or a device: only files and folders are imported.")
     else:
         raise SteptimeError(f"There is no file or folder {path}.")
 

@@ -18,6 +18,7 @@ from steptime.core.job import Job
 from steptime.plan.machine_file import MachineFile, parse
 from steptime.run.local.environment import PARENT
 from steptime.run.local.trust import check_trust, settings_folder
+from steptime.store.files import read_text
 
 VARIABLE = "STEPTIME_MACHINE"
 NAME = "machine.toml"
@@ -90,13 +91,11 @@ def machine_file(name: str = "") -> MachineFile:
     The usual one is `$STEPTIME_MACHINE`, else `machine.toml` in the working folder, which must be
     trusted, else `steptime/machine.toml` in the user's configuration folder."""
     path = Path(name) if name else _find()
-    if path is None:
+    # The null device stands for no machine file at all.
+    if path is None or path == Path(os.devnull):
         return MachineFile()
-    # A pipe or a device would be read without end.
-    if path.exists() and not path.is_file():
-        raise SteptimeError(f"The machine file {path} is no ordinary file.")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as problem:
         raise SteptimeError(f"The machine file {path} cannot be read: {problem}.") from None
     return parse(text, str(path), plugins.names("frameworks"))

@@ -11,6 +11,7 @@ from pathlib import Path
 from steptime.core.errors import SteptimeError
 from steptime.store.atomic import atomic_write, explain_write_errors
 from steptime.store.blobs import sha256_of
+from steptime.store.files import read_text
 
 LIST = "trusted-machine-files"
 
@@ -50,6 +51,6 @@ def _entry(path: Path) -> str:
 
 def _entries() -> list[str]:
     try:
-        return (settings_folder() / LIST).read_text().splitlines()
+        return read_text(settings_folder() / LIST).splitlines()
     except (OSError, UnicodeDecodeError):
         return []

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from steptime.core.job import Job
 from steptime.core.record import Attempt
 from steptime.store import reader
 from steptime.store.atomic import atomic_write, fsync
+from steptime.store.files import read_text
 from steptime.store.folder import FolderStore
 from steptime.store.journal import age_order
 from steptime.store.permissions import make_folder, write_private
@@ -74,17 +76,15 @@ class CampaignFolder:
         """What the campaign was started with. Raises if its file is damaged."""
         path = self.path / "campaign.json"
         try:
-            facts = json.loads(path.read_text())
+            facts = json.loads(read_text(path))
         except (OSError, ValueError, RecursionError):
             facts = None
-        if not isinstance(facts, dict) or not all(
-            isinstance(facts.get(name), str) for name in CAMPAIGN_TEXTS
-        ):
+        if not _are_facts(facts):
             raise DamagedCampaign(
                 f"{path} is damaged: the campaign cannot be continued or shown. Its results are in "
                 f"the store. Move the folder {self.path} away."
             )
-        return facts
+        return dict(facts)
 
     # arrays: what was handed to Slurm
 
@@ -107,9 +107,16 @@ class CampaignFolder:
         """The jobs of each task of the array."""
         path = array / "index.json"
         try:
-            tasks = json.loads(path.read_text())
+            tasks = json.loads(read_text(path))
             return [[Job.from_dict(values) for values in task] for task in tasks]
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as problem:
+        except (
+            OSError,
+            ValueError,
+            TypeError,
+            KeyError,
+            AttributeError,
+            RecursionError,
+        ) as problem:
             raise DamagedCampaign(f"{path} is damaged: move {self.path} away.") from problem
 
     def slots(self, array: Path) -> list[str]:
@@ -234,6 +241,19 @@ class TaskJournal:
 
     def journal(self, identifier: str) -> Path:
         return self.folder.journal(self.key)
+
+
+def _are_facts(values: Any) -> bool:
+    if not isinstance(values, dict):
+        return False
+    if not all(isinstance(values.get(name), str) for name in CAMPAIGN_TEXTS):
+        return False
+    try:
+        # In local time, which is what Slurm is asked with. The first and the last year have none.
+        datetime.fromisoformat(values["started"]).astimezone()
+    except (ValueError, OverflowError):
+        return False
+    return True
 
 
 def find(store: FolderStore, wanted_id: str = "") -> CampaignFolder:

@@ -17,6 +17,7 @@ from steptime.core.record import Failure
 from steptime.run.slurm.client import Slurm, Task, is_over
 from steptime.run.slurm.folder import TERMINATED, CampaignFolder, Key, slot_of
 from steptime.store import reader
+from steptime.store.files import read_text
 
 CAUSES = {
     "BOOT_FAIL": Cause.NODE_FAILED,
@@ -156,7 +157,7 @@ class Ledger:
         note = next(self.folder.running_folder.glob(pattern), None)
         if note is None:
             return "NODE_FAIL" if task is not None else ""
-        state = note.read_text()
+        state = read_text(note)
         if is_over(state) or state in CAUSES:
             return state
         return "REQUEUED" if task is not None else ""

@@ -16,6 +16,7 @@ from steptime.core.record import Attempt, Record
 from steptime.index.rows import make_row
 from steptime.store import reader
 from steptime.store.atomic import create_file, explain_write_errors
+from steptime.store.files import read_bytes
 from steptime.store.folder import FolderStore
 from steptime.store.postgres import PostgresStore
 from steptime.store.push import push
@@ -111,7 +112,7 @@ def _write_journal(store: FolderStore, attempt_id: str, text: bytes) -> bool:
         try:
             create_file(path, text)
         except FileExistsError:
-            if path.read_bytes() != text:
+            if read_bytes(path) != text:
                 raise HTTPException(409, TAKEN.format(attempt_id)) from None
             return False
     return True
