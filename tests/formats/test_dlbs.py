@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from steptime.formats import Reading
+from steptime.formats import Reading, Skipped
 from steptime.formats._writer import Page, read_back
 from steptime.formats.dlbs import write
 
@@ -127,3 +127,10 @@ def test_write_of_a_cpu_run_has_no_gpus(device: str, gpus: int, replicas: int | 
     (written,) = json.loads(page.data)["data"]
     assert (written["exp.num_gpus"], written.get("exp.num_replicas")) == (gpus, replicas)
     assert read_back("dlbs", [page])["a"]["devices"] == 2
+
+
+def test_write_skips_rows_that_no_reader_takes() -> None:
+    kernel, network = {"id": "a", "operator": "gemm"}, {"id": "b", "model": "m", "throughput": 1.0}
+    skipped, page = write([kernel, network])
+    assert isinstance(skipped, Skipped) and skipped.location == "a"
+    assert isinstance(page, Page) and list(read_back("dlbs", [page])) == ["b"]

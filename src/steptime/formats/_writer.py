@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 from steptime import formats as file_formats
 from steptime import plugins
 from steptime.analysis.device_peaks import find_device
-from steptime.core.errors import unknown
+from steptime.core.errors import SteptimeError, unknown
 from steptime.core.foreign import ForeignRun
 from steptime.formats import Format, Original, Skipped
 from steptime.formats._parse import number
@@ -121,9 +121,11 @@ def read_back(name: str, pages: Iterable[Page]) -> dict[str, Row]:
         neighbour = partial(_neighbour, data, page.name)
         file = Original(page.name, page.data, page.name, name, beside=neighbour)
         runs = file_formats.read(file).runs
-        assert len(runs) == len(page.rows), (
-            f"{page.name}: {len(page.rows)} written, {len(runs)} read back"
-        )
+        if len(runs) != len(page.rows):
+            raise SteptimeError(
+                f"{page.name} does not read back as {name}: {len(page.rows)} results are in it, "
+                f"{len(runs)} were found. Nothing is written; choose another format."
+            )
         for identifier, run in zip(page.rows, runs, strict=True):
             rows.setdefault(identifier, {}).update(_values(run))
     return rows

@@ -59,6 +59,7 @@ STORES = {
 }
 # DLBS's names for benchmarks of a framework.
 FAMILIES = {"nvtfcnn": "tensorflow", "nvcnn": "tensorflow", "tensorflow": "tensorflow"}
+NAMELESS = "names neither a model nor a framework"
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -104,7 +105,7 @@ def parse_log(text: str) -> dict[str, Any]:
 def _read_run(file: Original, location: str, values: dict[str, Any], device: str = "") -> Row:
     family = clean_text(values.get("exp.framework") or values.get("exp.framework_family"))
     if not family and "exp.model" not in values:
-        return Skipped(location, "names neither a model nor a framework")
+        return Skipped(location, NAMELESS)
     speed = number(values.get("results.throughput"))
     milliseconds = number(values.get("results.time"))
     devices = integer(values.get("exp.num_gpus")) or integer(values.get("exp.num_replicas"))
@@ -163,14 +164,22 @@ def _dimensions(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def write(rows: Sequence[dict[str, Any]]) -> Iterator[Page]:
+def write(rows: Sequence[dict[str, Any]]) -> Iterator[Page | Skipped]:
     """One JSON file. Times are milliseconds, throughput is that of all devices.
 
     DLBS takes keys of any name: values that it has no key for go under `steptime.`"""
-    data = [_run_keys(row) for row in rows]
+    data = []
+    ids = []
+    for row in rows:
+        # Its readers take such an entry for no result.
+        if not (row.get("model") or row.get("framework")):
+            yield Skipped(row["id"], NAMELESS)
+            continue
+        data.append(_run_keys(row))
+        ids.append(row["id"])
     if data:
         text = json.dumps({"data": data}, indent=1, ensure_ascii=False)
-        yield Page("dlbs.json", text.encode(), tuple(row["id"] for row in rows))
+        yield Page("dlbs.json", text.encode(), tuple(ids))
 
 
 def _run_keys(row: dict[str, Any]) -> dict[str, Any]:
