@@ -117,6 +117,18 @@ def test_workspace_session_history_follows_a_growing_record(
     assert after.log_seconds > before.log_seconds
 
 
+def test_compare_rows_gives_no_verdict_to_pairs_that_it_does_not_read(
+    store: FolderStore, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steptime.index.stored_pairs.MOST_COMPARED", 1)
+    for batch in (16, 64):
+        write("first", batch_size=batch)
+        write("second", 2.0, batch_size=batch)
+    table = compare(store, "first", "second")
+    verdicts = sorted((pair.verdict, pair.low is None) for pair in table.pairs)
+    assert table.unread == 1 and verdicts == [("likely worse", False), ("unknown", True)]
+
+
 def test_compare_rows_refuses_an_invalid_result(store: FolderStore, write: Write) -> None:
     write("first")
     write("second", 0.5, processes=2, steady=False)

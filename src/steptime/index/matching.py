@@ -46,6 +46,8 @@ class Table:
     mean: Mean | None
     # Results measured here: by how much their sessions may differ, if any were compared.
     deviations: tuple[str, ...] = ()
+    # Results measured here: how many pairs have no verdict, because they were too many to read.
+    unread: int = 0
     # Results measured here: what else differs.
     facts: Facts = field(default_factory=dict)
 

@@ -24,7 +24,7 @@ from steptime.index.workspace import Workspace
 FROM_TIME = {"step_time": 1, "throughput": -1, "throughput_per_device": -1}
 # Intervals of these hold within one session only.
 WITHIN_SESSION = ("mean_time", "mean_speed")
-# Their processes are read; the page says if there are more.
+# Their processes are read, which takes time. More get no verdict, and the page says so.
 MOST_COMPARED = 500
 
 
@@ -39,7 +39,9 @@ def compare_rows(workspace: Workspace, metric: str, a: list[Row], b: list[Row]) 
 
     Results of other tools keep the ratio of their intervals."""
     table = match_rows(metric, a, b)
-    records = _records_by_position(workspace, table.pairs[:MOST_COMPARED])
+    own_pairs = [i for i, pair in enumerate(table.pairs) if _is_own(pair)]
+    records = _records_by_position(workspace, table.pairs, own_pairs[:MOST_COMPARED])
+    table = _without_verdict(table, own_pairs[MOST_COMPARED:])
     pairs = [_describe(pair, records.get(i)) for i, pair in enumerate(table.pairs)]
     compared = {i: records[i] for i in records if not pairs[i].refused}
     if metric not in FROM_TIME or not compared:
@@ -61,13 +63,27 @@ def compare_rows(workspace: Workspace, metric: str, a: list[Row], b: list[Row]) 
     )
 
 
-def _records_by_position(workspace: Workspace, pairs: Sequence[Pair]) -> dict[int, RecordPair]:
-    """The pairs of which both sides were measured here."""
-    runs = workspace.find_runs([row["id"] for pair in pairs for row in (pair.a, pair.b)])
+def _is_own(pair: Pair) -> bool:
+    return {pair.a.get("source"), pair.b.get("source")} == {"steptime"}
+
+
+def _without_verdict(table: Table, positions: Sequence[int]) -> Table:
+    """Intervals of single results are too narrow for a comparison of two sessions."""
+    pairs = list(table.pairs)
+    for i in positions:
+        pairs[i] = replace(pairs[i], low=None, high=None, verdict="unknown")
+    return replace(table, pairs=pairs, unread=len(positions))
+
+
+def _records_by_position(
+    workspace: Workspace, pairs: Sequence[Pair], positions: Sequence[int]
+) -> dict[int, RecordPair]:
+    """Both sides of these pairs, if they were measured."""
+    runs = workspace.find_runs([row["id"] for i in positions for row in (pairs[i].a, pairs[i].b)])
     records = {}
-    for i, pair in enumerate(pairs):
-        a = runs.get(pair.a["id"])
-        b = runs.get(pair.b["id"])
+    for i in positions:
+        a = runs.get(pairs[i].a["id"])
+        b = runs.get(pairs[i].b["id"])
         if isinstance(a, Record) and isinstance(b, Record) and a.measurements and b.measurements:
             records[i] = (a, b)
     return records
