@@ -1,4 +1,4 @@
-"""Charts as files: SVG and PNG by vl-convert, without a browser."""
+"""Charts as files: SVG, PNG and PDF by vl-convert, without a browser."""
 
 from __future__ import annotations
 
@@ -6,25 +6,18 @@ import json
 import re
 from typing import Any
 
-from steptime.core.errors import NotInstalled
+from steptime.charts.converter import Converter
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
+CONVERTER = Converter()
+
 
 def draw(suffix: str, chart: dict[str, Any]) -> bytes:
-    """The content of a file .svg, .png or .json (the Vega-Lite itself)."""
+    """The content of a file .svg, .png, .pdf or .json (the Vega-Lite itself)."""
     if suffix == ".json":
         return json.dumps(chart, indent=1).encode()
-    try:
-        import vl_convert
-    except ImportError:
-        raise NotInstalled(
-            "This command needs the report extra: pip install 'steptime[report]'"
-        ) from None
-    if suffix == ".png":
-        # Twice the size, so that a PNG is sharp on screens of high resolution.
-        return bytes(vl_convert.vegalite_to_png(clean_text(chart), scale=2))
-    return str(vl_convert.vegalite_to_svg(clean_text(chart))).encode()
+    return CONVERTER.convert(suffix, clean_text(chart))
 
 
 def clean_text(value: Any) -> Any:
