@@ -42,9 +42,12 @@ class Certificate:
     @property
     def passed(self) -> bool:
         """Nothing contradicts the network, and everything that is required is proved."""
-        if self.failed or not self.semantics.get("passed", True):
-            return False
-        return not self.unproved
+        return not self.is_wrong and not self.unproved
+
+    @property
+    def is_wrong(self) -> bool:
+        """An error lies beyond its bound, here or in fp64. Too little proof is not that."""
+        return bool(self.failed) or not self.semantics.get("passed", True)
 
     @property
     def failed(self) -> tuple[dict[str, Any], ...]:

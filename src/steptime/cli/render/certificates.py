@@ -21,7 +21,8 @@ MARKDOWN_LEGEND = """\
 *pass*: training and inference; *inference*: inference only, because the framework cannot train
 here. The number is the largest error divided by its bound; above 1 the network **fails**. *r*:
 training was proved on a reduced copy, outputs at full size. Items after `~` have bounds so wide
-that they prove little; they count as no proof.
+that they prove little; they count as no proof. *unproved*: no error is too large, but a required
+item proves little.
 """
 # Short enough for a table of 100 columns.
 SHORT = {
@@ -57,7 +58,8 @@ def show(outcomes: Sequence[Outcome]) -> None:
         output.echo(LEGEND)
     for outcome, certificate in certified:
         if not certificate.passed:
-            output.echo(f"wrong: {_explain_failure(outcome, certificate)}")
+            verdict = "wrong" if certificate.is_wrong else "unproved"
+            output.echo(f"{verdict}: {_explain_failure(outcome, certificate)}")
     for outcome in outcomes:
         if outcome.certificate is None:
             output.echo(f"none: {_label(outcome.case)}: {_reason(outcome)}")
@@ -70,7 +72,7 @@ def _with_certificate(outcomes: Sequence[Outcome]) -> list[tuple[Outcome, Certif
 def _sentence(outcome: Outcome, certificate: Certificate) -> str:
     case, worst = outcome.case, certificate.worst
     verb = "computes" if certificate.passed else "does not compute"
-    if not certificate.failed and certificate.unproved:
+    if certificate.unproved and not certificate.is_wrong:
         verb = "is not proved to compute"
     scope = "" if certificate.covers == "training" else " in inference, which is all it can do here"
     name = f"{case.framework} {_short_version(certificate.version)} {case.mode} {case.precision}"
@@ -108,7 +110,7 @@ def _show_table(certified: Sequence[tuple[Outcome, Certificate]]) -> None:
             [
                 *(getattr(case, name) for name in columns),
                 f"{case.framework} {_short_version(certificate.version)} {case.mode}",
-                certificate.covers if certificate.passed else "NO",
+                _verdict(certificate),
                 f"{_share(worst)} {SHORT.get(worst['item'], worst['item'])}",
                 _semantics(certificate),
                 ", ".join(_short_names(certificate.weak)),
@@ -117,6 +119,12 @@ def _show_table(certified: Sequence[tuple[Outcome, Certificate]]) -> None:
         )
     heads = ["framework", "certified", "worst", "semantics", "proves little", "id"]
     output.print_table([*columns, *heads], rows)
+
+
+def _verdict(certificate: Certificate) -> str:
+    if certificate.passed:
+        return certificate.covers
+    return "NO" if certificate.is_wrong else "unproved"
 
 
 def _semantics(certificate: Certificate) -> str:
@@ -164,7 +172,8 @@ def _markdown_cell(outcome: Outcome, notes: list[str]) -> str:
     if certificate is None:
         return f"none ({_note_number(_reason(outcome), notes)})"
     if not certificate.passed:
-        return f"**fails** ({_note_number(_explain_failure(outcome, certificate), notes)})"
+        verdict = "**fails**" if certificate.is_wrong else "unproved"
+        return f"{verdict} ({_note_number(_explain_failure(outcome, certificate), notes)})"
     verdict = "pass" if certificate.covers == "training" else certificate.covers
     cell = f"{verdict} {'r ' if certificate.is_reduced else ''}{_share(certificate.worst)}"
     if certificate.weak:
@@ -175,7 +184,7 @@ def _markdown_cell(outcome: Outcome, notes: list[str]) -> str:
 def _explain_failure(outcome: Outcome, certificate: Certificate) -> str:
     reasons = [_error(item) for item in certificate.failed]
     if not reasons and certificate.unproved:
-        reasons.append(f"not proved: {', '.join(certificate.unproved)}")
+        reasons.append(f"the bound of {', '.join(certificate.unproved)} proves little")
     if not certificate.semantics.get("passed", True):
         reasons.append(f"its certificate {certificate.semantics['certificate'][-8:]} fails in fp64")
     return f"{_label(outcome.case)}: {'; '.join(reasons)}"
