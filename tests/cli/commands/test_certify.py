@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Command
+from steptime.store.folder import FolderStore
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("misbehaving")]
 NETWORK = """
@@ -92,3 +93,13 @@ def test_a_layout_among_the_networks_is_certified(steptime: Command, small: str)
     assert (
         refused.returncode == 1 and "certify takes layout=…, found batch_size=…" in refused.stderr
     )
+
+
+def test_jobs_certify_each_network_in_a_session_of_its_own(steptime: Command, small: str) -> None:
+    second = Path("second.py")
+    second.write_text(NETWORK.replace("small", "second"))
+    done = steptime("certify", small, "second.py:second", *ITSELF, "--jobs", "2")
+    assert done.returncode == 0 and done.stdout.startswith("2 of 2 framework modes are proved")
+    attempts = FolderStore("results").attempts("certify")
+    assert len({attempt.session for attempt in attempts}) == 2
+    assert {attempt.case.workload for attempt in attempts} == {small, "second.py:second"}

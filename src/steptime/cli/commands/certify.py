@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Annotated
@@ -48,6 +49,9 @@ def certify_command(
     again: Annotated[
         bool, typer.Option("--again", help="Certify again what has a certificate.")
     ] = False,
+    jobs: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Networks at a time; each takes a CPU.")
+    ] = 1,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
     json: Json = False,
 ) -> None:
@@ -55,27 +59,42 @@ def certify_command(
 
     Compares outputs, loss, every gradient, an optimizer step, 20 losses and dropout with a float64
     reference. Each must lie within a bound that follows from the precision."""
-    from steptime.cli.render import certificates as render
-
     arguments = networks or []
     names = _network_names([text for text in arguments if "=" not in text], all_)
     layouts = _layouts([text for text in arguments if "=" in text])
-    precisions = tuple(precision or ())
-    if not precisions:
-        precisions = _usual_precisions(device) if all_ else ("fp32",)
+    precisions = precision or _usual_precisions(device, all_)
+    # Before anything runs: a misspelt name is refused here.
     lowerings = _lowerings(framework or _testable_frameworks(), mode or [])
-    cases = []
-    for network, (name, chosen), bits, layout in product(names, lowerings, precisions, layouts):
-        case = Case(workload=network, precision=bits, layout=layout, device=device)
-        cases.append(replace(case, framework=name, mode=chosen))
+    cases = _cases(names, lowerings, precisions, layouts, device)
+    if jobs > 1:
+        # The same command again, for one network at a time.
+        flags = [*_flags("framework", framework), *_flags("mode", mode)]
+        flags += [*_flags("precision", precisions), *_flags("device", [device])]
+        flags += [text for text in arguments if "=" in text] + ["--again"] * again
+        _certify_side_by_side(names, flags, jobs)
+        again = False
     outcomes = _certify(cases, again=again)
-    if json:
-        output.print_json({"certificates": [render.to_document(o) for o in outcomes]})
-    elif markdown:
-        render.show_markdown(outcomes)
-    else:
-        render.show(outcomes)
+    _show(outcomes, json=json, markdown=markdown)
     _exit(outcomes)
+
+
+def _flags(name: str, values: Sequence[str] | None) -> list[str]:
+    return [f"--{name}={value}" for value in values or ()]
+
+
+def _cases(
+    networks: Sequence[str],
+    lowerings: Sequence[tuple[str, str]],
+    precisions: Sequence[str],
+    layouts: Sequence[str],
+    device: str,
+) -> list[Case]:
+    """Each network in each lowering, precision and layout."""
+    cases = []
+    for network, lowering, bits, layout in product(networks, lowerings, precisions, layouts):
+        case = Case(workload=network, precision=bits, layout=layout, device=device)
+        cases.append(replace(case, framework=lowering[0], mode=lowering[1]))
+    return cases
 
 
 def _lowerings(frameworks: list[str], modes: list[str]) -> list[tuple[str, str]]:
@@ -99,7 +118,9 @@ def _layouts(assignments: list[str]) -> list[str]:
     return layouts if isinstance(layouts, list) else [layouts]
 
 
-def _usual_precisions(device: str) -> tuple[str, ...]:
+def _usual_precisions(device: str, every: bool) -> tuple[str, ...]:
+    if not every:
+        return ("fp32",)
     return CPU_PRECISIONS if device == "cpu" else CUDA_PRECISIONS
 
 
@@ -141,6 +162,35 @@ def _certify(cases: list[Case], *, again: bool) -> list[Outcome]:
 
     with CertifyWatch() as watch:
         return certify(cases, FolderStore(store_folder()), again=again, watch=watch)
+
+
+def _certify_side_by_side(networks: list[str], flags: list[str], jobs: int) -> None:
+    """Let a process for each network put its certificates into the store.
+
+    If one of them dies, the caller makes what is missing, or says why it cannot."""
+    from steptime.cli.render.watch import Progress
+    from steptime.run.side_by_side import run_side_by_side
+
+    commands = {}
+    for network in networks:
+        commands[network] = ["--store", str(store_folder()), "certify", network, *flags]
+    with Progress() as progress:
+
+        def show(ended: int, running: list[str]) -> None:
+            progress.show(f"{ended} of {len(commands)} networks done, now {', '.join(running)}")
+
+        run_side_by_side(commands, jobs, show)
+
+
+def _show(outcomes: list[Outcome], *, json: bool, markdown: bool) -> None:
+    from steptime.cli.render import certificates as render
+
+    if json:
+        output.print_json({"certificates": [render.to_document(o) for o in outcomes]})
+    elif markdown:
+        render.show_markdown(outcomes)
+    else:
+        render.show(outcomes)
 
 
 def _exit(outcomes: list[Outcome]) -> None:
