@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import typer
 
 from command_line import Command, Snapshot, Terminal
+from odd_inputs import time_limit
 from steptime.cli.commands.machine import machine_command
 from steptime.cli.render.machine import labelled_lines, show
 from steptime.store.machines import write_machine
@@ -26,6 +28,8 @@ FACTS: dict[str, Any] = {
         "path": "machine.toml",
         "frameworks": {"jax": ["podman", "run", "python"]},
         "launches": {"mpi": {"image": "a.sif", "kind": "apptainer"}},
+        "tiers": {"local": "$LOCAL"},
+        "slurm": ["k80"],
     },
     "peaks": {
         "cpu": {
@@ -162,3 +166,46 @@ def test_machine_keeps_older_peaks_if_it_is_busy(
     with pytest.raises(typer.Exit):
         machine_command()
     assert path.read_text() == before and "Those of 2026-01-02 stay." in capsys.readouterr().out
+
+
+@pytest.fixture
+def fake_facts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    facts: dict[str, Any] = {"machine": {}, "software": {}, "peaks": {}, "refused": {}}
+    monkeypatch.setattr("steptime.cli.commands.machine._inspect", lambda *_: {**facts})
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+def test_machine_shows_the_tiers_of_a_machine_file(
+    fake_facts: None, steptime: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "machine.toml").write_text('[tiers]\nlocal = "$LOCAL"\n')
+    assert (
+        "tier local                   is the folder $LOCAL" in steptime("machine", "--trust").stdout
+    )
+
+
+def test_machine_says_that_a_machine_file_is_empty(
+    fake_facts: None, steptime: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "machine.toml").touch()
+    assert "machine file machine.toml:\n  It is empty." in steptime("machine", "--trust").stdout
+
+
+@pytest.mark.parametrize("flags", [["--trust"], ["--no-peaks"]])
+def test_machine_refuses_a_pipe_as_machine_file(
+    flags: list[str], steptime: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "machine.toml")
+    monkeypatch.setenv("STEPTIME_MACHINE", "machine.toml")
+    with time_limit(10):
+        done = steptime("machine", *flags)
+    assert done.returncode == 1 and "machine.toml cannot be read" in done.stderr
+
+
+def test_machine_takes_the_null_device_for_no_machine_file(
+    fake_facts: None, steptime: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "machine.toml").write_text("not trusted")
+    monkeypatch.setenv("STEPTIME_MACHINE", "/dev/null")
+    done = steptime("machine", "--no-peaks")
+    assert done.returncode == 0 and "machine file" not in done.stdout

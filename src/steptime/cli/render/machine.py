@@ -52,6 +52,14 @@ def _show_machine_file(machine_file: dict[str, Any]) -> None:
     for name, launch in machine_file["launches"].items():
         label = f"launch {name}"
         output.echo(f"  {label:<28} is started {_launch_text(launch)}")
+    for name, folder in machine_file["tiers"].items():
+        label = f"tier {name}"
+        output.echo(f"  {label:<28} is the folder {folder}")
+    for name in machine_file["slurm"]:
+        label = f"slurm {name}"
+        output.echo(f"  {label:<28} is a kind of node for `steptime submit`")
+    if not any(machine_file[name] for name in ("frameworks", "launches", "tiers", "slurm")):
+        output.echo("  It is empty.")
     output.echo()
 
 
