@@ -55,7 +55,7 @@ train mnist-mlp --save no/a.safetensors
 train mnist-mpl --save a.safetensors
 train mnist-mlp --save a.safetensors --set batch_size=1,2
 chart x=precision -o a.svg
-chart x=precision -o a.pdf
+chart x=precision -o a.gif
 chart x=precison -o a.svg
 report x=modell
 export cvs -o x

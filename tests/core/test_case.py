@@ -30,10 +30,15 @@ def test_case_suggests_the_nearest_name() -> None:
         Case.from_dict({"workload": "lenet5", "batchsize": 1})
 
 
-@pytest.mark.parametrize("device", ["cuda", "7", "cuda:²", "gpu:0", "cuda:-1", "cpu:0"])
+@pytest.mark.parametrize("device", ["CUDA", "7", "cuda:²", "gpu:0", "cuda:-1", "cpu:0"])
 def test_case_refuses_unknown_devices(device: str) -> None:
     with pytest.raises(SteptimeError, match="device must be"):
         Case(workload="lenet5", device=device)
+
+
+def test_case_on_cuda_is_on_the_first_gpu() -> None:
+    case = Case(workload="lenet5", device="cuda")
+    assert case == Case(workload="lenet5", device="cuda:0") and case.device == "cuda:0"
 
 
 @pytest.mark.parametrize(

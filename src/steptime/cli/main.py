@@ -72,8 +72,8 @@ class GroupedHelp(TyperGroup):
 app = typer.Typer(
     cls=GroupedHelp,
     rich_markup_mode=None,
-    add_completion=False,
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     help=f"{SUMMARY}\n\n{exit_codes.SUMMARY}",
 )
@@ -97,7 +97,9 @@ def common_options(
     ] = "",
     version: Annotated[
         bool,
-        typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "-V", "--version", callback=print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     # request.py reads the variable.

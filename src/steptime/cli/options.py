@@ -20,6 +20,14 @@ Workload = Annotated[
 Phase = Annotated[
     str, typer.Option(metavar="NAME", help="training, inference or forward.", show_default=False)
 ]
+Framework = Annotated[str, typer.Option(metavar="NAME", help="pytorch, jax, …", show_default=False)]
+Mode = Annotated[
+    str, typer.Option(metavar="NAME", help="eager, compiled, graph, …", show_default=False)
+]
+Precision = Annotated[str, typer.Option(metavar="NAME", help="fp32, bf16, …", show_default=False)]
+Device = Annotated[
+    str, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, …", show_default=False)
+]
 Again = Annotated[bool, typer.Option("--again", help="Measure again even if results exist.")]
 PlanName = Annotated[
     str, typer.Argument(help="A plan file, or the name of a shipped plan.", show_default=False)

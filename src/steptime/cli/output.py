@@ -14,6 +14,8 @@ from steptime.core.errors import SteptimeError
 from steptime.core.secrets import redact_text
 from steptime.store.atomic import atomic_write
 
+# As a file's name: print its content.
+STDOUT = Path("-")
 # A pipe has no width: wide enough that nothing is cut.
 PIPED_WIDTH = 10_000
 # The name of the error handler for characters that a stream cannot encode.
@@ -69,8 +71,25 @@ def print_json(value: Any) -> None:
     print(json.dumps(_finite(value), ensure_ascii=False, indent=2))
 
 
+def check_stdout(path: Path, *, json: bool) -> None:
+    if path == STDOUT and json:
+        raise SteptimeError("-o - and --json would both print: name a file after -o.")
+
+
+def echo_about(path: Path, text: str) -> None:
+    """A sentence about a file that was written; on stderr if the file itself was printed."""
+    if path == STDOUT:
+        warn(text)
+    else:
+        echo(text)
+
+
 def write_file(path: Path, data: bytes) -> None:
     """Replace a file only when the new content is complete; write to a device or pipe directly."""
+    if path == STDOUT:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        return
     try:
         if path.is_file() or (path.parent.is_dir() and not path.exists()):
             # Resolved, so that a symbolic link stays one.

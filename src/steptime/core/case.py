@@ -92,6 +92,9 @@ class Case:
             raise SteptimeError(
                 f"{self.devices} devices cannot be spread evenly over {self.nodes} nodes."
             )
+        if self.device == "cuda":
+            # The first GPU, as frameworks understand it. The dataclass is frozen.
+            object.__setattr__(self, "device", "cuda:0")
         if not re.fullmatch(r"cpu|cuda:[0-9]+", self.device):
             raise SteptimeError(
                 f"device must be 'cpu' or 'cuda:0', 'cuda:1', …, found {self.device!r}."

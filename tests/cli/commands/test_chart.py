@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Command
+from command_line import Command, Process
 from steptime.core.case import Case
 
 pytest.importorskip("duckdb", reason="the index is not installed: pip install '.[guide]'")
@@ -23,13 +23,27 @@ def stored(steptime: Command, store_session: Callable[..., list[str]]) -> Comman
 
 
 @pytest.mark.parametrize(
-    ("name", "start"), [("a.svg", b"<svg"), ("a.png", b"\x89PNG"), ("a.json", b"{")]
+    ("name", "start"),
+    [("a.svg", b"<svg"), ("a.png", b"\x89PNG"), ("a.pdf", b"%PDF"), ("a.json", b"{")],
 )
 def test_chart_writes_each_format(name: str, start: bytes, stored: Command, tmp_path: Path) -> None:
     done = stored("chart", "x=precision&by=framework", "-o", name)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / name).read_bytes().startswith(start)
     assert done.stdout == f"{name}: 1 point from 1 result, throughput against precision.\n"
+
+
+@pytest.mark.usefixtures("stored")
+def test_chart_to_stdout_prints_nothing_else_there(steptime_process: Process) -> None:
+    with steptime_process("chart", "x=precision&by=framework", "-o", "-") as process:
+        printed, told = process.communicate()
+    assert process.returncode == 0 and printed.startswith("<svg") and printed.endswith("</svg>")
+    assert told.startswith("-: 1 point from 1 result")
+
+
+def test_chart_to_stdout_beside_json_is_refused(stored: Command) -> None:
+    done = stored("chart", "x=precision&by=framework", "-o", "-", "--json")
+    assert done.returncode == 1 and "-o - and --json would both print" in done.stderr
 
 
 def test_chart_json_has_the_points(stored: Command) -> None:

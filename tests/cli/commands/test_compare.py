@@ -189,3 +189,9 @@ class TestMeasuring:
         done = steptime("compare", a, "batch_size=64", "--force", "curious")
         assert done.returncode == 0
         assert "note: force (curious): batch_size differs" in done.stdout
+
+
+def test_flags_of_a_case_are_refused_for_stored_results(steptime: Command) -> None:
+    done = steptime("compare", "0123", "4567", "--mode", "eager")
+    assert done.returncode == 1
+    assert "--mode is for cases to measure, not for stored results." in done.stderr

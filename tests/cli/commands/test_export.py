@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Command, Snapshot
+from command_line import Command, Process, Snapshot
 from steptime.core.case import Case
 
 pytest.importorskip("duckdb", reason="the index is not installed: pip install '.[guide]'")
@@ -35,6 +35,14 @@ def test_export_writes_a_file_that_imports_again(
     row = "0,5250.901566,0.009522174,0.734560314,65.77123005,k80,2,$SCRATCH"
     assert path.read_text().splitlines()[1] == row
     snapshot("export", done.stdout)
+
+
+@pytest.mark.usefixtures("imported")
+def test_export_to_stdout_prints_the_file_alone(steptime_process: Process) -> None:
+    with steptime_process("export", "csv", "-o", "-") as process:
+        printed, told = process.communicate()
+    assert process.returncode == 0 and printed.startswith("id,started,")
+    assert "1 file" in told
 
 
 def test_export_json_counts_absent_values_by_name(imported: Command, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 
 import pytest
 
@@ -73,3 +74,15 @@ def test_list_results_json_has_ids_and_status(
     assert entry["case"] == "lenet5 training pytorch eager cpu fp32 batch 32 layout=nhwc"
     facts = (entry["status"], entry["processes"], entry["typical_step_seconds"])
     assert facts == ("out_of_memory", 0, None)
+
+
+def test_list_settings_explains_every_setting(steptime: Command) -> None:
+    entries = json.loads(steptime("list", "settings", "--json").stdout)["settings"]
+    assert [entry["name"] for entry in entries] == [field.name for field in fields(Case)]
+    assert all(entry["meaning"] for entry in entries)
+    assert entries[2] == {
+        "name": "phase",
+        "default": "training",
+        "values": "training, inference, forward",
+        "meaning": "training with the optimizer's step, inference, or the forward pass of training",
+    }

@@ -86,15 +86,27 @@ def test_a_result_that_exists_is_not_measured_again(
     assert document["records"][0]["attempts"][0] == ids[0]
 
 
-@pytest.mark.parametrize(("flags", "code"), [([], 1), (["--dry-run"], 0)])
+@pytest.mark.parametrize("flags", [[], ["--dry-run"]])
 def test_a_plan_that_excludes_every_case_says_so(
-    flags: list[str], code: int, steptime: Command, tmp_path: Path
+    flags: list[str], steptime: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "mine.toml").write_text(EXCLUDED)
     done = steptime("run", "mine.toml", *flags)
-    assert (done.returncode, done.stderr) == (code, "")
+    assert (done.returncode, done.stderr) == (1, "")
     assert "every case is excluded, nothing is left to run." in done.stdout
     assert "too small" in done.stdout
+
+
+def test_dry_run_json_without_cases_is_no_success(steptime: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(EXCLUDED)
+    done = steptime("run", "mine.toml", "--dry-run", "--json")
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["cases"]) == (1, []) and document["excluded"]
+
+
+def test_run_refuses_a_number_of_thousands_of_digits(steptime: Command) -> None:
+    done = steptime("run", "--workload", "mnist-mlp", "--batch-size", "9" * 5000, "--dry-run")
+    assert done.returncode == 1 and "a number of 5,000 digits" in done.stderr
 
 
 def test_dry_run_says_which_file_it_would_load_and_runs_none(

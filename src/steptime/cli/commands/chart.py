@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steptime.cli.output import echo, print_json, write_file
+from steptime.cli.output import STDOUT, check_stdout, echo_about, print_json, write_file
 from steptime.cli.render.format import plural
 from steptime.core.errors import SteptimeError
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from steptime.index.index import Point
     from steptime.index.query import Query
 
-SUFFIXES = (".svg", ".png", ".json")
+SUFFIXES = (".svg", ".png", ".pdf", ".json")
 
 
 def chart_command(
@@ -26,7 +26,10 @@ def chart_command(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="The chart: .svg, .png, or .json (Vega-Lite)."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The chart: .svg, .png, .pdf, or .json (Vega-Lite); - prints SVG.",
         ),
     ],
     json: Annotated[
@@ -40,7 +43,8 @@ def chart_command(
     from steptime.index.query import from_url
 
     parsed = from_url(query)
-    if output.suffix not in SUFFIXES:
+    suffix = ".svg" if output == STDOUT else output.suffix
+    if suffix not in SUFFIXES:
         raise SteptimeError(
             f"A chart is a file that ends in {', '.join(SUFFIXES)}; found {output.name!r}."
         )
@@ -53,7 +57,8 @@ def chart_command(
             f"none has {parsed.y} and {parsed.x} for {query!r}."
         )
     chart = make_spec(parsed, points, index.values, index.unit(parsed))
-    write_file(output, draw(output.suffix, chart))
+    check_stdout(output, json=json)
+    write_file(output, draw(suffix, chart))
     # Dimensions with several values that no axis, group or filter separates.
     mixed = index.mixed_dimensions(parsed)
     if json:
@@ -65,8 +70,10 @@ def chart_command(
 
 def _show(path: Path, query: Query, points: list[Point], mixed: dict[str, int]) -> None:
     results = plural(sum(point.n for point in points), "result")
-    echo(f"{path}: {plural(len(points), 'point')} from {results}, {query.y} against {query.x}.")
+    echo_about(
+        path, f"{path}: {plural(len(points), 'point')} from {results}, {query.y} against {query.x}."
+    )
     if mixed:
         names = ", ".join(f"{name} ({count} values)" for name, count in mixed.items())
-        echo(f"A point may mix results that differ in {names}.")
-        echo("Filter by one value, or add the name to by or split.")
+        echo_about(path, f"A point may mix results that differ in {names}.")
+        echo_about(path, "Filter by one value, or add the name to by or split.")

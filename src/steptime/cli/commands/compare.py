@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from steptime.cli import exit_codes, output
-from steptime.cli.options import Json
+from steptime.cli.options import Device, Framework, Json, Mode, Precision
 from steptime.cli.request import (
+    collect_settings,
     parse_settings,
     read_plan,
     readable_store,
@@ -29,6 +30,10 @@ def compare_command(
         str, typer.Argument(help="key=value,… to measure now, or the id of a result or a session.")
     ],
     b: Annotated[str, typer.Argument(help="The same. To measure now, only what differs from A.")],
+    framework: Framework = "",
+    mode: Mode = "",
+    precision: Precision = "",
+    device: Device = "",
     preset: Annotated[
         str, typer.Option(metavar="NAME", help="quick, standard, gold or single.")
     ] = "standard",
@@ -49,23 +54,34 @@ def compare_command(
 
     To measure now: A is, for example, workload=lenet5,batch_size=64 and B mode=compiled. To
     compare stored results: A and B are ids of results, or of sessions, whose cases are compared
-    one by one. With --by-node: A is, for example, 'data=scratch&device=k80' and B data=local."""
+    one by one. With --by-node: A is, for example, 'data=scratch&device=k80' and B data=local.
+
+    --framework, --mode, --precision and --device hold for both cases, unless A or B differs."""
     from steptime.run.compare import Refused
 
+    flags = {"framework": framework, "mode": mode, "precision": precision, "device": device}
+    both = collect_settings(None, flags)
+    _check_arguments(a, b, both, by_node=by_node)
+    try:
+        if by_node:
+            _compare_by_node(a, b, force, json=json)
+        elif "=" in a:
+            _show(_compare_live(a, b, both, preset, force), json=json)
+        else:
+            _compare_stored(a, b, force, json=json)
+    except Refused as refusal:
+        _refuse(refusal, json=json)
+
+
+def _check_arguments(a: str, b: str, both: dict[str, Any], *, by_node: bool) -> None:
     # Ids are hexadecimal, so an equals sign tells a case or query from an id.
     if ("=" in a) != ("=" in b):
         raise SteptimeError(
             "Compare two cases (key=value,…) or two stored results (ids), not one of each."
         )
-    try:
-        if by_node:
-            _compare_by_node(a, b, force, json=json)
-        elif "=" in a:
-            _show(_compare_live(a, b, preset, force), json=json)
-        else:
-            _compare_stored(a, b, force, json=json)
-    except Refused as refusal:
-        _refuse(refusal, json=json)
+    if both and (by_node or "=" not in a):
+        flag = f"--{next(iter(both))}"
+        raise SteptimeError(f"{flag} is for cases to measure, not for stored results.")
 
 
 def _compare_by_node(a: str, b: str, force: str, *, json: bool) -> None:
@@ -79,13 +95,13 @@ def _compare_by_node(a: str, b: str, force: str, *, json: bool) -> None:
         show(answer)
 
 
-def _compare_live(a: str, b: str, preset: str, force: str) -> ComparedPair:
+def _compare_live(a: str, b: str, both: dict[str, Any], preset: str, force: str) -> ComparedPair:
     from steptime.cli.render.comparison import ComparedPair
     from steptime.cli.render.watch import SessionWatch
     from steptime.run.compare import compare
     from steptime.store.folder import FolderStore
 
-    settings = parse_settings(a.split(","))
+    settings = both | parse_settings(a.split(","))
     first = read_plan("", settings, preset)
     # B has the settings of A that it does not name itself.
     second = read_plan("", settings | parse_settings(b.split(",")), preset)

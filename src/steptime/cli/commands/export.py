@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steptime.cli.output import echo, print_json, write_file
+from steptime.cli.output import STDOUT, check_stdout, echo_about, print_json, write_file
 from steptime.cli.render.format import plural
 from steptime.core.errors import SteptimeError
 
@@ -36,7 +36,7 @@ def export_command(
             "--output",
             "-o",
             metavar="PATH",
-            help="A file, or a folder if the format has one file per result.",
+            help="A file, or a folder if the format has one file per result; - prints it.",
         ),
     ],
     json: Annotated[
@@ -55,6 +55,7 @@ def export_command(
     if not writing.pages:
         raise _nothing_to_write(writing, format, query, workspace)
     paths = _paths(output, writing.pages)
+    check_stdout(output, json=json)
     for page, path in zip(writing.pages, paths, strict=True):
         write_file(path, page.data)
     if json:
@@ -99,7 +100,7 @@ def _paths(output: Path, pages: tuple[Page, ...]) -> list[Path]:
     # In an existing folder even a single file keeps its own name.
     if len(pages) == 1 and not output.is_dir():
         return [output]
-    if output.is_file():
+    if output == STDOUT or output.is_file():
         raise SteptimeError(f"The export has {len(pages)} files: {output} must be a folder.")
     paths = [output / page.name for page in pages]
     try:
@@ -113,14 +114,19 @@ def _paths(output: Path, pages: tuple[Page, ...]) -> list[Path]:
 def _show(writing: Writing, paths: list[Path], output: Path) -> None:
     target = paths[0] if len(paths) == 1 else output
     results = plural(writing.written, "result")
-    echo(f"{target}: {results} as {writing.to_dict()['title']}, {plural(len(paths), 'file')}.")
+    echo_about(
+        output,
+        f"{target}: {results} as {writing.to_dict()['title']}, {plural(len(paths), 'file')}.",
+    )
     reasons = Counter(skipped.reason for skipped in writing.skipped)
     for reason, count in reasons.most_common():
-        echo(f"  left out {count}: {reason}")
+        echo_about(output, f"  left out {count}: {reason}")
     if writing.absent:
-        echo(f"  the format has no place for {_counts(writing.absent)}")
+        echo_about(output, f"  the format has no place for {_counts(writing.absent)}")
     if writing.changed:
-        echo(f"  readers of the format assume another value for {_counts(writing.changed)}")
+        echo_about(
+            output, f"  readers of the format assume another value for {_counts(writing.changed)}"
+        )
 
 
 def _counts(counts: Counter[str]) -> str:

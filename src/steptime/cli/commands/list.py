@@ -23,17 +23,18 @@ def list_command(
     what: Annotated[
         str,
         typer.Argument(
-            help="networks, workloads, frameworks, presets, plans or results. "
-            "Default: all except results."
+            help="networks, workloads, frameworks, presets, plans, settings or results. "
+            "Default: all except settings and results."
         ),
     ] = "",
     json: Json = False,
 ) -> None:
-    """List networks, frameworks, plans, presets or results."""
+    """List networks, frameworks, plans, settings or results."""
     from steptime.cli.render.entries import show_entries
+    from steptime.cli.setting_info import settings
     from steptime.core.errors import unknown
 
-    sections = {**SECTIONS, "results": _results}
+    sections = {**SECTIONS, "settings": settings, "results": _results}
     if what and what not in sections:
         raise unknown("list of", what, sections)
     names = [what] if what else list(SECTIONS)

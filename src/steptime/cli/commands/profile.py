@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from steptime.cli import exit_codes, output
-from steptime.cli.options import Json, Phase, Settings, Workload
+from steptime.cli.options import (
+    Device,
+    Framework,
+    Json,
+    Mode,
+    Phase,
+    Precision,
+    Settings,
+    Workload,
+)
 from steptime.cli.render.watch import Progress
 from steptime.cli.request import collect_settings, read_case, store_folder, warn_of_problems
 from steptime.core.case import Case
@@ -26,6 +35,10 @@ def profile_command(
     batch_size: Annotated[
         str, typer.Option(metavar="N", help="How many samples a step takes.", show_default=False)
     ] = "",
+    framework: Framework = "",
+    mode: Mode = "",
+    precision: Precision = "",
+    device: Device = "",
     set_: Settings = None,
     json: Json = False,
 ) -> None:
@@ -40,6 +53,7 @@ def profile_command(
     from steptime.store.folder import FolderStore
 
     flags = {"workload": workload, "phase": phase, "batch_size": batch_size}
+    flags |= {"framework": framework, "mode": mode, "precision": precision, "device": device}
     settings = collect_settings(set_, flags)
     store = FolderStore(store_folder())
     case = _case(run, settings, store)

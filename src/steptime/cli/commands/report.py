@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from steptime.cli.output import echo, print_json, write_file
+from steptime.cli.output import check_stdout, echo_about, print_json, write_file
 from steptime.cli.render.format import plural
 from steptime.core.errors import SteptimeError
 
@@ -17,7 +17,7 @@ def report_command(
         str, typer.Argument(help="What to report on, for example 'x=model&by=framework'.")
     ] = "",
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file; - prints it.")
     ] = Path("report.html"),
     json: Annotated[
         bool, typer.Option("--json", help="Print the report's content as one JSON document.")
@@ -38,9 +38,12 @@ def report_command(
         where = f" for {query!r}" if query else ""
         raise SteptimeError(f"No results match this query in {workspace.store.path}{where}.")
     page = render_report(report, workspace.store.path).encode(errors="replace")
+    check_stdout(output, json=json)
     write_file(output, page)
     if json:
         print_json(report.to_dict())
     else:
         size = f"{len(page) / 1e3:,.0f} kB"
-        echo(f"{output}: {report.headline} ({size}, {plural(len(report.charts), 'chart')})")
+        echo_about(
+            output, f"{output}: {report.headline} ({size}, {plural(len(report.charts), 'chart')})"
+        )

@@ -8,7 +8,19 @@ import typer
 
 from steptime.cli import output
 from steptime.cli.exit_codes import ERROR, exit_if_failed
-from steptime.cli.options import Again, Json, Phase, PlanName, Preset, Settings, Workload
+from steptime.cli.options import (
+    Again,
+    Device,
+    Framework,
+    Json,
+    Mode,
+    Phase,
+    PlanName,
+    Precision,
+    Preset,
+    Settings,
+    Workload,
+)
 from steptime.cli.request import (
     NOTHING_LEFT,
     TOUR,
@@ -36,6 +48,10 @@ def run_command(
     batch_size: Annotated[
         str, typer.Option(metavar="N", help="One size, or several: 1,32.", show_default=False)
     ] = "",
+    framework: Framework = "",
+    mode: Mode = "",
+    precision: Precision = "",
+    device: Device = "",
     preset: Preset = "",
     set_: Settings = None,
     dry_run: Annotated[
@@ -49,6 +65,7 @@ def run_command(
     Flags describe one case; without arguments it is the tour. Results that exist are not measured
     again, so the same command continues an interrupted run."""
     flags = {"workload": workload, "phase": phase, "batch_size": batch_size}
+    flags |= {"framework": framework, "mode": mode, "precision": precision, "device": device}
     settings = collect_settings(set_, flags)
     # A preset alone, `steptime run --preset gold`, is still the tour.
     is_tour = not plan and not settings
@@ -59,6 +76,9 @@ def run_command(
         from steptime.cli.render.dry_run import list_cases
 
         list_cases(expanded, json=json, quiet=is_tour)
+        # Success would mean that there is something to run.
+        if not expanded.cases:
+            raise typer.Exit(ERROR)
     elif not expanded.cases:
         _show_excluded(expanded, json=json)
     else:
