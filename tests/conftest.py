@@ -58,8 +58,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def interrupts() -> None:
-    """A shell that starts the tests in the background makes them ignore interrupts."""
+    """A shell that starts the tests in the background makes them ignore SIGINT, nohup SIGHUP."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
