@@ -7,20 +7,23 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+
+from steptime import __version__
+from tour_environment import make_environment
 
 ROOT = Path(__file__).parents[1]
 DATA = (ROOT / ".." / "shared" / "data").resolve()
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
-def shown_commands(program: str) -> list[str]:
+def shown_commands(program: str, pages: Sequence[Path] = PAGES) -> list[str]:
     """Commands in console blocks that start with this program; a backslash continues a line."""
     commands = []
-    for page in PAGES:
+    for page in pages:
         for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.S):
             joined = block.replace("\\\n", " ")
             commands += [
@@ -35,6 +38,9 @@ def _order(command: str) -> int:
     return next(
         (order for order, verbs in enumerate((["train"], ["run", "import"])) if verb in verbs), 2
     )
+
+
+README = shown_commands("steptime", [ROOT / "README.md"])
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -55,19 +61,43 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def tour_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_environment(tmp_path_factory.mktemp("tour"))
+
+
 @pytest.mark.live
-@pytest.mark.parametrize("command", shown_commands("steptime"))
+@pytest.mark.parametrize("command", README)
+def test_readme_shows_only_commands_that_work_after_the_tour(
+    command: str, folder: Path, tour_python: Path
+) -> None:
+    run_command(command, folder, tour_python)
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(
+    "command", [command for command in shown_commands("steptime") if command not in README]
+)
 def test_docs_show_only_commands_that_work(command: str, folder: Path) -> None:
     if (" train " in command or "weights=" in command) and not DATA.is_dir():
         pytest.skip("needs the real data sets in ../shared/data")
+    run_command(command, folder, Path(sys.executable))
+
+
+def run_command(command: str, folder: Path, python: Path) -> None:
     words = shlex.split(command.split(" > ")[0])
     exit_code = re.search(r"# exits (\d+)", command)
     expected = int(exit_code[1]) if exit_code else 0
     words = words[: words.index("#")] if "#" in words else words
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "STEPTIME_DATA": str(DATA), "PATH": path}
+    assert words[0] == "steptime"
     done = subprocess.run(
-        words, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
+        [str(python), "-m", *words],
+        cwd=folder,
+        env={**os.environ, "STEPTIME_DATA": str(DATA)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
     )
     if words == ["steptime", "machine"] and done.returncode == 1:
         # It stores no peaks while other tests run beside this one.
@@ -116,3 +146,7 @@ def test_method_holds_rules_only() -> None:
 def test_readme_and_architecture_fit_their_budgets() -> None:
     assert (ROOT / "README.md").read_text().count("\n") <= 150
     assert (ROOT / "ARCHITECTURE.md").read_text().count("\n") <= 200
+
+
+def test_citation_has_the_version_of_the_package() -> None:
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
