@@ -168,19 +168,25 @@ def test_process_tree_includes_foreign_workers_of_the_journal(start: Start) -> N
     assert plain.read()["processes"] == 1 and tree.read()["apart"] == 1
 
 
-def test_process_tree_finds_worker_after_exec(tmp_path: Path) -> None:
-    """A launcher forks first, and only then executes the worker."""
+def write_process(proc: Path, process: int, line: bytes) -> None:
+    (proc / str(process)).mkdir(exist_ok=True)
+    (proc / str(process) / "stat").write_text(f"{process} (a) S 1 {process} {process}" + " 0" * 30)
+    (proc / str(process) / "cmdline").write_bytes(line)
 
-    def live(process: int, line: bytes) -> None:
-        (tmp_path / str(process)).mkdir(exist_ok=True)
-        (tmp_path / str(process) / "stat").write_text(
-            f"{process} (a) S 1 {process} {process}" + " 0" * 30
-        )
-        (tmp_path / str(process) / "cmdline").write_bytes(line)
 
-    live(7, b"srun")
-    live(8, b"slurmstepd")
+@pytest.mark.parametrize(("uptime_seconds", "workers"), [(1, 2), (60, 1)])
+def test_process_tree_finds_young_workers_after_exec(
+    uptime_seconds: int, workers: int, tmp_path: Path
+) -> None:
+    """A launcher forks first, and only then executes the workers, one after the other."""
+    (tmp_path / "uptime").write_text(f"{uptime_seconds}.00 0.00\n")
+    write_process(tmp_path, 7, b"srun")
+    write_process(tmp_path, 8, b"slurmstepd")
+    write_process(tmp_path, 9, b"slurmstepd")
     tree = ProcessTree(7, tmp_path, journal="j")
     assert "apart" not in tree.read()
-    live(8, b"python\0-m\0steptime.worker\0case\0j\0")
+    write_process(tmp_path, 8, b"python\0-m\0steptime.worker\0case\0j\0")
     assert tree.read()["apart"] == 1
+    assert tree.read()["apart"] == 1
+    write_process(tmp_path, 9, b"python\0-m\0steptime.worker\0case\0j\0")
+    assert tree.read()["apart"] == workers

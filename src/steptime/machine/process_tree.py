@@ -11,6 +11,8 @@ from typing import NamedTuple
 TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 WORKER = b"steptime.worker"
+# A launcher forks, prepares and only then executes a worker: until then it looks like any process.
+SETTLED_SECONDS = 10.0
 # The first two count all read and write calls, the others what reached the storage.
 IO_COLUMNS = {
     b"rchar": "read_bytes",
@@ -40,8 +42,8 @@ class ProcessTree:
     Counters only grow, even if a child ends: a parent inherits the usage of a child that it
     waited for, and the usage of orphans is remembered here. Any other process is looked at once,
     because no process joins the tree later. With a `journal`, the workers that write it belong
-    to the tree with their children, even if another launcher (srun, podman) started them. Until
-    one is found, other processes are looked at again."""
+    to the tree with their children, even if another launcher (srun, podman) started them. Then
+    other processes are looked at again until a worker is found, and young ones after that."""
 
     def __init__(self, root: int, proc: Path = Path("/proc"), *, journal: str = "") -> None:
         self._root = root
@@ -91,10 +93,22 @@ class ProcessTree:
             # A rank's child may have the same command line; it counts as a child only.
             new_workers = {process for process in workers if stats[process].parent not in workers}
         members |= _add_descendants(new_workers, stats)
-        is_complete = not self._journal or (self._foreign_workers and not new_workers)
         self._foreign_workers |= new_workers
-        self._strangers = present - members if is_complete else set()
+        self._strangers = present - members - self._possible_workers(stats)
         return {process: stats[process] for process in members}
+
+    def _possible_workers(self, stats: Stats) -> set[int]:
+        """Processes that may still become workers of the journal."""
+        if not self._journal:
+            return set()
+        if not self._foreign_workers:
+            return set(stats)
+        settled_ticks = self._read_uptime() - SETTLED_SECONDS / TICK_SECONDS
+        return {process for process, stat in stats.items() if stat.start_ticks > settled_ticks}
+
+    def _read_uptime(self) -> float:
+        """Ticks since boot, as the start of a process is counted."""
+        return float((self._proc / "uptime").read_text().split()[0]) / TICK_SECONDS
 
     def _is_member(self, process: int, stat: ProcessStat) -> bool:
         if process == self._root or stat.session == self._root:
