@@ -9,7 +9,6 @@ import os
 import platform
 import signal
 import sys
-import time
 import traceback
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,9 @@ from steptime.core.job import Job
 from steptime.core.program import Framework
 from steptime.core.ranks import Ranks, read_ranks
 from steptime.core.record import OUTPUT_LINES, Failure
+from steptime.core.stopwatch import Stopwatch
 from steptime.machine.leftovers import die_with_parent
+from steptime.machine.process_tree import process_age_seconds
 from steptime.ranks import launcher
 from steptime.ranks.rendezvous import Rendezvous
 from steptime.store.atomic import NotWritten
@@ -117,8 +118,10 @@ def perform_task(
     job: Job, journal: Journal | NullJournal, answers: IO[str] | None, ranks: Ranks
 ) -> None:
     case = job.case
+    stopwatch = Stopwatch(process_age_seconds())
+    stopwatch.lap("start")
     rendezvous = join_ranks(job, ranks)
-    begin = time.perf_counter()
+    stopwatch.lap("rendezvous")
     framework = load_framework(case.framework)
     from steptime.machine import inventory
 
@@ -127,7 +130,7 @@ def perform_task(
         "python": platform.python_version(),
         **framework.versions(),
     }
-    import_seconds = time.perf_counter() - begin
+    stopwatch.lap("import")
     # Each rank uses the GPU with its number on the node.
     rank_case = case
     if rendezvous is not None and case.device != "cpu":
@@ -142,10 +145,9 @@ def perform_task(
         machine["peaks"] = peaks
     program = plugins.program_digest(case.framework)
     journal.write_context(machine=machine, software=software, network=network, program=program)
+    stopwatch.lap("describe")
     rank_job = replace(job, case=rank_case)
-    context = tasks.TaskContext(
-        rank_job, journal, framework, import_seconds, answers, rendezvous, started=begin
-    )
+    context = tasks.TaskContext(rank_job, journal, framework, answers, rendezvous, stopwatch)
     try:
         plugins.load("tasks", job.task).perform(context)
     except Exception as problem:

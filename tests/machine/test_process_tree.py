@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from steptime.machine.process_tree import ProcessTree
+from steptime.machine.process_tree import ProcessTree, process_age_seconds
 
 Start = Callable[[str], "subprocess.Popen[str]"]
 BURN = "import time\nend = time.process_time() + {seconds}\nwhile time.process_time() < end: pass\n"
@@ -190,3 +190,16 @@ def test_process_tree_finds_young_workers_after_exec(
     assert tree.read()["apart"] == 1
     write_process(tmp_path, 9, b"python\0-m\0steptime.worker\0case\0j\0")
     assert tree.read()["apart"] == workers
+
+
+def test_process_age_grows_from_the_start_of_the_process(tmp_path: Path) -> None:
+    code = (
+        "import time; time.sleep(0.3)\n"
+        "from steptime.machine.process_tree import process_age_seconds\n"
+        "print(process_age_seconds())"
+    )
+    begin = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    # The kernel counts starts in ticks of 10 ms.
+    assert 0.28 < float(done.stdout) < time.monotonic() - begin + 0.02
+    assert process_age_seconds(tmp_path) == 0.0

@@ -109,7 +109,7 @@ def measured(path: Path, short: Protocol, answers: Any = None, **settings: Any) 
     with Journal(path) as journal:
         journal.begin(job)
         framework: Any = SimpleNamespace(lower=Rounding)
-        perform(TaskContext(job, journal, framework, 0.0, answers))
+        perform(TaskContext(job, journal, framework, answers))
     return read(path)
 
 
@@ -139,7 +139,8 @@ def test_measure_reports_accuracy_loss_after_turns(
 
 
 def test_measure_stores_no_accuracy_loss_of_full_precision(tmp_path: Path, short: Protocol) -> None:
-    assert measured(tmp_path / "a.jsonl", short, precision="fp32").findings == {}
+    findings = measured(tmp_path / "a.jsonl", short, precision="fp32").findings
+    assert set(findings) == {"seconds"}
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])
@@ -167,7 +168,7 @@ def test_measure_reads_real_data_from_the_tier(
     with Journal(tmp_path / "a.jsonl") as journal:
         journal.begin(job)
         framework: Any = SimpleNamespace(lower=Rounding)
-        perform(TaskContext(job, journal, framework, 0.0))
+        perform(TaskContext(job, journal, framework))
     attempt = read(tmp_path / "a.jsonl")
     assert attempt is not None and attempt.findings["staging"]["bytes_per_second"] > 0
     assert attempt.findings["data"]["on"] == attempt.findings["staging"]["on"]
@@ -180,7 +181,7 @@ def test_accuracy_loss_is_equal_in_every_process(tmp_path: Path, short: Protocol
     first, second = (
         measured(tmp_path / name, short, precision="bf16") for name in ("a.jsonl", "b.jsonl")
     )
-    assert first.findings == second.findings
+    assert first.findings["accuracy"] == second.findings["accuracy"]
 
 
 def test_accuracy_loss_of_trained_weights_uses_the_test_set(
@@ -285,4 +286,4 @@ def test_measure_stores_no_accuracy_without_the_test_set(
 ) -> None:
     monkeypatch.setenv("STEPTIME_DATA", str(tmp_path / "nothing"))
     attempt = measured(tmp_path / "a.jsonl", short, phase="inference", weights=weights)
-    assert attempt.findings == {}
+    assert set(attempt.findings) == {"seconds"}

@@ -42,7 +42,7 @@ def train(folder: Path, *, epochs: int = 2, case: Case = CASE) -> tuple[dict[str
     listener = io.StringIO()
     with Journal(folder / "a.jsonl") as journal:
         journal.begin(job)
-        perform(TaskContext(job, journal, framework, 0.0, listener))
+        perform(TaskContext(job, journal, framework, listener))
     attempt = reader.read(folder / "a.jsonl")
     assert attempt is not None and attempt.task == "train" and attempt.failure is None
     return attempt.findings["training"], listener.getvalue()

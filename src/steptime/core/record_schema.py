@@ -311,6 +311,8 @@ FINDINGS = Object(
         "pause_cost": Maybe(PAUSE_COST),
         "monitor": Maybe(MONITOR),
         "certificate": Maybe(CERTIFICATE),
+        # Where the time of the process went, by stage.
+        "seconds": Mapped(AMOUNT),
     }
 )
 END = Object(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -34,6 +35,14 @@ class ProcessStat(NamedTuple):
 
 
 Stats = dict[int, ProcessStat]
+
+
+def process_age_seconds(proc: Path = Path("/proc")) -> float:
+    """How long this process has been running; 0 if the system does not say."""
+    stat = ProcessTree(os.getpid(), proc).read_stat(os.getpid())
+    if stat is None:
+        return 0.0
+    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - stat.start_ticks * TICK_SECONDS)
 
 
 class ProcessTree:
@@ -82,7 +91,7 @@ class ProcessTree:
         present = {int(name) for name in os.listdir(self._proc) if name.isdigit()}
         stats: Stats = {}
         for process in present - self._strangers:
-            stat = self._read_stat(process)
+            stat = self.read_stat(process)
             if stat is not None:
                 stats[process] = stat
         members = {process for process in stats if self._is_member(process, stats[process])}
@@ -123,7 +132,7 @@ class ProcessTree:
             return False
         return WORKER in arguments and self._journal in arguments
 
-    def _read_stat(self, process: int) -> ProcessStat | None:
+    def read_stat(self, process: int) -> ProcessStat | None:
         """None: the process is gone."""
         with suppress(OSError, IndexError, ValueError):
             # The name may contain blanks and brackets: the numbers follow the last bracket.

@@ -5,12 +5,12 @@ with `write_measurement` or `write_findings`."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import IO
 
 from steptime.core.job import Job
 from steptime.core.program import Framework
+from steptime.core.stopwatch import Stopwatch
 from steptime.ranks.rendezvous import Rendezvous
 from steptime.store.journal import Sink
 
@@ -24,13 +24,12 @@ class TaskContext:
     job: Job
     journal: Sink
     framework: Framework
-    import_seconds: float
     # Standard output, if the parent controls the turns of this worker.
     answers: IO[str] | None = None
     # None for a single rank. Of several ranks, only rank 0 writes into the journal.
     rendezvous: Rendezvous | None = None
-    # When the process began, by time.perf_counter.
-    started: float = field(default_factory=time.perf_counter)
+    # Its first laps are those of the process before the task.
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
     @property
     def rank(self) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -56,12 +55,18 @@ def measure(
     context: TaskContext, staging_seconds: dict[str, float], findings: dict[str, Any]
 ) -> None:
     case = context.job.case
-    begin = time.perf_counter()
-    work, program = build(context)
+    stopwatch = context.stopwatch
+    if staging_seconds:
+        stopwatch.lap("staging")
+    work = build_work(context)
+    stopwatch.lap("data and weights")
+    program = lower(context, work)
+    stopwatch.lap("lowering")
+    build_seconds = stopwatch.seconds["data and weights"] + stopwatch.seconds["lowering"]
     starts = {
-        "import": context.import_seconds,
+        "import": stopwatch.seconds.get("import", 0.0),
         **staging_seconds,
-        "build": time.perf_counter() - begin,
+        "build": build_seconds,
     }
     if context.rendezvous is not None:
         reason = explain_missing_exchange(program, case)
@@ -74,6 +79,7 @@ def measure(
         findings |= measure_pause_cost(program, context.rendezvous, case)
         if context.rank > 0:
             return
+        stopwatch.lap("exchange")
     if is_low(case.precision):
         comparison = PrecisionComparison.choose(case, work)
         if case.phase != "inference":
@@ -85,15 +91,22 @@ def measure(
         findings["accuracy"] = comparison.accuracy_loss(context, work, low_outputs)
     elif case.phase == "inference":
         findings |= measure_task(case, work, program)
+    stopwatch.lap("accuracy")
+    findings["seconds"] = dict(stopwatch.seconds)
     context.journal.write_measurement(measurement, findings)
 
 
-def build(context: TaskContext) -> tuple[Work, Program]:
+def build_work(context: TaskContext) -> Work:
     case = context.job.case
-    work = workloads.load(case.workload).build(case, rank=context.rank)
+    work: Work = workloads.load(case.workload).build(case, rank=context.rank)
+    return work
+
+
+def lower(context: TaskContext, work: Work) -> Program:
+    case = context.job.case
     # Real data come from the host's files, so they take the path of data in host memory.
     lowered_case = replace(case, data="host") if case.data == "real" else case
-    return work, context.framework.lower(work, lowered_case)
+    return context.framework.lower(work, lowered_case)
 
 
 def time_program(
@@ -102,7 +115,10 @@ def time_program(
     """The measurement, and facts about the data that was read meanwhile."""
     with open_feed(context, program) as feed:
         measurement = time_steps(context, feed.program, starts)
-        return add_kernels(measurement, program), feed.facts()
+        context.stopwatch.lap("steps")
+        measurement = add_kernels(measurement, program)
+        context.stopwatch.lap("kernels")
+        return measurement, feed.facts()
 
 
 @dataclass(frozen=True)
@@ -197,7 +213,10 @@ def time_steps(context: TaskContext, program: Program, starts: dict[str, float])
     if rendezvous is not None:
         meter.broadcast = rendezvous.broadcast
         offsets = rendezvous.measure_offsets()
+    meter.run_first_step()
+    context.stopwatch.lap("first step")
     meter.prepare()
+    context.stopwatch.lap("warm-up")
     if context.answers is not None:
         measurement = measure_turns(meter, context, starts)
     else:
@@ -214,7 +233,7 @@ def deadline_ns(context: TaskContext) -> float:
     A worker that takes turns has the time limit for each of them."""
     if context.answers is not None:
         return math.inf
-    return 1e9 * (context.started + STEPS_SHARE * context.job.protocol.limit_seconds)
+    return 1e9 * (context.stopwatch.began + STEPS_SHARE * context.job.protocol.limit_seconds)
 
 
 def measure_turns(meter: Meter, context: TaskContext, starts: dict[str, float]) -> Measurement:

@@ -7,8 +7,10 @@ import sys
 
 import pytest
 
+from factories import make_attempt, make_failed_attempt
 from steptime.cli.render.watch import SessionWatch
 from steptime.core.case import Case
+from steptime.core.cause import Cause
 from steptime.core.job import Job
 from steptime.core.protocol import preset
 
@@ -42,10 +44,11 @@ def test_time_left_follows_from_finished_processes(
 ) -> None:
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     now = iter([0.0, 0.0, 0.0, 10.0, 10.0])
+    attempt = make_attempt([1] * 40, findings={"seconds": {"import": 2.0}})
     monkeypatch.setattr("time.monotonic", lambda: next(now))
     watch = SessionWatch()
     watch.on_start(job, 0, 3)
-    watch.on_finish(None)  # type: ignore[arg-type]
+    watch.on_finish(attempt)
     watch.on_start(job, 1, 3)
     assert "process 2 of 3 or more, 20 s left" in terminal.getvalue()
 
@@ -66,3 +69,11 @@ def test_watch_is_silent_in_a_short_session(job: Job, capsys: pytest.CaptureFixt
     with SessionWatch() as watch:
         watch.on_start(job, 0, 3)
     assert capsys.readouterr() == ("", "")
+
+
+def test_watch_adds_up_the_stages_of_all_processes() -> None:
+    watch = SessionWatch()
+    for seconds in (2.0, 3.0):
+        watch.on_finish(make_attempt([1] * 40, findings={"seconds": {"import": seconds}}))
+    watch.on_finish(make_failed_attempt(Cause.CRASHED))
+    assert watch.stage_seconds == {"import": 5.0}

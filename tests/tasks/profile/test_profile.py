@@ -69,7 +69,7 @@ def profiled(folder: Path, short: Protocol, lower: Any) -> dict[str, Any]:
     with Journal(folder / "a.jsonl") as journal:
         journal.begin(job)
         fake_framework: Any = SimpleNamespace(lower=lower)
-        perform(TaskContext(job, journal, fake_framework, 0.0))
+        perform(TaskContext(job, journal, fake_framework))
     attempt = reader.read(folder / "a.jsonl")
     assert attempt is not None and attempt.measurement is None
     profile: dict[str, Any] = attempt.findings["profile"]

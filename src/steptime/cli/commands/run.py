@@ -99,7 +99,7 @@ def _show_excluded(plan: Plan, *, json: bool) -> None:
 
 def _measure(plan: Plan, *, again: bool, json: bool, is_tour: bool) -> None:
     from steptime.analysis.certificates import TASK, read_certificates
-    from steptime.cli.render import results
+    from steptime.cli.render import results, time_spent
     from steptime.cli.render.watch import SessionWatch
     from steptime.run import session
     from steptime.store.folder import FolderStore
@@ -111,13 +111,18 @@ def _measure(plan: Plan, *, again: bool, json: bool, is_tour: bool) -> None:
     store = FolderStore(store_folder())
     with SessionWatch() as watch:
         records = session.run(plan.cases, plan.protocol, store, again=again, watch=watch)
+        total_seconds = watch.total_seconds
     warn_of_problems(store)
     certificates = read_certificates(store.attempts(TASK))
     if json:
-        output.print_json(results.to_document(records, certificates))
+        document = results.to_document(records, certificates)
+        document["seconds"] = time_spent.to_document(total_seconds, watch.stage_seconds)
+        output.print_json(document)
     else:
         results.show(records, certificates)
         results.show_stored(records, store.path, fresh=bool(watch.finished_processes))
+        if watch.finished_processes:
+            output.echo(time_spent.describe(total_seconds, watch.stage_seconds))
         if is_tour:
             output.echo(NEXT_STEPS)
     exit_if_failed(sum(record.status != "ok" for record in records), len(records))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Self
 
 from steptime.core.format import rough_duration
@@ -46,8 +47,13 @@ class SessionWatch(Progress):
     def __init__(self) -> None:
         super().__init__()
         self.finished_processes = 0
+        self.stage_seconds: Counter[str] = Counter()
         self._seconds = 0.0
-        self._started = time.monotonic()
+        self._began = self._started = time.monotonic()
+
+    @property
+    def total_seconds(self) -> float:
+        return time.monotonic() - self._began
 
     def on_start(self, job: Job, done: int, expected: int) -> None:
         self._started = time.monotonic()
@@ -57,6 +63,8 @@ class SessionWatch(Progress):
     def on_finish(self, attempt: Attempt) -> None:
         self._seconds += time.monotonic() - self._started
         self.finished_processes += 1
+        # A process that failed, or whose task is another, has none.
+        self.stage_seconds.update(attempt.findings.get("seconds", {}))
 
     def _seconds_per_process(self, job: Job) -> float:
         if self.finished_processes:
