@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +23,14 @@ PART = 1 << 14
 
 def initial_weights(graph: Graph, seed: int) -> dict[str, NDArray[np.float32]]:
     """Each weight has its own random stream: a layer added at the end changes no other weight."""
-    weights = {}
-    for index, (name, weight) in enumerate(graph.weights.items()):
-        rng = np.random.default_rng([seed, index])
-        weights[name] = _draw(weight, rng)
-    return weights
+
+    def draw(index: int, weight: Weight) -> NDArray[np.float32]:
+        return _draw(weight, np.random.default_rng([seed, index]))
+
+    # NumPy draws outside of Python's lock.
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        arrays = pool.map(draw, itertools.count(), graph.weights.values())
+        return dict(zip(graph.weights, arrays, strict=True))
 
 
 def _draw(weight: Weight, rng: np.random.Generator) -> NDArray[np.float32]:
