@@ -4,7 +4,9 @@ Knows only arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,8 @@ LEAST_SAMPLES, MOST_SAMPLES = 8, 64
 MOST_FLOPS = {"synthetic": 1e11, "test set": 1e12}
 # Outputs of one precision are kept until those of the other have been computed.
 MOST_OUTPUT_BYTES = 1 << 30
+# Logits that one thread compares at once: its float64 copies stay small.
+PART_LOGITS = 1 << 20
 
 
 def sample_count(flops: float, output_bytes: int, data: str) -> int:
@@ -34,7 +38,7 @@ def sample_count(flops: float, output_bytes: int, data: str) -> int:
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts and sums over the positions of one sample. A position is one row of logits.
+    """Counts and sums over some positions. A position is one row of logits.
 
     A position with a value that is not finite is broken: it counts as a disagreement, and it
     is left out of the errors."""
@@ -52,10 +56,10 @@ class Tally:
 
 def compare_outputs(exact_batches: Sequence[Array], low_batches: Sequence[Array]) -> dict[str, Any]:
     """Compare outputs of the same batches in fp32 and in the low precision."""
-    tallies: list[Tally] = []
-    for exact_batch, low_batch in zip(exact_batches, low_batches, strict=True):
-        for exact, low in zip(exact_batch, low_batch, strict=True):
-            tallies.append(_tally_sample(_rows(exact), _rows(low)))
+    parts = list(_parts(exact_batches, low_batches))
+    # NumPy computes outside of Python's lock. The order of the sums does not depend on threads.
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        tallies = list(pool.map(_tally, parts))
     positions = sum(tally.positions for tally in tallies)
     logits = sum(tally.logits for tally in tallies)
     broken = sum(tally.broken for tally in tallies)
@@ -72,7 +76,7 @@ def compare_outputs(exact_batches: Sequence[Array], low_batches: Sequence[Array]
         mean = sum(tally.error for tally in tallies) / (logits / positions * finite)
         divergence = sum(tally.divergence for tally in tallies) / finite
     return {
-        "samples": len(tallies),
+        "samples": sum(map(len, exact_batches)),
         "positions": positions,
         "broken_positions": broken,
         "largest_logit_error": largest,
@@ -86,8 +90,20 @@ def compare_outputs(exact_batches: Sequence[Array], low_batches: Sequence[Array]
     }
 
 
-def _tally_sample(exact: Array, low: Array) -> Tally:
-    """One sample at a time, so that the float64 copies stay small."""
+def _parts(
+    exact_batches: Sequence[Array], low_batches: Sequence[Array]
+) -> Iterator[tuple[Array, Array]]:
+    """Rows of both, a few at a time."""
+    for exact_batch, low_batch in zip(exact_batches, low_batches, strict=True):
+        exact = _rows(exact_batch)
+        low = _rows(low_batch)
+        count = max(1, PART_LOGITS // exact.shape[-1])
+        for start in range(0, len(exact), count):
+            yield exact[start : start + count], low[start : start + count]
+
+
+def _tally(part: tuple[Array, Array]) -> Tally:
+    exact, low = (rows.astype(np.float64) for rows in part)
     is_finite = np.isfinite(low).all(-1)
     exact_finite = exact[is_finite]
     low_finite = low[is_finite]
@@ -108,7 +124,7 @@ def _tally_sample(exact: Array, low: Array) -> Tally:
 
 
 def _rows(outputs: Array) -> Array:
-    return np.asarray(outputs, np.float64).reshape(-1, outputs.shape[-1])
+    return np.asarray(outputs).reshape(-1, outputs.shape[-1])
 
 
 def _relative(value: float | None, rms: float) -> float | None:
