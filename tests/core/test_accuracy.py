@@ -5,7 +5,12 @@ from typing import Any
 
 import pytest
 
-from steptime.core.accuracy import COUNTS, ERRORS, explain_missing_accuracy, is_low
+from steptime.core.accuracy import (
+    COUNTS,
+    ERRORS,
+    explain_missing_accuracy,
+    is_low,
+)
 from steptime.core.case import CHOICES
 
 

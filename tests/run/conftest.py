@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ class FakeExecutor:
     def __init__(self) -> None:
         self.jobs: list[Job] = []
         self.scripts: dict[int, Iterator[str]] = defaultdict(lambda: iter(()))
+        self.findings: dict[str, Any] = {}
 
     def run(self, job: Job, store: FolderStore) -> Attempt:
         self.jobs.append(job)
@@ -36,7 +38,7 @@ class FakeExecutor:
             if word:
                 journal.write_failure(Failure(cause=Cause(word), reason="As the script says."))
             else:
-                journal.write_measurement(self.measurement(len(self.jobs)))
+                journal.write_measurement(self.measurement(len(self.jobs)), self.findings)
         attempt = reader.read(path)
         assert attempt is not None
         return attempt

@@ -208,6 +208,18 @@ def test_run_numbers_all_processes_of_a_session(executor, store, short, make_cas
     assert numbers == [0, 1, 2, 3]
 
 
+def test_run_tells_later_processes_what_the_first_one_found(
+    executor, store, short: Protocol, make_case
+) -> None:
+    executor.findings = {
+        "task": {"metric": "top-1 accuracy", "value": 0.5, "interval": [0.2, 0.8], "samples": 8}
+    }
+    session.run([make_case(1)], replace(short, processes_least=3, processes_most=3), store)
+    first, second, third = executor.jobs
+    known = {"task": {"found_by": first.id, **executor.findings["task"]}}
+    assert (first.options, second.options, third.options) == ({}, known, known)
+
+
 def test_gap_seconds_is_positive_for_a_single_case_that_drifts(
     executor, store, short, make_case, monkeypatch
 ) -> None:

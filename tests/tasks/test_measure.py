@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from steptime import networks, workloads
-from steptime.core.accuracy import explain_missing_accuracy
+from steptime.core.accuracy import explain_missing_accuracy, known_findings
 from steptime.core.case import Case
 from steptime.core.job import Job
 from steptime.core.measurement import Measurement
@@ -103,9 +103,23 @@ class Rounding:
     facts = memory
 
 
-def measured(path: Path, short: Protocol, answers: Any = None, **settings: Any) -> Any:
+def measured(
+    path: Path,
+    short: Protocol,
+    answers: Any = None,
+    options: dict[str, Any] | None = None,
+    **settings: Any,
+) -> Any:
     case = Case(workload="mnist-mlp", **{"batch_size": 5, **settings})
-    job = Job(id=uuid7(), session="s", plan="p", process=0, case=case, protocol=short)
+    job = Job(
+        id=uuid7(),
+        session="s",
+        plan="p",
+        process=0,
+        case=case,
+        protocol=short,
+        options=options or {},
+    )
     with Journal(path) as journal:
         journal.begin(job)
         framework: Any = SimpleNamespace(lower=Rounding)
@@ -182,6 +196,18 @@ def test_accuracy_loss_is_equal_in_every_process(tmp_path: Path, short: Protocol
         measured(tmp_path / name, short, precision="bf16") for name in ("a.jsonl", "b.jsonl")
     )
     assert first.findings["accuracy"] == second.findings["accuracy"]
+
+
+def test_measure_stores_a_known_accuracy_loss_without_predicting(
+    tmp_path: Path, short: Protocol, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = measured(tmp_path / "a.jsonl", short, precision="bf16")
+    monkeypatch.delattr(Rounding, "predict")
+    known = known_findings([first])
+    second = measured(tmp_path / "b.jsonl", short, options=known, precision="bf16")
+    accuracy = second.findings["accuracy"]
+    assert second.failure is None and accuracy.pop("found_by") == first.id
+    assert accuracy == first.findings["accuracy"]
 
 
 def test_accuracy_loss_of_trained_weights_uses_the_test_set(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from steptime.core.errors import SteptimeError
+from steptime.core.record import Attempt
 
 # All other precisions are compared with fp32.
 FULL = ("fp32", "fp64")
@@ -19,6 +21,10 @@ ERRORS = (
 )
 COUNTS = ("samples", "positions", "broken_positions", "top1_agreement", "reference_rms")
 TEXTS = ("reference", "data")
+# Findings that are the same in every process of a case.
+DETERMINISTIC = ("accuracy", "task")
+# In such a finding: the attempt that found it, if another one stores it too.
+FOUND_BY = "found_by"
 
 
 class NoAccuracy(SteptimeError):
@@ -27,6 +33,21 @@ class NoAccuracy(SteptimeError):
 
 def is_low(precision: str) -> bool:
     return precision not in FULL
+
+
+def known_findings(attempts: Iterable[Attempt]) -> dict[str, Any]:
+    """What the next process of the case may store without finding it out again.
+
+    To predict in two precisions can take longer than to measure."""
+    known: dict[str, Any] = {}
+    for attempt in attempts:
+        if attempt.measurement is None:
+            continue
+        for name in DETERMINISTIC:
+            finding = attempt.findings.get(name)
+            if name not in known and isinstance(finding, dict):
+                known[name] = {FOUND_BY: attempt.id, **finding}
+    return known
 
 
 def explain_missing_accuracy(precision: str, findings: dict[str, Any]) -> str:

@@ -205,6 +205,7 @@ TASK_METRIC: dict[str, Kind] = {
     "value": Maybe(Number()),
     "interval": Maybe(PAIR),
     "samples": COUNT,
+    "found_by": NAME,
 }
 TASK_CHANGE: dict[str, Kind] = {
     "metric": NAME,
@@ -217,6 +218,7 @@ TASK_CHANGE: dict[str, Kind] = {
 }
 ACCURACY = Object(
     {
+        "found_by": NAME,
         "reference": SENTENCE,
         "data": SENTENCE,
         "samples": COUNT,

@@ -21,6 +21,7 @@ from steptime.analysis.compare import (
     wants_more_pairs,
     with_certificate_remark,
 )
+from steptime.core.accuracy import known_findings
 from steptime.core.case import Case
 from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
@@ -192,6 +193,7 @@ class PairedComparison:
                 case=case,
                 protocol=self.protocol,
                 pair=pair,
+                options=known_findings(attempts[side] for attempts in self.pairs),
             )
             jobs.append(job)
         return jobs

@@ -18,6 +18,7 @@ from steptime import plugins, workloads
 from steptime.analysis import stopping
 from steptime.analysis.flags.timing import session_drift
 from steptime.analysis.process import measured_processes
+from steptime.core.accuracy import known_findings
 from steptime.core.case import Case
 from steptime.core.cause import Cause
 from steptime.core.executor import Executor
@@ -171,6 +172,7 @@ class Session:
             protocol=self.next_protocol(case),
             # Tells how many processes of other cases ran between two of this case.
             environment={"session_process": self.done},
+            options=known_findings(attempts),
         )
         self.watch.on_start(job, self.done, self.expected_processes)
         attempt = self.executor.run(job, self.store)

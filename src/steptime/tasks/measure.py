@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from steptime import workloads
-from steptime.core.accuracy import is_low
+from steptime.core.accuracy import DETERMINISTIC, is_low
 from steptime.core.case import Case
 from steptime.core.errors import Unsupported
 from steptime.core.measurement import Measurement
@@ -80,7 +80,11 @@ def measure(
         if context.rank > 0:
             return
         stopwatch.lap("exchange")
-    if is_low(case.precision):
+    options = context.job.options
+    known = {name: options[name] for name in DETERMINISTIC if name in options}
+    if known:
+        findings |= known
+    elif is_low(case.precision):
         comparison = PrecisionComparison.choose(case, work)
         if case.phase != "inference":
             # The timed steps have changed the weights.
