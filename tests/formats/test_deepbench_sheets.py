@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Callable
 
 import pytest
 
 from steptime.formats import Reading
+from workbooks import workbook
 
 Read = Callable[..., Reading]
 
 
-SPACE = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
-RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 ROWS = [
     ["Precision", "Float"],
     [
@@ -105,37 +102,6 @@ ROWS = [
     ],
     ["", "", "100000", "2", "", "", "0.1019"],
 ]
-
-
-def workbook(sheets: dict[str, list[list[str]]]) -> bytes:
-    """With inline texts: the smallest that a spreadsheet program would open."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as book:
-        names = "".join(
-            f'<sheet name="{name}" sheetId="{i}" r:id="r{i}"/>' for i, name in enumerate(sheets, 1)
-        )
-        book.writestr(
-            "xl/workbook.xml",
-            f'<workbook {SPACE} xmlns:r="{RELATIONS}"><sheets>{names}</sheets></workbook>',
-        )
-        targets = "".join(
-            f'<R Id="r{i}" Target="worksheets/sheet{i}.xml"/>' for i in range(1, len(sheets) + 1)
-        )
-        book.writestr("xl/_rels/workbook.xml.rels", f"<Rs>{targets}</Rs>")
-        for i, rows in enumerate(sheets.values(), 1):
-            lines = "".join(f'<row r="{n}">{cells(n, row)}</row>' for n, row in enumerate(rows, 1))
-            book.writestr(
-                f"xl/worksheets/sheet{i}.xml",
-                f"<worksheet {SPACE}><sheetData>{lines}</sheetData></worksheet>",
-            )
-    return buffer.getvalue()
-
-
-def cells(n: int, row: list[str]) -> str:
-    texts = ((chr(65 + i), text) for i, text in enumerate(row) if text)
-    return "".join(
-        f'<c r="{letter}{n}" t="inlineStr"><is><t>{text}</t></is></c>' for letter, text in texts
-    )
 
 
 BOOK = workbook({"Results FP32": ROWS, "Specs": [["GPU Model", "NVIDIA V100"]]})

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import random
-import zipfile
 from collections.abc import Callable
 from types import ModuleType
 
@@ -16,7 +14,6 @@ from steptime import formats, plugins
 from steptime.core.errors import SteptimeError
 from steptime.formats import Original, Reading, Skipped
 from steptime.formats._writer import has_accelerators
-from steptime.formats._xlsx import sheets
 
 pytestmark = pytest.mark.slow
 
@@ -158,11 +155,3 @@ def test_original_that_unpacks_to_too_much_is_refused() -> None:
     bomb = Original("bomb.gz", gzip.compress(bytes(40 << 20)))
     with pytest.raises(SteptimeError, match="unpacks to more than 16 MiB"):
         _ = bomb.content
-
-
-def test_sheets_that_unpack_to_too_much_are_refused() -> None:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as book:
-        book.writestr("xl/worksheets/sheet1.xml", bytes(20 << 20))
-    with pytest.raises(SteptimeError, match="unpacks to 20 MiB of sheets"):
-        list(sheets(packed.getvalue()))

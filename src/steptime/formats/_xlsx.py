@@ -1,22 +1,26 @@
-"""Spreadsheets (XLSX) as rows of texts, with the standard library alone."""
+"""Workbooks (XLSX) as rows of texts. A process with little memory reads them, see `_read_book`."""
 
 from __future__ import annotations
 
 import io
-import re
+import json
 import struct
+import subprocess
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
-from xml.etree import ElementTree
+from importlib.util import find_spec
+from pathlib import Path
 
-from steptime.core.errors import SteptimeError
+from steptime.core.errors import NotInstalled, SteptimeError
 
-MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
-RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+READER = Path(__file__).with_name("_read_book.py")
 # Of all sheets together, unpacked. A parsed sheet takes many times its size.
 MOST_BYTES = 16 << 20
-MOST_COLUMNS = 16_384
+PIECE_BYTES = 1 << 20
+MEMORY_BYTES = 512 << 20
+SECONDS = 60.0
 ENTRY = b"PK\x03\x04"
 # A local file header: signature, versions, flags, method, time, date, crc, sizes, name, extra.
 HEADER = struct.Struct("<4sHHHHHIIIHH")
@@ -26,8 +30,6 @@ DEFLATED = 8
 SheetRows = list[tuple[int, list[str]]]
 DAMAGED = (
     zipfile.BadZipFile,
-    ElementTree.ParseError,
-    KeyError,
     ValueError,
     OSError,
     zlib.error,
@@ -67,78 +69,57 @@ def _inflate(data: bytes) -> bytes:
 
 def sheets(data: bytes) -> Iterator[tuple[str, SheetRows]]:
     """Each sheet's name and its rows that are not empty. Ends early if the book is damaged."""
+    if find_spec("python_calamine") is None:
+        raise NotInstalled("Workbooks need python-calamine: pip install 'steptime[report]'")
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as book:
-            _check_size(book)
-            texts = _shared_texts(book)
-            for name, member in _sheet_members(book):
-                yield name, list(_rows(_parse_xml(book, member), texts))
+        _check_size(data)
     except DAMAGED:
         return
+    for line in _read_book(data).splitlines():
+        name, rows = json.loads(line)
+        yield name, [(number, cells) for number, cells in rows]
 
 
-def _check_size(book: zipfile.ZipFile) -> None:
-    size = sum(member.file_size for member in book.infolist() if member.filename.endswith(".xml"))
-    if size > MOST_BYTES:
-        raise SteptimeError(
-            f"it unpacks to {size >> 20} MiB of sheets, more than {MOST_BYTES >> 20} MiB: "
-            "split it, or export the sheets as CSV"
+def _check_size(data: bytes) -> None:
+    """Of what the archive's directory says, and of what its streams hold."""
+    with zipfile.ZipFile(io.BytesIO(data)) as book:
+        members = [file for file in book.infolist() if file.filename.endswith((".xml", ".bin"))]
+        size = sum(member.file_size for member in members)
+        if size > MOST_BYTES:
+            raise SteptimeError(
+                f"it unpacks to {size >> 20} MiB of sheets, more than {MOST_BYTES >> 20} MiB: "
+                "split it, or export the sheets as CSV"
+            )
+        for member in members:
+            _check_stream(book, member)
+
+
+def _check_stream(book: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+    """Raises BadZipFile if it does not hold what the directory says.
+
+    In pieces, because `book.read` unpacks a stream whatever size the directory says."""
+    with book.open(member) as stream:
+        while stream.read(PIECE_BYTES):
+            pass
+
+
+def _read_book(data: bytes) -> bytes:
+    """A line of JSON per sheet.
+
+    A kilobyte can name a cell so far away that the grid up to it fills any memory. That, or a
+    mistake of the library, ends the other process and not this one."""
+    limits = f"{MEMORY_BYTES >> 20} MiB and {SECONDS:g} s"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", str(READER), str(MEMORY_BYTES)],
+            input=data,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=SECONDS,
+            check=True,
         )
-
-
-def _parse_xml(book: zipfile.ZipFile, member: str) -> ElementTree.Element:
-    # An archive may hold more than its directory says: `read` then raises BadZipFile.
-    return ElementTree.fromstring(book.read(member))
-
-
-def _shared_texts(book: zipfile.ZipFile) -> list[str]:
-    if "xl/sharedStrings.xml" not in book.namelist():
-        return []
-    tree = _parse_xml(book, "xl/sharedStrings.xml")
-    return [_join_texts(entry) for entry in tree.findall(f"{MAIN}si")]
-
-
-def _join_texts(element: ElementTree.Element) -> str:
-    return "".join(text.text or "" for text in element.iter(f"{MAIN}t"))
-
-
-def _sheet_members(book: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
-    """The name of each sheet, and of the member of the archive that holds it."""
-    relations = _parse_xml(book, "xl/_rels/workbook.xml.rels")
-    targets = {relation.get("Id"): relation.get("Target", "") for relation in relations}
-    for sheet in _parse_xml(book, "xl/workbook.xml").iter(f"{MAIN}sheet"):
-        target = targets[sheet.get(RELATION)].lstrip("/")
-        if not target.startswith("xl/"):
-            target = f"xl/{target}"
-        yield sheet.get("name", ""), target
-
-
-def _rows(tree: ElementTree.Element, texts: list[str]) -> Iterator[tuple[int, list[str]]]:
-    for row in tree.iter(f"{MAIN}row"):
-        cells = {}
-        for cell in row.findall(f"{MAIN}c"):
-            cells[_column(cell.get("r", "A1"))] = _cell_text(cell, texts)
-        if any(cells.values()):
-            columns = range(max(cells) + 1)
-            yield int(row.get("r", "0")), [cells.get(column, "") for column in columns]
-
-
-def _cell_text(cell: ElementTree.Element, texts: list[str]) -> str:
-    if cell.get("t") == "inlineStr":
-        return _join_texts(cell)
-    value = cell.find(f"{MAIN}v")
-    if value is None or value.text is None:
-        return ""
-    if cell.get("t") == "s" and int(value.text) < len(texts):
-        return texts[int(value.text)]
-    return value.text
-
-
-def _column(reference: str) -> int:
-    """A is 0, Z 25, AA 26."""
-    match = re.match(r"[A-Z]{1,3}", reference)
-    letters = match[0] if match else "A"
-    column = 0
-    for letter in letters:
-        column = column * 26 + ord(letter) - 64
-    return min(column, MOST_COLUMNS) - 1
+    except subprocess.SubprocessError:
+        raise SteptimeError(
+            f"it cannot be read within {limits}: split it, or export the sheets as CSV"
+        ) from None
+    return done.stdout
