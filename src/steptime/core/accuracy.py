@@ -39,15 +39,15 @@ def known_findings(attempts: Iterable[Attempt]) -> dict[str, Any]:
     """What the next process of the case may store without finding it out again.
 
     To predict in two precisions can take longer than to measure."""
-    known: dict[str, Any] = {}
+    case_findings: dict[str, Any] = {}
     for attempt in attempts:
         if attempt.measurement is None:
             continue
         for name in DETERMINISTIC:
             finding = attempt.findings.get(name)
-            if name not in known and isinstance(finding, dict):
-                known[name] = {FOUND_BY: attempt.id, **finding}
-    return known
+            if name not in case_findings and isinstance(finding, dict):
+                case_findings[name] = {FOUND_BY: attempt.id, **finding}
+    return case_findings
 
 
 def explain_missing_accuracy(precision: str, findings: dict[str, Any]) -> str:

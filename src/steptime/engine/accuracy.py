@@ -56,10 +56,10 @@ class Tally:
 
 def compare_outputs(exact_batches: Sequence[Array], low_batches: Sequence[Array]) -> dict[str, Any]:
     """Compare outputs of the same batches in fp32 and in the low precision."""
-    parts = list(_parts(exact_batches, low_batches))
+    row_pairs = list(_pair_rows(exact_batches, low_batches))
     # NumPy computes outside of Python's lock. The order of the sums does not depend on threads.
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        tallies = list(pool.map(_tally, parts))
+        tallies = list(pool.map(_tally, row_pairs))
     positions = sum(tally.positions for tally in tallies)
     logits = sum(tally.logits for tally in tallies)
     broken = sum(tally.broken for tally in tallies)
@@ -90,7 +90,7 @@ def compare_outputs(exact_batches: Sequence[Array], low_batches: Sequence[Array]
     }
 
 
-def _parts(
+def _pair_rows(
     exact_batches: Sequence[Array], low_batches: Sequence[Array]
 ) -> Iterator[tuple[Array, Array]]:
     """Rows of both, a few at a time."""
@@ -102,8 +102,8 @@ def _parts(
             yield exact[start : start + count], low[start : start + count]
 
 
-def _tally(part: tuple[Array, Array]) -> Tally:
-    exact, low = (rows.astype(np.float64) for rows in part)
+def _tally(row_pair: tuple[Array, Array]) -> Tally:
+    exact, low = (rows.astype(np.float64) for rows in row_pair)
     is_finite = np.isfinite(low).all(-1)
     exact_finite = exact[is_finite]
     low_finite = low[is_finite]

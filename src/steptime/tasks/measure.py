@@ -81,9 +81,9 @@ def measure(
             return
         stopwatch.lap("exchange")
     options = context.job.options
-    known = {name: options[name] for name in DETERMINISTIC if name in options}
-    if known:
-        findings |= known
+    case_findings = {name: options[name] for name in DETERMINISTIC if name in options}
+    if case_findings:
+        findings |= case_findings
     elif is_low(case.precision):
         comparison = PrecisionComparison.choose(case, work)
         if case.phase != "inference":
