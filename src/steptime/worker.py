@@ -18,7 +18,14 @@ from typing import IO, NoReturn, cast
 from steptime import __version__, plugins, tasks, workloads
 from steptime.core.accuracy import NoAccuracy
 from steptime.core.cause import Cause
-from steptime.core.errors import FULL_DISK, NoSpace, NotInstalled, SteptimeError, Unsupported
+from steptime.core.errors import (
+    FULL_DISK,
+    NoSpace,
+    NotInstalled,
+    SteptimeError,
+    UnreadableFile,
+    Unsupported,
+)
 from steptime.core.job import Job
 from steptime.core.program import Framework
 from steptime.core.ranks import Ranks, read_ranks
@@ -106,6 +113,8 @@ def classify_failure(problem: Exception) -> Failure:
         return Failure(cause=Cause.CRASHED, reason=str(problem))
     if isinstance(problem, NoSpace):
         return Failure(cause=Cause.NO_SPACE, reason=str(problem))
+    if isinstance(problem, UnreadableFile):
+        return Failure(cause=Cause.UNREADABLE, reason=str(problem))
     if isinstance(problem, NotInstalled):
         return Failure(cause=Cause.NOT_INSTALLED, reason=str(problem))
     if isinstance(problem, SteptimeError):

@@ -24,7 +24,8 @@ def test_gives_up_after_a_second_accident() -> None:
 
 
 @pytest.mark.parametrize(
-    "cause", [Cause.NOT_INSTALLED, Cause.NO_SPACE, Cause.CANCELLED, Cause.TIMED_OUT]
+    "cause",
+    [Cause.NOT_INSTALLED, Cause.UNREADABLE, Cause.NO_SPACE, Cause.CANCELLED, Cause.TIMED_OUT],
 )
 def test_gives_up_at_once_on_what_only_the_next_run_may_pass(cause: Cause) -> None:
     assert gives_up([cause])

@@ -80,10 +80,25 @@ def test_is_user_file_needs_a_name_after_the_file() -> None:
     assert _user_file.is_user_file("a/b.py:c") and not _user_file.is_user_file("resnet50")
 
 
-@pytest.mark.parametrize("command", [["run", "--workload"], ["show"]])
-def test_command_says_that_a_file_ended_it(command: list[str]) -> None:
-    done = call_command(*command, write("import os; os._exit(0)"))
+def test_show_says_that_a_file_ended_it() -> None:
+    done = call_command("show", write("import os; os._exit(0)"))
     assert done.returncode == 1 and "exit code 0 before its network" in done.stderr
+
+
+def test_run_measures_the_others_if_a_file_ends_its_process() -> None:
+    name = write("import os; os._exit(0)")
+    workloads_named = f'workload = ["{name}", "mnist-mlp", "absent.py:mine"]'
+    settings = 'framework = "numpy"\nprecision = "fp64"\nphase = "inference"\nbatch_size = 1'
+    plan = f'name = "p"\npreset = "single"\n[constants]\n{settings}\n[sweep]\n{workloads_named}'
+    Path("p.toml").write_text(plan)
+    done = call_command("run", "p.toml", "--json")
+    records = json.loads(done.stdout)["records"]
+    assert {record["case"]["workload"]: record["status"] for record in records} == {
+        name: "unreadable",
+        "mnist-mlp": "ok",
+        "absent.py:mine": "unreadable",
+    }
+    assert "exit code 0 before its network" in done.stdout and "absent.py" in done.stdout
 
 
 def test_show_prints_only_its_document() -> None:

@@ -155,6 +155,25 @@ def test_plan_hash_depends_on_the_network_of_a_file(
     assert len(plans) == 2
 
 
+def test_run_continues_after_an_unreadable_file_was_mended(
+    tmp_path, executor, store, short: Protocol, make_case: MakeCase
+) -> None:
+    file = tmp_path / "mine.py"
+    cases = [make_case(1), make_case(2, workload=f"{file}:mine")]
+    executor.scripts[2] = iter(["unreadable"])
+    first = session.run(cases, short, store)
+    assert [record.status for record in first] == ["ok", "unreadable"]
+    processes = len(executor.jobs)
+    file.write_text(NETWORK.format(width=2))
+    second = session.run(cases, short, store)
+    assert [record.status for record in second] == ["ok", "ok"]
+    assert {record.session for record in second} == {first[0].session}
+    assert {job.case for job in executor.jobs[processes:]} == {cases[1]}
+    processes = len(executor.jobs)
+    session.run(cases, short, store)
+    assert len(executor.jobs) == processes
+
+
 def test_run_measures_a_repeated_case_once(executor, store, short: Protocol, make_case) -> None:
     assert len(session.run([make_case(1), make_case(1)], short, store)) == 1
 
@@ -270,4 +289,5 @@ def test_run_keeps_the_batch_after_other_failures(
 def test_newest_session_is_not_that_of_a_clock_that_was_ahead() -> None:
     later = uuid7()
     attempts = [SimpleNamespace(session=name, plan="p") for name in (f"ffff{later[4:]}", later)]
-    assert session.newest_session(SimpleNamespace(attempts=lambda: attempts), "p") == later
+    newest = session.newest_session(SimpleNamespace(attempts=lambda: attempts), "p")
+    assert newest is not None and newest.session == later

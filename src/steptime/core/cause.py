@@ -11,6 +11,7 @@ class Cause(StrEnum):
     UNSUPPORTED = "unsupported"
     NOT_INSTALLED = "not_installed"
     OUT_OF_MEMORY = "out_of_memory"
+    UNREADABLE = "unreadable"  # the user's file of the network or of its weights
     NO_SPACE = "no_space"  # the disk of the store or of a staging tier is full
     TIMED_OUT = "timed_out"
     CRASHED = "crashed"

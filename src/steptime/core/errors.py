@@ -22,6 +22,10 @@ class WrongGraph(SteptimeError):
     """A network whose layers do not fit together."""
 
 
+class UnreadableFile(SteptimeError):
+    """A user's file of a network or of weights. After it is mended, another try may succeed."""
+
+
 class Unsupported(SteptimeError):
     """What a framework cannot do, with the reason. This is never a crash."""
 

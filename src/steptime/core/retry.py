@@ -20,6 +20,7 @@ RETRY = {
     Cause.UNSUPPORTED: Retry.NEVER,
     Cause.NOT_INSTALLED: Retry.NEXT_RUN,
     Cause.OUT_OF_MEMORY: Retry.NEVER,
+    Cause.UNREADABLE: Retry.NEXT_RUN,
     Cause.NO_SPACE: Retry.NEXT_RUN,
     Cause.TIMED_OUT: Retry.NEXT_RUN,
     Cause.CRASHED: Retry.NOW,

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from steptime import plugins
-from steptime.core.errors import SteptimeError, WrongGraph, unknown
+from steptime.core.errors import SteptimeError, UnreadableFile, unknown
 from steptime.graph import Network
 from steptime.graph.document import to_document
 from steptime.networks import _user_file
@@ -66,7 +66,7 @@ def _load_file(path: Path, name: str) -> Network:
         spec.loader.exec_module(module)
     networks = {network.name: network for network in _networks(module)}
     if name not in networks:
-        raise unknown("network", name, networks, where=f"{path}: ")
+        raise UnreadableFile(str(unknown("network", name, networks, where=f"{path}: ")))
     # The graph is built now, because only here its code is guarded.
     with _user_code(path):
         _ = networks[name].graph
@@ -80,10 +80,10 @@ def _user_code(path: Path) -> Iterator[None]:
         with redirect_stdout(sys.stderr):
             yield
     # It says already what is wrong.
-    except WrongGraph:
-        raise
+    except SteptimeError as problem:
+        raise UnreadableFile(str(problem)) from problem
     # SystemExit too: an imported file may call exit().
     except (Exception, SystemExit) as problem:
-        raise SteptimeError(
+        raise UnreadableFile(
             f"{path} cannot be read: {type(problem).__name__}: {problem}"
         ) from problem

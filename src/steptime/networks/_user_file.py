@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from steptime.core.errors import SteptimeError
+from steptime.core.errors import SteptimeError, UnreadableFile
 
 SECONDS = 60.0
 MEMORY_BYTES = 8 << 30
@@ -35,19 +35,24 @@ def check_file(name: str) -> None:
     """All that can be said of it without running it."""
     path, _, inner_name = name.rpartition(":")
     if not Path(path).is_file():
-        raise SteptimeError(f"No file {path!r} for the network {inner_name!r}; give FILE.py:NAME.")
+        raise UnreadableFile(f"No file {path!r} for the network {inner_name!r}; give FILE.py:NAME.")
 
 
 def describe(name: str) -> dict[str, Any]:
     check_file(name)
     file = Path(name.rpartition(":")[0]).resolve()
-    return _describe(name, file, file.stat().st_mtime_ns)
+    answer = _ask(name, file, file.stat().st_mtime_ns, _limit_seconds())
+    if "error" in answer:
+        raise UnreadableFile(answer["error"])
+    network: dict[str, Any] = answer["network"]
+    return network
 
 
 @cache
-def _describe(name: str, file: Path, changed_ns: int) -> dict[str, Any]:
-    """Cached: however many cases use the network, its file runs once until it is changed."""
-    seconds = _limit_seconds()
+def _ask(name: str, file: Path, changed_ns: int, seconds: float) -> dict[str, Any]:
+    """Cached: however many cases use the network, its file runs once until it is changed.
+
+    An error is remembered, too: a file that hangs costs its time limit once."""
     with tempfile.TemporaryFile() as answers, tempfile.TemporaryFile() as output:
         code = _run(name, seconds, answers, output)
         answers.seek(0)
@@ -55,12 +60,9 @@ def _describe(name: str, file: Path, changed_ns: int) -> dict[str, Any]:
         printed = output.read().decode(errors="replace")
         answer = _parse_answer(answers.read())
     if answer is None:
-        raise SteptimeError(_explain_death(name, code, seconds, printed))
+        return {"error": _explain_death(name, code, seconds, printed)}
     sys.stderr.write(printed)
-    if "error" in answer:
-        raise SteptimeError(answer["error"])
-    network: dict[str, Any] = answer["network"]
-    return network
+    return answer
 
 
 def _run(name: str, seconds: float, answers: IO[bytes], output: IO[bytes]) -> int | None:

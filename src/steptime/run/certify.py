@@ -11,6 +11,7 @@ from steptime import plugins, workloads
 from steptime.analysis.certificates import TASK, Certificate, read_certificate
 from steptime.core.case import Case
 from steptime.core.cause import Cause
+from steptime.core.errors import UnreadableFile
 from steptime.core.executor import Executor
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
@@ -109,7 +110,11 @@ def rounding_name(case: Case) -> str:
 
 
 def _step_flops(case: Case) -> float:
-    work = workloads.describe(replace(case, phase="training"))
+    try:
+        work = workloads.describe(replace(case, phase="training"))
+    except UnreadableFile:
+        # Nothing runs: the executor records why.
+        return 0.0
     flops: float = work["flops_per_step"]
     return flops
 

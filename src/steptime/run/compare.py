@@ -149,10 +149,13 @@ class PairedComparison:
 
     def load(self) -> None:
         """Continue the newest session of this plan, unless it has its verdict."""
-        session = newest_session(self.store, self.plan)
+        newest = newest_session(self.store, self.plan)
+        if newest is None:
+            return
+        session = newest.session
         attempts = [attempt for attempt in self.store.attempts() if attempt.session == session]
         pairs = complete_pairs(attempts)
-        if session is not None and wants_more_pairs(pairs):
+        if wants_more_pairs(pairs):
             self.session = session
             self.pairs = pairs
             self.pairs_tried = max(attempt.process for attempt in attempts) // 2 + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import platform
@@ -9,7 +10,7 @@ import random
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from steptime.analysis.process import measured_processes
 from steptime.core.accuracy import known_findings
 from steptime.core.case import Case
 from steptime.core.cause import Cause
+from steptime.core.errors import UnreadableFile
 from steptime.core.executor import Executor
 from steptime.core.job import Job
 from steptime.core.protocol import Protocol
@@ -48,12 +50,20 @@ def run(
 
     A session that is complete is returned as it is."""
     plan = plan_hash(cases, protocol)
-    # Held before the store is read, so that a second run cannot start beside the first.
-    with store.hold(plan):
+    with contextlib.ExitStack() as held:
+        # Held before the store is read, so that a second run cannot start beside the first.
+        held.enter_context(store.hold(plan))
         store.tidy(plan)
-        session_id = None if again else newest_session(store, plan)
+        earlier = None
+        if not again:
+            earlier = newest_session(store, plan)
+            earlier = earlier or session_before_mending(store, cases, protocol)
+        if earlier is not None and earlier.plan != plan:
+            # It may still run, without the files that were unreadable.
+            held.enter_context(store.hold(earlier.plan))
+            store.tidy(earlier.plan)
         session = Session(
-            id=session_id or uuid7(),
+            id=earlier.session if earlier else uuid7(),
             plan=plan,
             planned_cases=list({case.key: case for case in cases}.values()),
             protocol=protocol,
@@ -66,18 +76,34 @@ def run(
     return session.records()
 
 
-def plan_hash(cases: Sequence[Case], protocol: Protocol, location: Sequence[Any] = ()) -> str:
-    """Equal for the same work by the same code, measured the same way in the same place."""
+def plan_hash(
+    cases: Sequence[Case],
+    protocol: Protocol,
+    location: Sequence[Any] = (),
+    unreadable: Collection[str] = (),
+) -> str:
+    """Equal for the same work by the same code, measured the same way in the same place.
+
+    `unreadable` are keys of cases that count as if their files could not be read."""
     work = []
     for case in cases:
-        network = workloads.describe(case)
-        work.append((case.key, network.get("fingerprint", "") + network.get("weights", "")))
+        digest = "" if case.key in unreadable else network_digest(case)
+        work.append((case.key, digest))
     frameworks = sorted({case.framework for case in cases})
     # A result of an older lowering is no result of this one.
     programs = [plugins.program_digest(framework) for framework in frameworks]
     facts = [sorted(work), programs, protocol.preset, protocol.changes()]
     facts += location or describe_machine()
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+
+def network_digest(case: Case) -> str:
+    """Empty if the user's file of the network, or of its weights, cannot be read."""
+    try:
+        network = workloads.describe(case)
+    except UnreadableFile:
+        return ""
+    return str(network.get("fingerprint", "") + network.get("weights", ""))
 
 
 def describe_machine() -> list[str]:
@@ -97,9 +123,42 @@ def installed_software() -> list[str]:
     return [platform.python_version(), *sorted(installed)]
 
 
-def newest_session(store: FolderStore, plan: str) -> str | None:
-    sessions = [attempt.session for attempt in store.attempts() if attempt.plan == plan]
-    return max(sessions, key=age_order, default=None)
+def newest_session(store: FolderStore, plan: str) -> Attempt | None:
+    """An attempt of it."""
+    attempts = [attempt for attempt in store.attempts() if attempt.plan == plan]
+    return max(attempts, key=lambda attempt: age_order(attempt.session), default=None)
+
+
+def session_before_mending(
+    store: FolderStore, cases: Sequence[Case], protocol: Protocol
+) -> Attempt | None:
+    """An attempt of the newest session that lacks only cases whose files were unreadable.
+
+    The user has mended such a file, and what was measured meanwhile is not measured again."""
+    failed = {}
+    for attempt in store.attempts():
+        if is_unreadable(attempt):
+            failed[attempt.session] = attempt
+    for session in sorted(failed, key=age_order, reverse=True):
+        keys = unreadable_keys(attempts_by_case(store, session))
+        if failed[session].plan == plan_hash(cases, protocol, unreadable=keys):
+            return failed[session]
+    return None
+
+
+def unreadable_keys(attempts: Mapping[str, Sequence[Attempt]]) -> set[str]:
+    """Cases that were never measured, because a user's file could not be read.
+
+    Those that were measured in spite of an earlier failure have the network that was read."""
+    keys = set()
+    for key, of_case in attempts.items():
+        if any(map(is_unreadable, of_case)) and not measured_attempts(of_case):
+            keys.add(key)
+    return keys
+
+
+def is_unreadable(attempt: Attempt) -> bool:
+    return attempt.failure is not None and attempt.failure.cause == Cause.UNREADABLE
 
 
 def attempts_by_case(store: FolderStore, session: str) -> dict[str, list[Attempt]]:

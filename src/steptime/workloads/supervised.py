@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from steptime import networks, plugins
 from steptime.core.case import Case
-from steptime.core.errors import SteptimeError
+from steptime.core.errors import SteptimeError, UnreadableFile
 from steptime.graph import Work
 from steptime.graph.document import to_document
 from steptime.graph.optimizer import BY_NAME
@@ -152,9 +152,10 @@ def _batches(case: Case, split: str) -> Iterator[dict[str, Any]] | None:
 def digest(path: str) -> str:
     # A pipe or a device would be read without end.
     if os.path.exists(path) and not os.path.isfile(path):
-        raise SteptimeError(f"The weights {path!r} are no ordinary file.")
+        raise UnreadableFile(f"The weights {path!r} are no ordinary file.")
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as problem:
-        raise SteptimeError(f"The weights {path!r} cannot be read: {problem.strerror}.") from None
+        reason = f"The weights {path!r} cannot be read: {problem.strerror}."
+        raise UnreadableFile(reason) from None

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Self
 
+from steptime.core.errors import UnreadableFile
 from steptime.core.format import rough_duration
 
 if TYPE_CHECKING:
@@ -57,8 +58,11 @@ class SessionWatch(Progress):
 
     def on_start(self, job: Job, done: int, expected: int) -> None:
         self._started = time.monotonic()
-        left = rough_duration((expected - done) * self._seconds_per_process(job))
-        self.show(f"process {done + 1} of {expected} or more, {left} left: {job.case.label}")
+        position = f"process {done + 1} of {expected} or more"
+        seconds = self._seconds_per_process(job)
+        if seconds is not None:
+            position += f", {rough_duration((expected - done) * seconds)} left"
+        self.show(f"{position}: {job.case.label}")
 
     def on_finish(self, attempt: Attempt) -> None:
         self._seconds += time.monotonic() - self._started
@@ -66,12 +70,16 @@ class SessionWatch(Progress):
         # A process that failed, or whose task is another, has none.
         self.stage_seconds.update(attempt.findings.get("seconds", {}))
 
-    def _seconds_per_process(self, job: Job) -> float:
+    def _seconds_per_process(self, job: Job) -> float | None:
+        """None: the user's file of the network cannot be read."""
         if self.finished_processes:
             return self._seconds / self.finished_processes
         from steptime.run.estimate import estimate
 
-        guess = estimate(job.case, job.protocol, {})
+        try:
+            guess = estimate(job.case, job.protocol, {})
+        except UnreadableFile:
+            return None
         return guess.least_seconds / job.protocol.processes_least
 
 

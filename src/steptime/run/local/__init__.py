@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from steptime import workloads
+from steptime.core.case import Case
 from steptime.core.cause import Cause
 from steptime.core.container import Container
-from steptime.core.errors import SteptimeError
+from steptime.core.errors import SteptimeError, UnreadableFile
 from steptime.core.executor import JournalStore
 from steptime.core.job import Job
 from steptime.core.record import Attempt, Failure
@@ -79,7 +81,8 @@ class LocalExecutor:
         lacking = self.machine.lacks(job.case)
         if lacking:
             return Failure(cause=Cause.UNSUPPORTED, reason=lacking)
-        return None
+        # Found out here, because a worker that loads such a file may hang until its time limit.
+        return _unreadable_file(job.case)
 
     def _add_options(self, job: Job, store: JournalStore) -> Job:
         """Add what only this process knows: the folder of the tier, and the measured peaks."""
@@ -91,6 +94,18 @@ class LocalExecutor:
             # Of every machine in the store: which one the worker runs on, it finds out itself.
             options["peaks"] = limits_by_machine(store.path, job.case.device)
         return replace(job, options=options)
+
+
+def _unreadable_file(case: Case) -> Failure | None:
+    if not workloads.is_user_file(case.workload):
+        return None
+    try:
+        workloads.describe(case)
+    except UnreadableFile as problem:
+        # What the file printed follows the first line.
+        reason, _, printed = str(problem).partition("\n")
+        return Failure(cause=Cause.UNREADABLE, reason=reason, output=printed)
+    return None
 
 
 def _record_obstacle(job: Job, failure: Failure, store: JournalStore) -> Attempt:

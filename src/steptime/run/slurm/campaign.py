@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from steptime.analysis import stopping
@@ -20,6 +20,7 @@ from steptime.run.session import (
     installed_software,
     measured_attempts,
     plan_hash,
+    unreadable_keys,
 )
 from steptime.run.slurm.client import NoAnswer, Slurm
 from steptime.run.slurm.folder import CAMPAIGNS, LOST, CampaignFolder, DamagedCampaign, find
@@ -77,7 +78,7 @@ def submit(
     lock = store.hold(f"campaign-{identity}", "This plan is being submitted from")
     advice = "Make room there: the same command goes on."
     with lock, explain_write_errors(f"The store {store.path}", advice):
-        session = None if again else _newest_campaign(store, identity)
+        session = None if again else _newest_campaign(store, plan, machine)
         folder = CampaignFolder(store, session or uuid7())
         if folder.path.exists():
             collect(folder, slurm)
@@ -111,7 +112,7 @@ def _submit_array(array: Array, folder: CampaignFolder, machine: MachineFile, sl
     return number
 
 
-def _campaign_hash(plan: Plan, machine: MachineFile) -> str:
+def _campaign_hash(plan: Plan, machine: MachineFile, unreadable: Collection[str] = ()) -> str:
     """Equal if a submission continues the campaign.
 
     More time, another account or throttle continue it; other nodes or modules begin a new one."""
@@ -121,7 +122,7 @@ def _campaign_hash(plan: Plan, machine: MachineFile) -> str:
     if machine.launches:
         location.append(describe_ways(machine.launches))
     location.append({name: shapes[name] for name in sorted(shapes)})
-    return plan_hash(plan.cases, plan.protocol, location)
+    return plan_hash(plan.cases, plan.protocol, location, unreadable)
 
 
 def _check_requests(plan: Plan, machine: MachineFile) -> None:
@@ -137,15 +138,26 @@ def _check_requests(plan: Plan, machine: MachineFile) -> None:
             raise SteptimeError(lacking)
 
 
-def _newest_campaign(store: FolderStore, identity: str) -> str | None:
+def _newest_campaign(store: FolderStore, plan: Plan, machine: MachineFile) -> str | None:
+    identity = _campaign_hash(plan, machine)
     paths = store.path.glob(f"{CAMPAIGNS}/*/campaign.json")
     sessions = sorted((path.parent.name for path in paths), key=age_order, reverse=True)
     for session in sessions:
         # A damaged campaign must not keep others from being submitted.
         with contextlib.suppress(DamagedCampaign):
-            if CampaignFolder(store, session).facts()["plan"] == identity:
+            first_identity = CampaignFolder(store, session).facts()["plan"]
+            attempts = attempts_by_case(store, session)
+            if identity in {first_identity, *_identities(attempts)}:
+                return session
+            # Files that were unreadable then may have been mended.
+            unreadable = unreadable_keys(attempts)
+            if unreadable and first_identity == _campaign_hash(plan, machine, unreadable):
                 return session
     return None
+
+
+def _identities(attempts: Mapping[str, Sequence[Attempt]]) -> set[str]:
+    return {attempt.plan for of_case in attempts.values() for attempt in of_case}
 
 
 class _CampaignState:
