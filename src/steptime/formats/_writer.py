@@ -1,7 +1,7 @@
 """Write results as files of other tools. Each file is read back to see what the format holds.
 
-A writer takes rows by the catalogue's names, with `failure`, `more` and `hardware` if they are
-known. It yields files, and the rows that it had to skip, with the reason."""
+A writer takes rows by the catalogue's names, with the details of `_details.py` if known.
+It yields files, and the rows that it had to skip, with the reason."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from steptime.analysis.device_peaks import find_device
 from steptime.core.errors import SteptimeError, unknown
 from steptime.core.foreign import ForeignRun
 from steptime.formats import Format, Original, Skipped
+from steptime.formats._details import COUNTS, DETAILS
 from steptime.formats._parse import number
 from steptime.index.catalogue import DIMENSIONS, METRICS
 from steptime.index.rows import ENDS
 
 Row = dict[str, Any]
 # What the store says about a result; no format is expected to hold it.
-OF_THE_STORE = ("id", "source", "session", "grade", "status", "plausible")
+OF_THE_STORE = ("id", "source", "session", "grade", "status", "plausible", *DETAILS[1:])
 # What a row may hold beyond the catalogue.
 BESIDE = ("more", "hardware")
 # Names of processors, and the architectures that stand for a name.
@@ -175,14 +176,12 @@ def is_number(name: str) -> bool:
     return name not in DIMENSIONS or DIMENSIONS[name].number
 
 
-def columns(rows: Iterable[Row]) -> list[str]:
-    """Names that any row has a value for, in the catalogue's order."""
-    present: set[str] = set()
-    for row in rows:
-        present.update(name for name, value in row.items() if value not in (None, ""))
+def columns() -> list[str]:
+    """The columns of our own tables: the same for all results, so that a script can rely on them.
+
+    A new one is a new version of the schema."""
     metrics = [f"{name}{end}" for name in METRICS for end in ENDS]
-    names = ("id", "started", *DIMENSIONS, *metrics, "failure")
-    return [name for name in names if name in present]
+    return ["id", "started", *DIMENSIONS, *metrics, *DETAILS]
 
 
 def unit(name: str) -> str:
@@ -191,7 +190,8 @@ def unit(name: str) -> str:
     The unit of a rate says whether it is that of one device or of all."""
     metric = METRICS.get(name.removesuffix("_low").removesuffix("_high"))
     if metric is None:
-        return COUNT if name in DIMENSIONS and is_number(name) else ""
+        is_count = name in COUNTS or (name in DIMENSIONS and is_number(name))
+        return COUNT if is_count else ""
     if metric.unit != "units/s":
         return metric.unit or "1"
     if metric.name.endswith("_per_device"):
@@ -209,13 +209,15 @@ def row_from_table(file: Original, location: str, cells: Row) -> ForeignRun:
     dimensions["grade"] = cells.get("grade")
     metrics = {}
     for name, cell in cells.items():
-        if unit(name) and name not in DIMENSIONS:
+        if unit(name) and name not in (*DIMENSIONS, *COUNTS):
             metrics[name] = cell
     status = cells.get("status") or ""
     failure = cells.get("failure") or ("" if status == "ok" else status)
     quarantine = ""
     if cells.get("plausible") == "no":
-        quarantine = "its table says that it cannot be true"
+        quarantine = cells.get("quarantine") or "its table says that it cannot be true"
+    more = {name: cells.get(name) for name in ("id", "source", *DETAILS)}
+    warnings = cells.get("warnings")
     return file.run(
         location,
         dimensions,
@@ -223,14 +225,19 @@ def row_from_table(file: Original, location: str, cells: Row) -> ForeignRun:
         started=cells.get("started") or "",
         failure=failure,
         quarantine=quarantine,
-        more={"id": cells.get("id"), "source": cells.get("source")},
+        more=more,
+        defects=[warnings] if warnings else [],
     )
 
 
 def extra_values(row: Row, held: Iterable[str]) -> dict[str, Any]:
     """What a format has no name for, under names that no other tool uses."""
     other_names = {*held, *OF_THE_STORE, "started", "failure"}
-    return {f"{PREFIX}{name}": row[name] for name in columns([row]) if name not in other_names}
+    extras = {}
+    for name in columns():
+        if name not in other_names and row.get(name) not in (None, ""):
+            extras[f"{PREFIX}{name}"] = row[name]
+    return extras
 
 
 def read_extras(values: dict[str, Any]) -> tuple[Row, Row]:

@@ -31,13 +31,13 @@ def read(file: Original) -> Rows:
 
 
 def write(rows: Sequence[dict[str, Any]]) -> Iterator[Page]:
-    """Everything that the catalogue has a name for.
+    """The same columns whatever the rows hold.
 
     Rates of all devices and of each are columns of their own, in the unit of column `unit`."""
     if not rows:
         return
     text = io.StringIO()
-    names = [*FIRST, *(name for name in columns(rows) if name not in FIRST)]
+    names = [*FIRST, *(name for name in columns() if name not in FIRST)]
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow([_column_title(name) for name in names])
     for row in rows:

@@ -15,7 +15,9 @@ from steptime.formats._writer import Page, columns, row_from_table, unit
 
 TITLE = "Tables of results with units (Parquet)"
 # In the file's metadata, so that other Parquet files are not mistaken for ours.
-SCHEMA = "steptime-rows/1"
+SCHEMA = "steptime-rows/2"
+# The first version had only the columns that some row had a value for.
+READABLE = ("steptime-rows/1", SCHEMA)
 METADATA = "SELECT decode(key), decode(value) FROM parquet_kv_metadata(?)"
 
 
@@ -43,7 +45,7 @@ def _read_rows(data: bytes) -> list[dict[str, Any]] | None:
         path = Path(folder) / "rows.parquet"
         path.write_bytes(data)
         metadata = dict(database.execute(METADATA, [str(path)]).fetchall())
-        if metadata.get("schema") != SCHEMA:
+        if metadata.get("schema") not in READABLE:
             return None
         answer = database.execute("SELECT * FROM read_parquet(?)", [str(path)])
         names = [column[0] for column in answer.description]
@@ -54,7 +56,7 @@ def write(rows: Sequence[dict[str, Any]]) -> Iterator[Page]:
     """Rates of all devices and of each are columns of their own, in the unit of column `unit`."""
     if not rows:
         return
-    names = columns(rows)
+    names = columns()
     with TemporaryDirectory() as folder, _duckdb().connect() as database:
         source = Path(folder) / "rows.json"
         target = Path(folder) / "rows.parquet"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -81,3 +82,45 @@ def test_export_of_a_cpu_run_has_no_accelerators(
     assert description["accelerators_per_node"] == 0
     assert description["host_processor_model_name"] == "A processor"
     assert description["host_processors_per_node"] == 1
+
+
+def test_export_columns_are_the_same_for_other_results(
+    imported: Command, store_session: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    store_session([Case(workload="mnist-mlp")])
+    heads = []
+    for query in ("source=psc", "source=steptime"):
+        done = imported("export", "csv", query, "-o", "rows.csv")
+        assert done.returncode == 0, done.stderr
+        heads.append((tmp_path / "rows.csv").read_text().splitlines()[0])
+    assert heads[0] == heads[1]
+    assert "step_time_low [s]" in heads[0] and heads[0].endswith("steps [count]")
+
+
+def test_export_has_flags_and_their_evidence(
+    steptime: Command, store_session: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    store_session([Case(workload="mnist-mlp")], processes=1)
+    done = steptime("export", "csv", "-o", "rows.csv")
+    assert done.returncode == 0, done.stderr
+    with (tmp_path / "rows.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert "one_process" in row["flags"].split()
+    assert "one_process (limits): " in row["warnings"]
+    assert row["processes [count]"] == "1" and row["interval"]
+
+
+def test_export_keeps_the_details_of_a_table_that_was_imported(
+    steptime: Command, store_session: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    store_session([Case(workload="mnist-mlp")], processes=1)
+    steptime("export", "csv", "-o", "first.csv")
+    (tmp_path / "results").rename(tmp_path / "other")
+    assert steptime("import", "first.csv").returncode == 0
+    steptime("export", "csv", "-o", "second.csv")
+    rows = []
+    for name in ("first.csv", "second.csv"):
+        with (tmp_path / name).open() as file:
+            rows += csv.DictReader(file)
+    for name in ("flags", "warnings", "interval", "processes [count]", "steps [count]"):
+        assert rows[0][name] == rows[1][name] != "", name

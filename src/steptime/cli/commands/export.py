@@ -76,22 +76,15 @@ def _nothing_to_write(
 
 
 def _rows(workspace: Workspace, query: Query) -> list[dict[str, Any]]:
-    """The rows of the index, with the reason of a failure and the rest of an imported file."""
-    from steptime.core.record import Record
-    from steptime.index.rows import hardware
+    """The rows of the index, with their details."""
+    from steptime.formats._details import details
 
     index = workspace.index
     rows = index.list_runs(query, max(1, index.count_runs(query, valued=False)))
     runs = workspace.find_runs([row["id"] for row in rows])
     for row in rows:
-        run = runs.get(row["id"])
-        if isinstance(run, Record):
-            row["hardware"] = hardware(run)
-            if run.failures and not run.measurements:
-                row["failure"] = run.failures[-1].reason
-        elif run is not None:
-            row["failure"] = run.failure
-            row["more"] = run.more
+        if row["id"] in runs:
+            row |= details(runs[row["id"]])
     return rows
 
 
