@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import resource
-import sys
 from pathlib import Path
 
 import pytest
 
 from steptime.cli import output
+from steptime.cli.render.table import Column, print_table
 from steptime.core.errors import SteptimeError
 
 
@@ -22,31 +22,6 @@ def test_print_json_has_no_infinity_and_keeps_characters(
     assert json.loads(text) == {"µs": [1.5, None, None]} and "µs" in text
 
 
-def test_print_table_neither_folds_nor_pads_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    output.print_table(["name", "value"], [["[bold]x" * 10, "1"], ["y", "22"]], right=["value"])
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 4 and all(line == line.rstrip() for line in lines)
-    assert lines[2].startswith("[bold]x[bold]x") and lines[3].endswith(" 22")
-
-
-def test_print_table_never_folds_ids(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "60")
-    output.print_table(
-        ["id", "session", *"abcdef"], [["0a1b2c3d", "4e5f6a7b", *["several words here"] * 6]]
-    )
-    lines = capsys.readouterr().out.splitlines()
-    assert any("0a1b2c3d" in line and "4e5f6a7b" in line for line in lines)
-    assert all(len(line) <= 60 for line in lines[2:])
-
-
-def test_print_table_cuts_nothing_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    output.print_table(["id", "case"], [["0a1b2c3d", "x" * 1000]])
-    assert capsys.readouterr().out.splitlines()[-1].split() == ["0a1b2c3d", "x" * 1000]
-
-
 def test_note_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     output.note("hello")
     assert capsys.readouterr() == ("", "")
@@ -54,7 +29,7 @@ def test_note_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -
 
 def test_control_characters_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     output.echo("red \x1b[31m\x07")
-    output.print_table(["title"], [["red \x1b[31m"]])
+    print_table([Column("title")], [["red \x1b[31m"]])
     text = capsys.readouterr().out
     assert text.startswith("red \\x1b[31m\\x07\n") and "\x1b" not in text
 

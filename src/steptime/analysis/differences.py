@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from steptime.core.case import SETTINGS
+from steptime.core.format import shorten
 from steptime.core.record import Attempt
 
 # By group, then by name: the values of A and of B, usually one each.
@@ -139,4 +140,4 @@ def format_values(values: Sequence[Any]) -> str:
 
 def _format_value(value: Any) -> str:
     text = "none" if value in ("", None) else str(value)
-    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
+    return shorten(text, LONGEST_VALUE)

@@ -39,9 +39,9 @@ def read_info(framework: str) -> FrameworkInfo:
     if path is None:
         return FrameworkInfo("", "", frozenset())
     docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
-    # The first sentence of the docstring is the title.
-    first_line = docstring.partition("\n")[0]
-    title = first_line.partition(". ")[0].rstrip(".")
+    # The first sentence of the docstring is the title; it may take two lines.
+    paragraph = " ".join(docstring.partition("\n\n")[0].split())
+    title = paragraph.partition(". ")[0].rstrip(".")
     install = plugins.read_constant("frameworks", framework, "INSTALL") or ""
     packages = plugins.read_constant("frameworks", framework, "REQUIRES") or ()
     return FrameworkInfo(title, install, frozenset(packages))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
+import re
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from steptime.core.errors import SteptimeError
 from steptime.core.secrets import redact_text
@@ -16,8 +17,14 @@ from steptime.store.atomic import atomic_write
 
 # As a file's name: print its content.
 STDOUT = Path("-")
-# A pipe has no width: wide enough that nothing is cut.
-PIPED_WIDTH = 10_000
+# A pipe has no width: wide enough that no table leaves out a column.
+PIPED_WIDTH = 1_000_000
+# A terminal that knows no size, and the least for which text is arranged.
+USUAL_WIDTH = 80
+LEAST_WIDTH = 20
+# A number and its unit stay on one line: 5.9 ms, 42 %, 3 GiB.
+UNIT_GAP = re.compile(r"(?<=[\d∞]) (?=(?:%|[nµm]?s|min|h|[kMGTP]?i?(?:B|FLOP|W|Hz))(?!\w))")
+NO_BREAK = "\N{NO-BREAK SPACE}"
 # The name of the error handler for characters that a stream cannot encode.
 # Registered below with `codecs`, and used by main._open_streams.
 PLAIN = "steptime-plain"
@@ -28,12 +35,62 @@ ASCII_REPLACEMENTS = str.maketrans(
 ESCAPED_CONTROLS = {
     code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
 }
-# These columns never fold: half an id names nothing.
-UNFOLDED = ("id", "session")
 
 
 def echo(text: str = "") -> None:
+    """Sentences for people: whole words on lines that fit the terminal, one line in a pipe."""
+    _print_wrapped(escape_controls(text), sys.stdout)
+
+
+def echo_verbatim(text: str) -> None:
+    """A file's content, or lines of a format, which would not survive other line breaks."""
     print(escape_controls(text))
+
+
+def echo_labelled(label: str, text: str, margin: int) -> None:
+    """A line with its name; what does not fit continues below the text."""
+    text = escape_controls(text)
+    columns = width() - margin
+    lines = wrap(text, columns)
+    start = f"{escape_controls(label):<{margin}}"
+    # Below the name, if a single word is too long to stand beside it.
+    if len(lines) > 1 and max(map(len, text.split())) > columns:
+        indent = len(label) - len(label.lstrip()) + 2
+        lines = ["", *wrap(text, width() - indent)]
+        margin = indent
+    print((start + lines[0]).rstrip())
+    for line in lines[1:]:
+        print(" " * margin + line)
+
+
+def wrap(text: str, columns: int) -> list[str]:
+    """Lines of whole words. A word that is wider than a line gets one of its own, unbroken."""
+    # Wide characters of other scripts take two columns.
+    from rich.cells import cell_len
+
+    lines = []
+    line, *rest = UNIT_GAP.sub(NO_BREAK, text).split(" ")
+    for piece in rest:
+        if cell_len(line) + 1 + cell_len(piece) <= columns:
+            line += f" {piece}"
+        else:
+            lines.append(line)
+            line = piece
+    return [line.replace(NO_BREAK, " ").rstrip() for line in (*lines, line)]
+
+
+def _print_wrapped(text: str, stream: TextIO) -> None:
+    if not stream.isatty():
+        print(text, file=stream)
+        return
+    columns = width(stream)
+    for paragraph in text.split("\n"):
+        body = paragraph.lstrip(" ")
+        indent = len(paragraph) - len(body)
+        # An indented line continues further to the right: the next one begins a new item.
+        hanging = " " * (indent + 2) if indent else ""
+        for number, line in enumerate(wrap(body, columns - len(hanging))):
+            print((hanging if number else " " * indent) + line, file=stream)
 
 
 def escape_controls(text: str) -> str:
@@ -54,16 +111,26 @@ codecs.register_error(PLAIN, _replace_characters)
 def note(text: str) -> None:
     """Tell a person something beside the result; a program that reads the output gets nothing."""
     if sys.stderr.isatty():
-        print(escape_controls(redact_text(text)), file=sys.stderr)
+        _print_wrapped(escape_controls(redact_text(text)), sys.stderr)
 
 
 def warn(text: str) -> None:
     """Tell something beside the result that is too important to be left out for a program."""
-    print(escape_controls(redact_text(text)), file=sys.stderr)
+    _print_wrapped(escape_controls(redact_text(text)), sys.stderr)
 
 
-def width() -> int:
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPED_WIDTH
+def width(stream: TextIO | None = None) -> int:
+    """Of a terminal; of standard output unless another stream is named."""
+    stream = stream or sys.stdout
+    if not stream.isatty():
+        return PIPED_WIDTH
+    try:
+        columns = os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        columns = 0
+    # $COLUMNS comes first, then standard output, then this stream.
+    fallback = (columns or USUAL_WIDTH, 0)
+    return max(LEAST_WIDTH, shutil.get_terminal_size(fallback).columns)
 
 
 def print_json(value: Any) -> None:
@@ -99,37 +166,6 @@ def write_file(path: Path, data: bytes) -> None:
             path.write_bytes(data)
     except OSError as problem:
         raise SteptimeError(f"{path} cannot be written: {problem.strerror}.") from problem
-
-
-def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()
-) -> None:
-    # Imported late: help and --json need no Rich and start faster without it.
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    is_terminal = sys.stdout.isatty()
-    # Two spaces between columns: with Rich's three, tables of results need 120 columns.
-    padding = (0, 1, 0, 0)
-    table = Table(box=box.SIMPLE_HEAD, padding=padding, pad_edge=False, show_edge=False)
-    for column in columns:
-        table.add_column(
-            column,
-            justify="right" if column in right else "left",
-            # A pipe is read by programs: a row must stay on one line.
-            no_wrap=not is_terminal or column in UNFOLDED,
-            overflow="fold",
-        )
-    for row in rows:
-        table.add_row(*(Text(escape_controls(cell)) for cell in row))
-    console = Console(width=width(), highlight=False)
-    with console.capture() as capture:
-        console.print(table)
-    # Rich pads every row to the width of the table.
-    for line in capture.get().rstrip("\n").split("\n"):
-        print(line.rstrip())
 
 
 def _finite(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any
@@ -9,13 +10,17 @@ from typing import Any
 TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 HUGE = 1e15
+# Numbers with their points and commas count as words.
+WORD_END = re.compile(r"[\w.,]+$")
+# The smallest share of a unit that four digits round to one of it.
+ROUNDED_UP = 0.99995
 BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
 def _pick_unit(value: float, units: Sequence[tuple[float, str]]) -> tuple[float, str]:
-    """The largest unit that the value reaches, else the smallest one."""
+    """The largest unit that the rounded value reaches, else the smallest one: no 1,000 µs."""
     for size, unit in units:
-        if abs(value) >= size:
+        if abs(value) >= ROUNDED_UP * size:
             return size, unit
     return units[-1]
 
@@ -73,6 +78,17 @@ def percent(share: float) -> str:
     if abs(share) < 0.1 or abs(share) >= HUGE:
         return f"{100 * share:.2g} %"
     return f"{100 * share:.0f} %"
+
+
+def shorten(text: str, longest: int) -> str:
+    """Whole words with … after them. Only a word that is too long by itself is cut."""
+    if len(text) <= longest:
+        return text
+    start = text[: longest - 1]
+    # The next character belongs to the last word.
+    if WORD_END.match(text[longest - 1]):
+        start = WORD_END.sub("", start) or start
+    return f"{start.rstrip()}…"
 
 
 def byte_count(value: int) -> str:

@@ -39,12 +39,8 @@ def test_shared_settings_stand_once_above_the_rows(listed: Callable[..., str]) -
     )
     words = lines.splitlines()
     assert words[1].startswith("all: workload lenet5 · framework pytorch · phase training")
-    assert words[1].endswith("· threads 1") and words[2].split() == [
-        "batch",
-        "size",
-        "time",
-        "because",
-    ]
+    assert words[1].endswith("· threads 1 · time from a guess")
+    assert words[2].split() == ["batch", "size", "time"]
     assert [row.split()[0] for row in words[4:6]] == ["1", "8"]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from steptime.cli.options import Json
-from steptime.cli.output import echo, print_json
+from steptime.cli.output import echo_verbatim, print_json
 from steptime.cli.request import (
     DLBS_SUFFIX,
     readable_store,
@@ -64,7 +64,7 @@ def _show_plan(name: str, *, json: bool) -> None:
     if json:
         print_json({"toml": toml, "notes": notes})
     else:
-        echo(toml.rstrip())
+        echo_verbatim(toml.rstrip())
 
 
 def _show_results(identifier: str, *, json: bool) -> None:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from steptime.cli import output
 from steptime.cli.render.comparison import (
-    echo_wrapped,
+    echo_line,
     ratio_text,
     show_p_value,
     verdict_sentence,
 )
 from steptime.cli.render.format import plural
+from steptime.cli.render.table import Column, print_table, quantity
 
 if TYPE_CHECKING:
     from steptime.analysis.by_node import ByNode
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 # A screen; a large cluster has thousands.
 MOST_NODES = 20
-RATIO = "B's time over A's"
 
 
 def to_document(answer: NodeComparison) -> dict[str, Any]:
@@ -35,20 +35,20 @@ def show(answer: NodeComparison) -> None:
     comparison = answer.by_node
     count = len(comparison.nodes)
     verdict = comparison.paired
-    echo_wrapped(f"{verdict_sentence(verdict)}, paired on {plural(count, 'node')}.")
-    echo_wrapped(_unpaired_sentence(comparison))
+    output.echo(f"{verdict_sentence(verdict)}, paired on {plural(count, 'node')}.")
+    output.echo(_unpaired_sentence(comparison))
     output.echo()
     differences = [answer.difference(name) for name in answer.compared]
-    output.echo(f"differs  {', '.join(differences)}")
+    echo_line("differs", ", ".join(differences))
     show_p_value(verdict)
     if comparison.spread is not None:
-        output.echo(
-            f"nodes    for the same work the slowest takes ×{comparison.spread:.3f} "
-            "the time of the fastest"
+        echo_line(
+            "nodes",
+            f"for the same work the slowest takes ×{comparison.spread:.3f} the time of the fastest",
         )
     nodes = list(comparison.nodes.items())[:MOST_NODES]
     rows = [[node, f"{ratio:.3f}"] for node, ratio in nodes]
-    output.print_table(["node", RATIO], rows, right=(RATIO,))
+    print_table([Column("node", stays=True), quantity("B's time over A's")], rows)
     if count > MOST_NODES:
         output.echo(f"… and {count - MOST_NODES} more; --json lists them all.")
     if comparison.unpaired:

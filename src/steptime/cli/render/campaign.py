@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from steptime.cli import output
 from steptime.cli.render.format import describe_case, differing_settings, plural, processes
+from steptime.cli.render.table import Column, print_table, quantity
 from steptime.core.format import rough_duration
 from steptime.core.secrets import redact_words
 
@@ -15,6 +16,13 @@ if TYPE_CHECKING:
 
 # A screen; --json has all.
 MOST_FAILURES = 20
+ARRAY_COLUMNS = (
+    Column("array"),
+    Column("section", stays=True),
+    quantity("tasks"),
+    quantity("processes"),
+    Column("request", least=24),
+)
 
 
 def show_progress(progress: Progress) -> None:
@@ -23,7 +31,8 @@ def show_progress(progress: Progress) -> None:
     done = f"{progress.count('done')} of {len(progress.processes)} processes done"
     left = "" if progress.is_over else f", {_time_left(progress)}"
     output.echo(f"{progress.name}: {done}{left}.")
-    output.print_table(["nodes", *STATES], _state_rows(progress), right=STATES)
+    columns = [Column("nodes", stays=True), *map(quantity, STATES)]
+    print_table(columns, _state_rows(progress))
     waiting = [process for process in progress.processes if process.state == WAITING]
     reasons = sorted({process.reason for process in waiting if process.reason})
     if reasons:
@@ -84,7 +93,7 @@ def show_submission(submission: Submission, *, dry_run: bool) -> None:
         output.echo(f"\nCampaign {submission.session}. Next: steptime status, steptime collect.")
     elif submission.scripts:
         # The scripts of all arrays look alike.
-        output.echo(f"\n{submission.scripts[0]}")
+        output.echo_verbatim(f"\n{submission.scripts[0]}")
 
 
 def _show_arrays(submission: Submission) -> None:
@@ -95,5 +104,4 @@ def _show_arrays(submission: Submission) -> None:
     for number, array in zip(numbers, submission.arrays, strict=True):
         counts = [str(len(array.tasks)), str(len(array.jobs))]
         rows.append([number, array.section.name, *counts, " ".join(redact_words(array.request))])
-    heads = ["array", "section", "tasks", "processes", "request"]
-    output.print_table(heads, rows, right=("tasks", "processes"))
+    print_table(ARRAY_COLUMNS, rows)

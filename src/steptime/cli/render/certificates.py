@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from steptime.cli import output
+from steptime.cli.render.table import Column, print_table
 from steptime.core.case import Case
 
 if TYPE_CHECKING:
@@ -24,6 +25,14 @@ training was proved on a reduced copy, outputs at full size. Items after `~` hav
 that they prove little; they count as no proof. *unproved*: no error is too large, but a required
 item proves little.
 """
+COLUMNS = (
+    Column("framework", stays=True),
+    Column("certified"),
+    Column("worst", drop=1, stays=True),
+    Column("semantics", drop=3),
+    Column("proves little", least=12, drop=2),
+    Column("id", drop=4),
+)
 # Short enough for a table of 100 columns.
 SHORT = {
     "gradients": "grads",
@@ -117,8 +126,7 @@ def _show_table(certified: Sequence[tuple[Outcome, Certificate]]) -> None:
                 certificate.name,
             ]
         )
-    heads = ["framework", "certified", "worst", "semantics", "proves little", "id"]
-    output.print_table([*columns, *heads], rows)
+    print_table([*map(Column, columns), *COLUMNS], rows)
 
 
 def _verdict(certificate: Certificate) -> str:
@@ -158,13 +166,13 @@ def show_markdown(outcomes: Sequence[Outcome]) -> None:
     _echo_markdown_row(["---"] * (2 + len(heads)))
     for (network, precision), cells in rows.items():
         _echo_markdown_row([network, precision, *(cells.get(name, "") for name in heads)])
-    output.echo(f"\n{MARKDOWN_LEGEND}")
+    output.echo_verbatim(f"\n{MARKDOWN_LEGEND}")
     for number, text in enumerate(notes, 1):
-        output.echo(f"{number}. {text}")
+        output.echo_verbatim(f"{number}. {text}")
 
 
 def _echo_markdown_row(cells: Sequence[str]) -> None:
-    output.echo(f"| {' | '.join(cells)} |")
+    output.echo_verbatim(f"| {' | '.join(cells)} |")
 
 
 def _markdown_cell(outcome: Outcome, notes: list[str]) -> str:

@@ -10,7 +10,6 @@ from steptime.cli import output
 from steptime.cli.render.comparison import TOO_FEW as TOO_FEW_SENTENCE
 from steptime.cli.render.comparison import (
     echo_line,
-    echo_wrapped,
     level_text,
     p_text,
     ratio_text,
@@ -19,6 +18,7 @@ from steptime.cli.render.comparison import (
     side_document,
 )
 from steptime.cli.render.format import differing_settings, plural
+from steptime.cli.render.table import Column, print_table, quantity
 from steptime.core.errors import SteptimeError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def compare_sessions(
         cases = plural(unmatched, "measured case")
         output.echo(f"note: {cases} without a partner on the other side")
     for reason in reasons:
-        echo_wrapped(f"note: force ({force}): {reason}")
+        output.echo(f"note: force ({force}): {reason}")
 
 
 def _document(suite: Suite, pairs: Sequence[RecordPair]) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def _show(suite: Suite, pairs: Sequence[RecordPair]) -> None:
     verdicts = Counter(row.verdict.outcome for row in suite.rows)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
     mean = f"×{ratio_text(suite.mean)} in time, geometric mean"
-    echo_wrapped(f"B over A, {plural(len(pairs), 'case')}: {mean}; {counts}.")
+    output.echo(f"B over A, {plural(len(pairs), 'case')}: {mean}; {counts}.")
     output.echo()
     _show_table(suite, pairs)
     show_differences(_common_differences(pairs))
@@ -125,8 +125,10 @@ def _show_table(suite: Suite, pairs: Sequence[RecordPair]) -> None:
         settings = [_setting_text(a, b, name) for name in names]
         ratio = f"×{ratio_text(row.verdict, level=False)}"
         rows.append([*settings, ratio, p_text(row.verdict), row.verdict.outcome])
-    heads = [name.replace("_", " ") for name in names]
-    output.print_table([*heads, "B's time over A's", "p", "B is"], rows, right=("p",))
+    columns = [Column(name.replace("_", " ")) for name in names]
+    columns += [Column("B's time over A's", stays=True), quantity("p", drop=1)]
+    columns.append(Column("B is", stays=True))
+    print_table(columns, rows)
 
 
 def _show_losses(pairs: Sequence[RecordPair]) -> None:
@@ -147,13 +149,13 @@ def _show_notes(suite: Suite) -> None:
 
     levels = [row.verdict.level for row in suite.rows if row.verdict.level is not None]
     if levels:
-        echo_wrapped(
+        output.echo(
             f"Each row has its {level_text(levels[0])}. A row is faster or slower if p is at most "
             "0.05; p is adjusted for a false discovery rate of 5 % (Benjamini-Hochberg)."
         )
     few = sum(TOO_FEW in row.remarks for row in suite.rows)
     if few:
-        echo_wrapped(f"note: {few} of {len(suite.rows)} cases: {TOO_FEW_SENTENCE}")
+        output.echo(f"note: {few} of {len(suite.rows)} cases: {TOO_FEW_SENTENCE}")
 
 
 def _setting_text(a: Record, b: Record, name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -50,7 +49,7 @@ def show(pair: ComparedPair) -> None:
     comparison = pair.comparison
     sentence = f"{verdict_sentence(comparison.verdict)}, {_count_units(comparison)}"
     loss = loss_sentence(pair.a, pair.b)
-    echo_wrapped(f"{sentence}; {loss}." if loss else f"{sentence}.")
+    output.echo(f"{sentence}; {loss}." if loss else f"{sentence}.")
     output.echo()
     echo_line("A", pair.a[0].case.label)
     echo_line("B", pair.b[0].case.label)
@@ -62,7 +61,7 @@ def show(pair: ComparedPair) -> None:
     for remark in comparison.remarks:
         sentence = REMARKS.get(remark, remark)
         if sentence:
-            echo_wrapped(f"note: {sentence}")
+            output.echo(f"note: {sentence}")
 
 
 def _count_units(comparison: Comparison) -> str:
@@ -180,17 +179,4 @@ def level_text(level: float) -> str:
 
 
 def echo_line(name: str, text: str) -> None:
-    """A line with its name; what does not fit continues below the text."""
-    echo_wrapped(f"{name:<{MARGIN}}{text}", indent=MARGIN)
-
-
-def echo_wrapped(text: str, indent: int = 0) -> None:
-    lines = textwrap.wrap(
-        text,
-        output.width(),
-        subsequent_indent=" " * indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    for line in lines:
-        output.echo(line)
+    output.echo_labelled(name, text, MARGIN)

@@ -8,6 +8,7 @@ from typing import Any
 
 from steptime.cli import output
 from steptime.cli.render.format import differing_settings, plural
+from steptime.cli.render.table import Column, print_table
 from steptime.cli.request import NOTHING_LEFT, store_folder, warn_of_problems
 from steptime.core.case import SETTINGS, Case
 from steptime.core.format import rough_duration
@@ -45,6 +46,12 @@ ALWAYS_SHOWN = (
 )
 
 
+TIME_COLUMNS = (
+    Column("time", stays=True),
+    Column("time from", least=16, drop=1),
+    # Why a case is excluded, or its time unknown.
+    Column("because", least=24),
+)
 # Of a case whose network is in a file that was not loaded.
 UNKNOWN = "unknown"
 Estimates = Sequence[Estimate | None]
@@ -186,18 +193,17 @@ def _show_table(plan: Plan, estimates: Estimates) -> None:
             continue
         if name in ALWAYS_SHOWN or getattr(cases[0], name) != DEFAULTS.get(name):
             shared.append(_setting_text(cases[0], name))
-    output.echo(f"all: {' · '.join(shared)}")
     rows = []
     for case, guess in zip(plan.cases, estimates, strict=True):
         if guess is None:
-            rows.append([*_values(case, names), UNKNOWN, "its file was not loaded"])
+            rows.append([*_values(case, names), UNKNOWN, "", "its file was not loaded"])
             continue
         time = _time_range(guess.least_seconds, guess.most_seconds)
-        rows.append([*_values(case, names), time, _source(guess)])
+        rows.append([*_values(case, names), time, _source(guess), ""])
     for gone in plan.excluded:
-        rows.append([*_values(gone.case, names), "excluded", gone.reason])
-    heads = [name.replace("_", " ") for name in names]
-    output.print_table([*heads, "time", "because"], rows)
+        rows.append([*_values(gone.case, names), "excluded", "", gone.reason])
+    heads = [Column(name.replace("_", " ")) for name in names]
+    print_table([*heads, *TIME_COLUMNS], rows, shared=shared)
 
 
 def _values(case: Case, names: Sequence[str]) -> list[str]:
@@ -210,11 +216,11 @@ def _setting_text(case: Case, name: str) -> str:
 
 def _source(guess: Estimate) -> str:
     if guess.like is None:
-        return "guess"
+        return "a guess"
     if not guess.differs:
-        return "as before"
+        return "earlier runs"
     settings = [_setting_text(guess.like, name) for name in guess.differs]
-    return f"like {', '.join(settings)}"
+    return f"runs with {', '.join(settings)}"
 
 
 def _time_range(least: float, most: float) -> str:

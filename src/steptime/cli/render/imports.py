@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from steptime.cli import output
+from steptime.cli.render.table import Column, print_table, quantity
+from steptime.core.format import shorten
 
 if TYPE_CHECKING:
     from steptime.core.foreign import ForeignRun
@@ -19,6 +21,8 @@ NOT_RECOGNISED = "no reader recognises it"
 # Of unrecognised files, unless --rows asks for all.
 MOST_NAMES = 20
 LONGEST_REASON = 120
+# Of reasons: the outcome and the count before them.
+MARGIN = 21
 # Also 1.5e-3, but no sign: a minus may be a hyphen.
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
@@ -62,11 +66,11 @@ def show(summary: ImportSummary, *, rows: bool) -> None:
         lines["total"] = _total(summary)
         heads = list(lines["total"])
         table = [[name, *(f"{counts[head]:,}" for head in heads)] for name, counts in lines.items()]
-        output.print_table(["format", *heads], table, right=heads)
+        print_table([Column("format", least=20, stays=True), *map(quantity, heads)], table)
     for name, readings in by_format.items():
         for outcome, reasons in _reasons(readings).items():
             for reason, count in reasons.most_common():
-                output.echo(f"{outcome:>11}  {count:>6,}  {name}: {reason}")
+                output.echo_labelled(f"{outcome:>11}  {count:>6,}", f"{name}: {reason}", MARGIN)
     _show_other_files(summary, rows=rows)
 
 
@@ -137,7 +141,7 @@ def _reasons(readings: list[Reading]) -> dict[str, Counter[str]]:
 
 def _general(reason: str) -> str:
     """The first line with its numbers replaced."""
-    return NUMBER.sub("#", reason.split("\n")[0])[:LONGEST_REASON]
+    return shorten(NUMBER.sub("#", reason.split("\n")[0]), LONGEST_REASON)
 
 
 def _runs(readings: list[Reading]) -> list[ForeignRun]:

@@ -6,7 +6,19 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from steptime.cli import output
+from steptime.cli.render.table import Column, print_table, quantity
 from steptime.core.format import byte_count, digits, with_prefix
+
+PEAK_COLUMNS = (
+    Column("device"),
+    Column("peak", stays=True),
+    quantity("best"),
+    quantity("median", drop=1),
+    Column("shape", drop=2),
+    Column("bursts", right=True, drop=3),
+)
+# The names before the facts, with their indentation.
+MARGIN = 31
 
 # Shown elsewhere.
 REPEATED = ("memory_gib", "clock_source", "python")
@@ -31,8 +43,7 @@ def show(facts: dict[str, Any]) -> None:
         rows += _peak_rows(device, measured["peaks"])
     if rows:
         output.echo("peaks: the best burst, and the median at the same shape")
-        heads = ["device", "peak", "best", "median", "shape", "bursts"]
-        output.print_table(heads, rows, right=["best", "median", "bursts"])
+        print_table(PEAK_COLUMNS, rows)
         output.echo(f"Stored in {facts['stored']}.")
     for device, refused in facts.get("refused", {}).items():
         output.echo(_refusal(device, refused))
@@ -41,23 +52,23 @@ def show(facts: dict[str, Any]) -> None:
 def _show_section(title: str, facts: dict[str, Any]) -> None:
     output.echo(f"{title}:")
     for label, text in labelled_lines(facts):
-        output.echo(f"  {label:<28} {text}")
+        output.echo_labelled(f"  {label}", text, MARGIN)
     output.echo()
 
 
 def _show_machine_file(machine_file: dict[str, Any]) -> None:
     output.echo(f"machine file {machine_file['path']}:")
     for name, launch in machine_file["frameworks"].items():
-        output.echo(f"  {name:<28} is started {_launch_text(launch)}")
+        output.echo_labelled(f"  {name}", f"is started {_launch_text(launch)}", MARGIN)
     for name, launch in machine_file["launches"].items():
         label = f"launch {name}"
-        output.echo(f"  {label:<28} is started {_launch_text(launch)}")
+        output.echo_labelled(f"  {label}", f"is started {_launch_text(launch)}", MARGIN)
     for name, folder in machine_file["tiers"].items():
         label = f"tier {name}"
-        output.echo(f"  {label:<28} is the folder {folder}")
+        output.echo_labelled(f"  {label}", f"is the folder {folder}", MARGIN)
     for name in machine_file["slurm"]:
         label = f"slurm {name}"
-        output.echo(f"  {label:<28} is a kind of node for `steptime submit`")
+        output.echo_labelled(f"  {label}", "is a kind of node for `steptime submit`", MARGIN)
     if not any(machine_file[name] for name in ("frameworks", "launches", "tiers", "slurm")):
         output.echo("  It is empty.")
     output.echo()

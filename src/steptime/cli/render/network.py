@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from steptime.cli.output import echo, print_table
+from steptime.cli.output import echo, echo_labelled
+from steptime.cli.render.table import Column, print_table, quantity
 
-COLUMNS = ("layer", "op", "output", "parameters", "forward FLOPs", "backward FLOPs")
+COLUMNS = (
+    Column("layer", stays=True),
+    # Most layers are named after their op.
+    Column("op", drop=3),
+    Column("output", drop=1),
+    quantity("parameters"),
+    quantity("forward FLOPs"),
+    quantity("backward FLOPs", drop=2),
+)
 COUNTS = ("parameters", "forward_flops", "backward_flops")
+# Of the totals: the names before the values.
+MARGIN = 30
 TOTALS = {
     "trainable_parameters": "trainable parameters",
     "stored_parameters": "stored parameters",
@@ -25,15 +36,15 @@ def show(document: dict[str, Any]) -> None:
         shape = " × ".join(map(str, layer["shape"]))
         counts = [f"{layer[name]:,}" if layer[name] else "" for name in COUNTS]
         rows.append([layer["name"], layer["op"], shape, *counts])
-    print_table(COLUMNS, rows, right=COLUMNS[3:])
+    print_table(COLUMNS, rows)
     echo()
     texts = {title: f"{document[name]:,}" for name, title in TOTALS.items()}
     width = max(map(len, texts.values()))
     for title, text in texts.items():
-        echo(f"{title:30}{text:>{width}}")
-    echo(f"{'one sample':30}{_units_text(document['units_per_sample'])}")
-    echo(f"{'optimizer':30}{document['optimizer']}")
-    echo(f"{'fingerprint':30}{document['fingerprint']}")
+        echo_labelled(title, f"{text:>{width}}", MARGIN)
+    echo_labelled("one sample", _units_text(document["units_per_sample"]), MARGIN)
+    echo_labelled("optimizer", document["optimizer"], MARGIN)
+    echo_labelled("fingerprint", document["fingerprint"], MARGIN)
 
 
 def _units_text(units: dict[str, int]) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steptime.cli import output
-from steptime.core.format import byte_count, digits, duration
+from steptime.cli.render.table import Column, print_table, quantity
+from steptime.core.format import byte_count, digits, duration, shorten
 
 if TYPE_CHECKING:
     from steptime.analysis.step_profile import Profile, Share
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
 MOST_OPERATORS = 12
 # Names of GPU kernels have hundreds of characters.
 LONGEST_NAME = 60
+OPERATOR_COLUMNS = (
+    Column("operator", stays=True),
+    Column("class", drop=1),
+    quantity("calls", drop=2),
+    quantity("per step"),
+    quantity("share"),
+)
 # Below it the share would be shown as 0.0 %.
 LEAST_SHARE = 0.0005
 
@@ -29,7 +37,7 @@ def show(profile: Profile, store: Path) -> None:
         rows = []
         for item in profile.memory:
             rows.append([item.name, byte_count(int(item.amount)), _percent(item.share)])
-        output.print_table(["memory at the peak", "held", "share"], rows, right=["held", "share"])
+        print_table([Column("memory at the peak"), quantity("held"), quantity("share")], rows)
         output.echo()
     for remark in profile.remarks:
         output.echo(remark)
@@ -45,7 +53,7 @@ def _show_times(title: str, shares: list[Share]) -> None:
         if item.share >= LEAST_SHARE:
             rows.append([item.name, duration(item.amount), _percent(item.share)])
     if rows:
-        output.print_table([title, "per step", "share"], rows, right=["per step", "share"])
+        print_table([Column(title), quantity("per step"), quantity("share")], rows)
         output.echo()
 
 
@@ -53,12 +61,11 @@ def _show_operators(operators: list[dict[str, Any]]) -> None:
     rows: list[list[str]] = []
     for operator in operators:
         if operator["share"] >= LEAST_SHARE and len(rows) < MOST_OPERATORS:
-            name = operator["name"][:LONGEST_NAME]
+            name = shorten(operator["name"], LONGEST_NAME)
             times = [duration(operator["seconds"]), _percent(operator["share"])]
             rows.append([name, operator["class"], digits(operator["calls"]), *times])
     if rows:
-        right = ["calls", "per step", "share"]
-        output.print_table(["operator", "class", *right], rows, right=right)
+        print_table(OPERATOR_COLUMNS, rows)
         output.echo()
 
 

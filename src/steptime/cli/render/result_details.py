@@ -10,7 +10,7 @@ from steptime.analysis.estimates import Estimate
 from steptime.analysis.result import Result
 from steptime.analysis.throughput import Throughput
 from steptime.cli import output
-from steptime.cli.render import accuracy_loss
+from steptime.cli.render import accuracy_loss, percentiles
 from steptime.cli.render.format import plural, processes
 from steptime.cli.request import store_folder
 from steptime.cli.stored import short_id
@@ -18,11 +18,14 @@ from steptime.core.format import digits, duration, percent, with_interval, with_
 from steptime.core.record import Record
 from steptime.store.machines import stored_peak
 
+# The names before the values.
+MARGIN = 22
+
 
 def show_details(record: Record, outcome: Result) -> None:
     for name, text in _lines(record, outcome):
         if text:
-            output.echo(f"{name:<22}{text}")
+            output.echo_labelled(name, text, MARGIN)
 
 
 def step_seconds(outcome: Result) -> float:
@@ -42,6 +45,7 @@ def _lines(record: Record, outcome: Result) -> Iterator[tuple[str, str]]:
     # At the typical time; the mean is in the next line.
     yield "throughput", _throughput(times.throughput)
     yield "mean speed", _mean_speed(outcome)
+    yield from percentiles.lines(record.case, outcome).items()
     yield "CPU time per step", _cpu_time(record, outcome)
     yield "exchange alone", _exchange(costs.exchange)
     yield "ranks", _ranks(outcome.spread.each_process[-1]["ranks"])

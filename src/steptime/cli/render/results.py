@@ -13,19 +13,41 @@ from steptime.analysis.result import Result, result
 from steptime.analysis.usage import usage
 from steptime.cli import output
 from steptime.cli.psc_archive import ARCHIVED
-from steptime.cli.render import accuracy_loss
+from steptime.cli.render import accuracy_loss, percentiles
 from steptime.cli.render.format import describe_case, differing_settings, plural, processes
 from steptime.cli.render.result_details import rates, show_details, step_seconds
+from steptime.cli.render.table import Column, print_table, quantity
 from steptime.cli.stored import short_id
 from steptime.core.format import digits, duration, percent
 from steptime.core.record import Record
 
 Measured = tuple[Record, Result]
 Certificates = Sequence[Certificate]
-# A table on a narrower terminal would fold every cell.
-NARROW_COLUMNS = 100
-# Numbers of different size are easier to compare this way.
-RIGHT_ALIGNED = ("typical step", "throughput", "first step")
+# The order in which a narrow terminal leaves columns out, from the largest. Settings never go:
+# they tell the rows apart.
+DROPS = {
+    "p50": 14,
+    "logit error": 13,
+    "first step": 12,
+    "processes": 11,
+    "certified": 10,
+    "p90": 9,
+    "flags": 8,
+    "task": 7,
+    "p99": 6,
+    "top-1 agrees": 5,
+    "id": 4,
+    "spread": 2,
+    "grade": 1,
+    "typical step": 0,
+}
+# Of the columns that are named after a unit, such as images/s.
+THROUGHPUT_DROP = 3
+# Columns of words with the least width in which they may wrap; 0: never.
+TEXTS = {"processes": 0, "grade": 0, "certified": 0, "id": 0, "flags": 16}
+SPREAD = (
+    "spread: half of the 95 % interval (95 %); without one, how far the farthest process is off."
+)
 INVALID = "X"
 GRADES = "Grades: A reliable, B good, C noisy or limited, X not valid."
 
@@ -163,62 +185,72 @@ def _show_rows(
     measured: Sequence[Measured], names: Sequence[str], certificates: Certificates
 ) -> None:
     """With several frameworks a row says whether certificates prove that they did the same work."""
+    units: dict[str, None] = {}
+    for _, outcome in measured:
+        units |= dict.fromkeys(outcome.times.throughput.aggregate)
     rows = []
     for record, outcome in measured:
-        row = _columns(record, outcome)
+        settings = [str(getattr(record.case, name)) for name in names]
+        row = _cells(record, outcome, list(units))
         # Only then can two rows of a table be different work.
         if "framework" in names:
             row["certified"] = "yes" if certificate_id(record.last, certificates) else "no"
-        rows.append(row)
-    # Every value stays on one line, at the cost of more lines.
-    if output.width() < NARROW_COLUMNS:
-        _show_blocks(measured, names, rows)
-    else:
-        _show_table(measured, names, rows)
+        rows.append([*settings, *row.values()])
+    columns = [Column(name.replace("_", " ")) for name in names]
+    print_table([*columns, *map(_column, row)], rows)
+    if any(len(outcome.spread.each_process) > 1 for _, outcome in measured):
+        output.echo(SPREAD)
+    _show_percentile_notes(measured)
 
 
-def _show_table(
-    measured: Sequence[Measured], names: Sequence[str], rows: Sequence[dict[str, str]]
-) -> None:
-    filled = [column for column in rows[0] if any(row[column] for row in rows)]
-    cells = []
-    for (record, _), row in zip(measured, rows, strict=True):
-        settings = [str(getattr(record.case, name)) for name in names]
-        cells.append([*settings, *(row[column] for column in filled)])
-    heads = [name.replace("_", " ") for name in names]
-    output.print_table([*heads, *filled], cells, right=RIGHT_ALIGNED)
+def _column(name: str) -> Column:
+    drop = DROPS.get(name, THROUGHPUT_DROP)
+    if name in TEXTS:
+        return Column(name, least=TEXTS[name], drop=drop)
+    return quantity(name, drop=drop)
 
 
-def _show_blocks(
-    measured: Sequence[Measured], names: Sequence[str], rows: Sequence[dict[str, str]]
-) -> None:
-    for index, ((record, _), row) in enumerate(zip(measured, rows, strict=True)):
-        if index:
-            output.echo()
-        output.echo(describe_case(record.case, names))
-        for column, text in row.items():
-            if text:
-                output.echo(f"  {column:<14}{text}")
-
-
-def _columns(record: Record, outcome: Result) -> dict[str, str]:
+def _cells(record: Record, outcome: Result, units: Sequence[str]) -> dict[str, str]:
     """The cells of one row; a column without any text is not shown."""
     first_step = ""
     if record.case.mode != "eager":
         # Tracing and compiling are in the first step.
         first_step = duration(outcome.costs.start_seconds.get("first_step", 0.0))
     flags = dict.fromkeys(_title(flag.name) for flag in limiting_flags(outcome.flags))
+    speeds = outcome.times.throughput.aggregate
+    throughput = {}
+    for unit in units:
+        speed = digits(speeds[unit].value) if unit in speeds else ""
+        throughput[f"{_title(unit)}/s"] = speed
     return {
         "typical step": duration(step_seconds(outcome)),
-        "spread": _spread_text(outcome),
-        "throughput": rates(outcome.times.throughput.aggregate),
+        "spread": _spread_cell(outcome),
+        **throughput,
+        **percentiles.cells(record.case, outcome),
         "first step": first_step,
         **accuracy_loss.columns(record),
+        "processes": str(outcome.spread.processes),
         "grade": outcome.grade,
         "certified": "",
         "id": short_id(record),
         "flags": ", ".join(flags),
     }
+
+
+def _show_percentile_notes(measured: Sequence[Measured]) -> None:
+    """What the percentiles mean, and why some results lack them."""
+    meanings: dict[str, None] = {}
+    reasons: dict[str, list[str]] = {}
+    for record, outcome in measured:
+        if any(percentiles.cells(record.case, outcome).values()):
+            meanings[percentiles.meaning(record.case)] = None
+        reason = percentiles.explain_missing(record.case, outcome)
+        if reason:
+            reasons.setdefault(reason, []).append(short_id(record))
+    for text in meanings:
+        output.echo(f"{', '.join(percentiles.NAMES)}: {text}.")
+    for reason, ids in reasons.items():
+        output.echo(f"percentiles of {', '.join(ids)}: {reason}.")
 
 
 def _show_flags(measured: Sequence[Measured]) -> None:
@@ -239,16 +271,25 @@ def _title(flag_name: str) -> str:
 
 
 def _spread_text(outcome: Result) -> str:
+    """With the number of processes, if there are too few for an interval."""
+    count = processes(outcome.spread.processes)
+    spread = _spread_cell(outcome)
+    if not spread:
+        return count
+    has_interval = outcome.times.typical_time_seconds.half_width is not None
+    return spread if has_interval else f"{spread} ({count})"
+
+
+def _spread_cell(outcome: Result) -> str:
     """Half the 95 % interval, or, with too few processes for one, how far the farthest is off."""
     typical = outcome.times.typical_time_seconds
     if typical.half_width is not None:
         return f"±{percent(typical.half_width)} (95 %)"
     times = [process["typical_time_seconds"] for process in outcome.spread.each_process]
-    count = processes(len(times))
     if len(times) == 1:
-        return count
+        return ""
     distances = [abs(time / typical.value - 1) for time in times]
     # Beyond a factor of two a percentage says little.
     if max(distances) >= 1:
-        return f"×{digits(max(times) / min(times))} ({count})"
-    return f"±{percent(max(distances))} ({count})"
+        return f"×{digits(max(times) / min(times))}"
+    return f"±{percent(max(distances))}"

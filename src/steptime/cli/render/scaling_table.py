@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from steptime.cli import output
+from steptime.cli.render.table import print_table, quantity
 from steptime.core.format import digits, duration, percent, with_interval, with_prefix
 
 # Series, points and laws as `analysis/scaling/report.py` makes them for JSON.
@@ -14,6 +15,15 @@ Facts = dict[str, Any]
 Format = Callable[[float], str]
 rate_text: Format = partial(with_prefix, unit="B/s")
 BATCHES = {"weak": "batch {} on each device", "strong": "batch {} on all devices together"}
+# Left out of a narrow terminal in this order, from the largest.
+DROPS = {
+    "latency": 5,
+    "link": 4,
+    "exchange alone": 3,
+    "overlapped": 2,
+    "without exchange": 2,
+    "efficiency": 1,
+}
 PARAMETERS: dict[str, tuple[str, Format]] = {
     "serial_share": ("serial share", percent),
     "latency_seconds": ("latency", duration),
@@ -100,12 +110,10 @@ def _title(series: Facts) -> str:
 
 
 def _show_table(rows: Sequence[dict[str, str]]) -> None:
-    """Empty columns are left out."""
     if not rows:
         return
-    columns = [name for name in rows[0] if any(row[name] for row in rows)]
-    cells = [[row[name] for name in columns] for row in rows]
-    output.print_table(columns, cells, right=columns)
+    columns = [quantity(name, drop=DROPS.get(name, 0)) for name in rows[0]]
+    print_table(columns, [list(row.values()) for row in rows])
     output.echo()
 
 
