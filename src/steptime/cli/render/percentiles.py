@@ -63,7 +63,7 @@ def explain_missing(case: Case, outcome: Result) -> str:
         needs.append(f"p{percentile.percent:g} needs {percentile.steps_needed:,} steps, {more}")
     # The steps of all processes count together.
     each = math.ceil(missing[-1].steps_needed / outcome.spread.processes)
-    return f"{'; '.join(needs)}: --set protocol.steps={each}"
+    return f"{'; '.join(needs)}: --set protocol.least_steps={each}"
 
 
 def _explain_groups(case: Case, outcome: Result) -> str:
