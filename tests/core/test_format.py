@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from steptime.core.format import digits, duration, percent, with_interval
+from steptime.core.format import digits, duration, percent, shorten, with_interval
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,16 @@ def test_with_interval_shows_an_end_at_minus_infinity() -> None:
 @pytest.mark.parametrize("form", [digits, percent])
 def test_numbers_that_are_huge_have_an_exponent(form: Callable[[float], str]) -> None:
     assert len(form(1.5e300)) < 12
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("at most this", "at most this"),
+        ("needs 12,345,678 bytes", "needs…"),
+        ("needs a byte more", "needs a byte…"),
+        ("void_kernel_of_many_letters", "void_kernel_o…"),
+    ],
+)
+def test_shorten_cuts_between_words_and_never_in_a_number(text: str, short: str) -> None:
+    assert shorten(text, 14) == short

@@ -12,15 +12,13 @@ PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, 
 HUGE = 1e15
 # Numbers with their points and commas count as words.
 WORD_END = re.compile(r"[\w.,]+$")
-# The smallest share of a unit that four digits round to one of it.
-ROUNDED_UP = 0.99995
 BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
 def _pick_unit(value: float, units: Sequence[tuple[float, str]]) -> tuple[float, str]:
-    """The largest unit that the rounded value reaches, else the smallest one: no 1,000 µs."""
+    """The largest unit that the value reaches, else the smallest one."""
     for size, unit in units:
-        if abs(value) >= ROUNDED_UP * size:
+        if abs(value) >= size:
             return size, unit
     return units[-1]
 
