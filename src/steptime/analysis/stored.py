@@ -199,16 +199,12 @@ def adjust_p_values(p_values: Sequence[float | None]) -> list[float | None]:
     """Benjamini and Hochberg (1995): of those at most alpha, this share is expected false.
 
     A case without a p-value is one of the comparisons all the same."""
-    count = len(p_values)
-    order = sorted(range(count), key=lambda index: _or_one(p_values[index]), reverse=True)
-    adjusted: list[float | None] = list(p_values)
-    least = 1.0
-    for rank, index in zip(range(count, 0, -1), order, strict=True):
-        least = min(least, _or_one(p_values[index]) * count / rank)
-        if p_values[index] is not None:
-            adjusted[index] = least
-    return adjusted
+    if not p_values:
+        return []
+    # scipy.stats takes half a second to import, and only lists of comparisons need it.
+    from scipy.stats import false_discovery_control
 
-
-def _or_one(p: float | None) -> float:
-    return 1.0 if p is None else p
+    adjusted = false_discovery_control([1.0 if p is None else p for p in p_values])
+    return [
+        None if p is None else float(value) for p, value in zip(p_values, adjusted, strict=True)
+    ]
