@@ -1,17 +1,20 @@
-"""The packages that a release consists of."""
+"""The packages that a release consists of, and the checks before one."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = (".ci", "benchmarks", "docs", "plans", "src", "tests")
+FOLDERS = (".ci", ".github", "benchmarks", "docs", "plans", "src", "tests")
 CACHES = shutil.ignore_patterns("__pycache__", "*.egg-info")
 
 
@@ -53,3 +56,20 @@ def test_sdist_holds_sources_docs_and_tests(tree: Path, sdist_names: set[str]) -
 def test_sdist_holds_what_make_needs(sdist_names: set[str]) -> None:
     needed = {"Makefile", "constraints.txt", "pyproject.toml", "CONTRIBUTING.md", ".ci/run"}
     assert needed - sdist_names == set()
+
+
+def test_workflow_runs_ci_on_each_python_of_the_classifiers() -> None:
+    job = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text())["jobs"]["test"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    versions = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
+    assert job["strategy"]["matrix"]["python"] == versions
+    assert job["steps"][-1]["run"].split()[-1] == ".ci/run"
+
+
+def test_pre_commit_hooks_run_the_commands_of_make_lint() -> None:
+    repos = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    hooks = [hook["entry"].removesuffix(" --force-exclude") for hook in repos[0]["hooks"]]
+    recipe = re.search(r"^lint:\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.M)
+    assert recipe is not None
+    commands = recipe[1].replace("$(BIN)", ".venv/bin").splitlines()
+    assert hooks == [re.sub(r"( --check)?( \.)?$", "", command.strip()) for command in commands]
