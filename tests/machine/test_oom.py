@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steptime.machine.oom import count_oom_kills, has_grown
+from steptime.machine.oom import count_oom_kills, has_grown, is_sigkill
 
 EVENTS = "low 0\nhigh 0\nmax 9\noom 2\noom_kill 5\noom_group_kill 0\n"
 
@@ -56,3 +56,8 @@ def test_count_oom_kills_is_unknown_without_control_groups(tmp_path: Path) -> No
 )
 def test_has_grown_needs_both_counts(before: int | None, after: int | None, grown: bool) -> None:
     assert has_grown(before, after) is grown
+
+
+@pytest.mark.parametrize(("code", "killed"), [(-9, True), (137, True), (9, False), (-15, False)])
+def test_is_sigkill_knows_the_exit_code_of_a_shell(code: int, killed: bool) -> None:
+    assert is_sigkill(code) is killed

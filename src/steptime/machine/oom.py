@@ -4,6 +4,7 @@ The count of the whole machine would blame this process for the death of another
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +28,11 @@ def count_oom_kills(root: Path = Path("/")) -> int | None:
 def has_grown(before: int | None, after: int | None) -> bool:
     """Whether the kernel has killed meanwhile. An unknown count is no evidence."""
     return before is not None and after is not None and after > before
+
+
+def is_sigkill(code: int) -> bool:
+    """Whether a process with this exit code was killed, or a shell that waited for one that was."""
+    return code in (-signal.SIGKILL, 128 + signal.SIGKILL)
 
 
 def _counter_files(root: Path) -> Iterator[Path]:

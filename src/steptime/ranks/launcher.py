@@ -23,7 +23,7 @@ from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 from steptime.core.record import Failure
 from steptime.machine.leftovers import VARIABLE, die_with_parent
-from steptime.machine.oom import count_oom_kills, has_grown
+from steptime.machine.oom import count_oom_kills, has_grown, is_sigkill
 from steptime.ranks.rendezvous import PORT_OFFSET
 
 # Set for ranks that this module started: they leave a note about their failure.
@@ -108,13 +108,13 @@ def add_rank_name(name: str, failure: Failure) -> Failure:
 
 def exit_failure(name: str, code: int, by_memory: bool) -> Failure:
     """The failure of a process that exited with this code and left no note."""
+    if is_sigkill(code) and by_memory:
+        return Failure(
+            cause=Cause.OUT_OF_MEMORY, reason=f"The kernel killed {name} for lack of memory."
+        )
     if code > 0:
         return Failure(
             cause=Cause.CRASHED, reason=f"{name} ended with exit code {code} and no result."
-        )
-    if code == -signal.SIGKILL and by_memory:
-        return Failure(
-            cause=Cause.OUT_OF_MEMORY, reason=f"The kernel killed {name} for lack of memory."
         )
     try:
         signal_name = signal.Signals(-code).name

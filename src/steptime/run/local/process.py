@@ -25,7 +25,7 @@ from steptime.core.executor import JournalStore
 from steptime.core.job import STAGED_PREFIX, Job
 from steptime.core.record import Attempt, Failure
 from steptime.machine.leftovers import end_leftovers
-from steptime.machine.oom import count_oom_kills, has_grown
+from steptime.machine.oom import count_oom_kills, has_grown, is_sigkill
 from steptime.run.local.environment import worker_environment
 from steptime.run.local.launch import Launch
 from steptime.run.local.monitor import start_monitor
@@ -196,6 +196,9 @@ class WorkerProcess:
 
     def _exit_failure(self) -> Failure:
         code = self.process.returncode
+        if is_sigkill(code) and has_grown(self.oom_kills, count_oom_kills()):
+            reason = "The kernel killed the worker because memory ran out."
+            return Failure(cause=Cause.OUT_OF_MEMORY, reason=reason)
         if code >= 0:
             reason = f"The worker ended with exit code {code} and no result."
             last_line = reader.last_output(self.files.log).strip().rpartition("\n")[2]
@@ -205,9 +208,6 @@ class WorkerProcess:
         if code == -signal.SIGHUP:
             reason = "The worker was ended by SIGHUP: its terminal or its session was closed."
             return Failure(cause=Cause.CANCELLED, reason=reason)
-        if code == -signal.SIGKILL and has_grown(self.oom_kills, count_oom_kills()):
-            reason = "The kernel killed the worker because memory ran out."
-            return Failure(cause=Cause.OUT_OF_MEMORY, reason=reason)
         return Failure(
             cause=Cause.CRASHED, reason=f"The worker was killed by {_signal_name(-code)}."
         )
