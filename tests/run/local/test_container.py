@@ -299,6 +299,20 @@ class TestWorkers:
         failure = LocalExecutor().run(brief, FolderStore(Path("results"))).failure
         assert failure is not None and failure.cause == "timed_out"
 
+    @pytest.mark.usefixtures("pod")
+    def test_container_of_a_client_that_died_before_its_start_is_removed(
+        self, job: Job, program: Callable[[str, str], None]
+    ) -> None:
+        podman = shutil.which("podman")
+        dies = f'shift; {podman} create "$@" || exit 1; touch created; kill -9 $$'
+        program("podman", f'if [ "$1" = run ]; then {dies}; fi; exec {podman} "$@"')
+        failure = LocalExecutor().run(job, FolderStore(Path("results"))).failure
+        assert failure is not None and failure.reason == "The worker was killed by SIGKILL."
+        listed = subprocess.run(
+            [str(podman), "ps", "--all", "--quiet"], capture_output=True, text=True, check=True
+        )
+        assert Path("created").exists() and listed.stdout == ""
+
     @pytest.mark.usefixtures("box")
     def test_compare_measures_the_cost_of_a_container(self, job: Job, short: Protocol) -> None:
         cases = (replace(job.case, launch=""), job.case)

@@ -174,7 +174,6 @@ class WorkerProcess:
         """Kill the worker. An earlier failure stays the reason."""
         self.failure = self.failure or Failure(cause=cause, reason=reason)
         self._end_group()
-        self.launch.end(self.job)
 
     def attempt(self) -> Attempt:
         """What the journal says. If the worker could not close it, it is closed here."""
@@ -236,6 +235,9 @@ class WorkerProcess:
         self.process.wait()
         # A child that began a session of its own is in no group of ours.
         end_leftovers(self.job.id)
+        if self.process.returncode:
+            # A client that died leaves its container, also one that it had not started yet.
+            self.launch.end(self.job)
         os.close(self.exit_file)
         if self.monitor is not None:
             self.monitor.kill()
