@@ -23,6 +23,8 @@ class LoweringContext:
     training: bool
     # Key of the random numbers. None: dropout is off.
     key: Array | None = None
+    # The device has cuDNN's fused attention.
+    has_cudnn: bool = False
     # New moving averages, by canonical name.
     statistics: dict[str, Array] = field(default_factory=dict)
 

@@ -185,7 +185,9 @@ class JaxProgram:
         return self._place_batch(self.host) if self.host else self.resident
 
     def _steps(self) -> Steps:
-        return Steps(lower_graph(self.work.graph), self.layout, self.dtype, self.optimizer)
+        network = lower_graph(self.work.graph)
+        has_cudnn = settings.has_cudnn_attention(self.device)
+        return Steps(network, self.layout, self.dtype, self.optimizer, has_cudnn)
 
     def _place_batch(self, arrays: Any) -> Any:
         """The batch of a step on the device, or this rank's share of it."""

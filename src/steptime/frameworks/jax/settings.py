@@ -72,6 +72,10 @@ def _cuda_device(case: Case) -> Any:
     return devices[int(case.device.removeprefix("cuda:"))]
 
 
+def has_cudnn_attention(device: Any) -> bool:
+    return device.platform == "gpu" and float(device.compute_capability) >= 8
+
+
 def _confine(case: Case) -> int:
     """Limit the CPUs of this process, and return how many threads XLA must have. 0: any number.
 

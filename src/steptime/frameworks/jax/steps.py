@@ -39,17 +39,21 @@ class Steps:
     layout: Layout
     dtype: Any  # of activations
     optimizer: Any  # optax's; None: nothing is trained
+    has_cudnn: bool = False  # whether the device has cuDNN's fused attention
     # Averages gradients over the ranks that share a step.
     average: Callable[[Any], Any] = lambda gradients: gradients
 
     def infer(self, weights: Weights, moving: Moving, values: Array) -> Array:
-        context = LoweringContext(self.layout, self.dtype, training=False)
+        context = self._context(training=False)
         return self.network(weights | moving.statistics, values, context)
+
+    def _context(self, *, training: bool, key: Array | None = None) -> LoweringContext:
+        return LoweringContext(self.layout, self.dtype, training, key, self.has_cudnn)
 
     def _loss(
         self, weights: Weights, moving: Moving, values: Array, target: Array
     ) -> tuple[Array, Moving]:
-        context = LoweringContext(self.layout, self.dtype, training=True, key=moving.key)
+        context = self._context(training=True, key=moving.key)
         output = at_least_fp32(self.network(weights | moving.statistics, values, context))
         # Targets are in range; the default mode would check each of them.
         target_indices = target[..., None]

@@ -15,19 +15,42 @@ from jax import lax
 from steptime.frameworks.jax.context import Array, LoweringContext, Weights
 from steptime.graph import Layer
 
+# What cuDNN's fused attention takes on every GPU that has it: precisions, and features of a head.
+CUDNN_DTYPES = (jnp.bfloat16, jnp.float16)
+CUDNN_MOST_FEATURES = 128
+CUDNN_MULTIPLE = 8
+
 
 def attention(layer: Layer, weights: Weights, context: LoweringContext, *inputs: Array) -> Array:
     op: Any = layer.op
     query, keys, values = (x.reshape(*x.shape[:2], op.heads, -1) for x in inputs)
+    scale = op.scale_for(layer.shape[-1])
+    if context.has_cudnn and _fits_cudnn(query):
+        mixed = jax.nn.dot_product_attention(
+            query, keys, values, scale=scale, is_causal=op.causal, implementation="cudnn"
+        )
+    else:
+        mixed = _attend(query, keys, values, scale, causal=op.causal)
+    return mixed.reshape(inputs[0].shape)
+
+
+def _fits_cudnn(query: Array) -> bool:
+    features = query.shape[-1]
+    fits_features = features <= CUDNN_MOST_FEATURES and features % CUDNN_MULTIPLE == 0
+    return fits_features and query.dtype in CUDNN_DTYPES
+
+
+def _attend(query: Array, keys: Array, values: Array, scale: float, *, causal: bool) -> Array:
+    """Not `dot_product_attention`, whose softmax for XLA is in fp32 even if the inputs are fp64."""
     # The softmax must not lose small scores to a low precision.
     score_dtype = jnp.promote_types(query.dtype, jnp.float32)
     products = jnp.einsum("bqhf,bkhf->bhqk", query, keys, preferred_element_type=score_dtype)
-    scores = op.scale_for(layer.shape[-1]) * products
-    if op.causal:
+    scores = scale * products
+    if causal:
         visible = jnp.tri(scores.shape[-1], dtype=bool)
         scores = jnp.where(visible, scores, -jnp.inf)
     shares = jax.nn.softmax(scores).astype(values.dtype)
-    return jnp.einsum("bhqk,bkhf->bqhf", shares, values).reshape(inputs[0].shape)
+    return jnp.einsum("bhqk,bkhf->bqhf", shares, values)
 
 
 def embedding(layer: Layer, weights: Weights, context: LoweringContext, x: Array) -> Array:
