@@ -201,7 +201,7 @@ def glossary() -> dict[str, str]:
     ],
 )
 def test_page_glossary_lists_the_values_of_the_code(word: str, values: list[str]) -> None:
-    listed = set(re.findall(r"`(\w+)`", glossary()[word]))
+    listed = set(re.findall(r"`([\w-]+)`", glossary()[word]))
     assert listed == set(values)
 
 

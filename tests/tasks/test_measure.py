@@ -122,7 +122,7 @@ def measured(
     )
     with Journal(path) as journal:
         journal.begin(job)
-        framework: Any = SimpleNamespace(lower=Rounding)
+        framework: Any = SimpleNamespace(lower=Rounding, MODES=("eager", "compiled"))
         perform(TaskContext(job, journal, framework, answers))
     return read(path)
 
@@ -140,6 +140,14 @@ def test_measure_stores_accuracy_loss_of_low_precision(
         None,
         "the weights are initial ones",
     )
+
+
+def test_measure_finds_accuracy_loss_against_the_first_mode(
+    tmp_path: Path, short: Protocol
+) -> None:
+    """A compiled reference would be compiled for one use."""
+    attempt = measured(tmp_path / "a.jsonl", short, precision="bf16", mode="compiled")
+    assert attempt.findings["accuracy"]["reference"] == "fp32, pytorch eager"
 
 
 def test_measure_reports_accuracy_loss_after_turns(
@@ -181,7 +189,7 @@ def test_measure_reads_real_data_from_the_tier(
     )
     with Journal(tmp_path / "a.jsonl") as journal:
         journal.begin(job)
-        framework: Any = SimpleNamespace(lower=Rounding)
+        framework: Any = SimpleNamespace(lower=Rounding, MODES=("eager", "compiled"))
         perform(TaskContext(job, journal, framework))
     attempt = read(tmp_path / "a.jsonl")
     assert attempt is not None and attempt.findings["staging"]["bytes_per_second"] > 0

@@ -15,7 +15,16 @@ from steptime.core.schema import MOST_COUNT, Kind, Text, Whole
 # the code that knows their names.
 CHOICES: dict[str, tuple[str, ...]] = {
     "phase": ("training", "inference", "forward"),
-    "mode": ("eager", "compiled", "cudagraph", "graph", "session", "xla"),
+    "mode": (
+        "eager",
+        "compiled",
+        "cudagraph",
+        "compiled-cudagraph",
+        "max-autotune",
+        "graph",
+        "session",
+        "xla",
+    ),
     "precision": ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp64"),
     "layout": ("nchw", "nhwc"),
     "data": ("device", "host", "real"),

@@ -187,7 +187,9 @@ class PrecisionComparison:
         self, context: TaskContext, work: Work, low_outputs: list[Any]
     ) -> dict[str, Any]:
         """What the low precision changes in the outputs, and in the task's metric if known."""
-        case = replace(context.job.case, precision="fp32", phase="inference")
+        # The framework's simplest mode: to compile or tune a program that runs once takes minutes.
+        mode = context.framework.MODES[0]
+        case = replace(context.job.case, precision="fp32", phase="inference", mode=mode)
         exact_outputs = self.predict(context.framework.lower(work, case))
         loss = {"reference": f"fp32, {case.framework} {case.mode}", "data": self.data}
         loss |= accuracy.compare_outputs(exact_outputs, low_outputs)

@@ -99,7 +99,7 @@ def test_fp8_is_unsupported_on_the_cpu_and_in_training(
 # To import its compiler, PyTorch 2.11 uses what it deprecates itself.
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
 @pytest.mark.gpu
-@pytest.mark.parametrize("mode", ["eager", "compiled", "cudagraph"])
+@pytest.mark.parametrize("mode", ["eager", "compiled", "cudagraph", "compiled-cudagraph"])
 def test_fp8_step_runs_on_a_gpu(work: Work, mode: str) -> None:
     from steptime.frameworks import pytorch
 

@@ -34,6 +34,8 @@ def test_unsupported_rejects_modes_of_other_frameworks(mode: str) -> None:
 def test_unsupported_rejects_cuda_features_on_the_cpu() -> None:
     assert "fp32" in str(reason(precision="tf32"))
     assert "CUDA device" in str(reason(mode="cudagraph"))
+    assert "CUDA device" in str(reason(mode="compiled-cudagraph"))
+    assert "use mode=compiled" in str(reason(mode="max-autotune"))
 
 
 def test_unsupported_rejects_compiling_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""PyTorch, eager, compiled or replayed as a CUDA graph, on CPU and CUDA.
+"""PyTorch, eager, compiled or replayed as a CUDA graph, or both, on CPU and CUDA.
 
 The functions import PyTorch, and not the module, so that INSTALL can be read without PyTorch."""
 
@@ -15,12 +15,13 @@ from typing import Any
 from steptime.core.case import Case
 from steptime.core.errors import NotInstalled, Unsupported
 from steptime.core.program import Program
+from steptime.frameworks.pytorch.modes import is_captured, is_compiled
 from steptime.graph import Work
 
 INSTALL = "pip install 'steptime[pytorch]'"
 REQUIRES = ("torch",)
 OPTIONAL = ("torchao", "horovod", "psutil")
-MODES = ("eager", "compiled", "cudagraph")
+MODES = ("eager", "compiled", "cudagraph", "compiled-cudagraph", "max-autotune")
 OUT_OF_MEMORY = (
     "out of memory",
     "can't allocate memory",
@@ -49,7 +50,7 @@ def versions() -> dict[str, str]:
 def unsupported(case: Case) -> str | None:
     torch = _torch()
     if case.mode not in MODES:
-        return f"PyTorch has no mode {case.mode!r}; it has eager, compiled and cudagraph."
+        return f"PyTorch has no mode {case.mode!r}; it has {', '.join(MODES)}."
     if case.precision in ("fp8", "int8") and case.phase != "inference":
         return (
             f"{case.precision} is for phase=inference; {case.phase} has fp32, tf32, bf16 and fp16."
@@ -126,9 +127,15 @@ def _unsupported_on_cpu(case: Case) -> str | None:
         )
     if case.precision == "tf32":
         return "tf32 is a mode of NVIDIA's matrix units; the CPU has fp32."
-    if case.mode == "cudagraph":
+    if case.mode == "max-autotune":
+        # Tried with torch 2.13: without frozen weights it is the same code as mode=compiled.
+        return (
+            "On the CPU Inductor has kernels to choose from only if weights are frozen; "
+            "use mode=compiled."
+        )
+    if is_captured(case):
         return "A CUDA graph needs a CUDA device; the case is for the CPU."
-    if case.mode == "compiled" and not shutil.which("g++"):
+    if is_compiled(case) and not shutil.which("g++"):
         return "torch.compile on the CPU needs a C++ compiler, and there is no g++ on the path."
     return None
 
@@ -150,9 +157,9 @@ def _unsupported_on_cuda(case: Case, torch: Any) -> str | None:
         return f"{case.precision} needs compute capability 8.0; {device}"
     if case.precision == "fp8" and capability < (8, 9):
         return f"fp8 needs compute capability 8.9; {device} Use bf16."
-    if case.mode == "compiled" and not find_spec("triton"):
+    if is_compiled(case) and not find_spec("triton"):
         return "torch.compile on CUDA needs triton, which is not installed."
-    if (case.mode, case.phase, case.precision) == ("cudagraph", "training", "fp16"):
+    if is_captured(case) and (case.phase, case.precision) == ("training", "fp16"):
         return (
             "Loss scaling decides on the host whether to step, which a CUDA graph cannot; use bf16."
         )

@@ -1,4 +1,7 @@
-"""A step captured once as a CUDA graph and replayed: the host launches no kernels."""
+"""A step captured once as a CUDA graph and replayed: the host launches no kernels.
+
+A compiled step is captured whole: no guards, no launches and no copies of its inputs remain. Random
+numbers still differ from step to step, because PyTorch moves its generator on at every replay."""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from typing import Any
 
 import torch
 
-# PyTorch's own advice: libraries choose algorithms and allocate before the capture.
+# PyTorch's own advice: libraries choose algorithms and allocate before the capture. Compilers
+# compile, and tune their kernels.
 WARMUP_STEPS = 3
 
 
@@ -43,7 +47,9 @@ class CudaGraphStep:
         # Gradients must be allocated in the graph's own memory.
         self.module.zero_grad()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        # On the same stream as the warm-up: a compiled function may be valid for one stream only,
+        # and to compile again would break the capture.
+        with torch.cuda.graph(graph, stream=side):
             self.result = self.step()
         with torch.no_grad():
             self._restore(before)

@@ -17,6 +17,7 @@ from steptime.core.errors import SteptimeError, Unsupported
 from steptime.core.ranks import read_ranks
 from steptime.frameworks.pytorch import ddp, horovod
 from steptime.frameworks.pytorch.lowering import Lowered
+from steptime.frameworks.pytorch.modes import is_captured
 
 LIBRARIES = {"allreduce": ddp, "horovod": horovod}
 # Bytes, as in DistributedDataParallel.
@@ -35,7 +36,7 @@ def unsupported(case: Case) -> str | None:
         return "PyTorch has no parameter server of its own; use exchange=allreduce."
     if not case.shares_gradients:
         return None
-    if case.mode == "cudagraph":
+    if is_captured(case):
         return (
             "A CUDA graph of a step that exchanges gradients is not supported; "
             "use mode=eager or compiled."

@@ -20,6 +20,7 @@ from steptime.frameworks.pytorch.cuda_graph import CudaGraphStep
 from steptime.frameworks.pytorch.kernels import kernels_of
 from steptime.frameworks.pytorch.lowering import Lowered, lower_graph
 from steptime.frameworks.pytorch.memory import account_memory
+from steptime.frameworks.pytorch.modes import INDUCTOR_MODES, is_captured, is_compiled
 from steptime.frameworks.pytorch.optimizer import optimizer_for
 from steptime.frameworks.pytorch.profiler import profile_steps
 from steptime.frameworks.pytorch.stages import step_in_stages
@@ -59,12 +60,13 @@ class PytorchProgram:
         self.wrapped_module = exchange.wrap_module(self.module, case)
         self.network: Any = self.module
         self.loss: Callable[[torch.Tensor, torch.Tensor], Any] = self._loss
-        if case.mode == "compiled":
+        if is_compiled(case):
             # A process may make many programs; beyond the limit they would silently run eagerly.
             torch._dynamo.config.recompile_limit = MOST_PROGRAMS
             torch._dynamo.config.accumulated_recompile_limit = MOST_PROGRAMS
-            self.network = torch.compile(self.module, dynamic=False)
-            self.loss = torch.compile(self._loss, dynamic=False)
+            mode = INDUCTOR_MODES[case.mode]
+            self.network = torch.compile(self.module, dynamic=False, mode=mode)
+            self.loss = torch.compile(self._loss, dynamic=False, mode=mode)
         self.optimizer: Any = None
         self.scaler: Any = None
         if case.phase == "training":
@@ -79,7 +81,7 @@ class PytorchProgram:
             torch.cuda.synchronize(self.device)
 
     def compilations(self) -> int:
-        if self.case.mode != "compiled":
+        if not is_compiled(self.case):
             return 0
         # Slow to import, so only if it is needed.
         from torch._dynamo.utils import counters
@@ -170,7 +172,7 @@ class PytorchProgram:
         return loss.item(), [_to_numpy(gradient) / scale for gradient in gradients]
 
     def _build_module(self) -> Lowered:
-        opaque = torch.compiler.disable if self.case.mode == "compiled" else None
+        opaque = torch.compiler.disable if is_compiled(self.case) else None
         module = self._lower(opaque)
         module.to(self.device, self.dtype)
         if self.memory_format is torch.channels_last:
@@ -187,7 +189,7 @@ class PytorchProgram:
         optimizer = optimizer_for(
             self.work.optimizer,
             self.module.parameters(),
-            capturable=self.case.mode == "cudagraph",
+            capturable=is_captured(self.case),
         )
         self.optimizer = exchange.wrap_optimizer(optimizer, self.module, self.case)
         if self.case.precision == "fp16":
@@ -212,7 +214,7 @@ class PytorchProgram:
             "inference": self._infer,
         }
         step = steps[self.case.phase]
-        if self.case.mode == "cudagraph":
+        if is_captured(self.case):
             step = CudaGraphStep(step, self.module, self.optimizer)
         return partial(self._fetch_then, step) if self.host else step
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from steptime.core.case import Case
+from steptime.frameworks.pytorch.modes import INDUCTOR_MODES, is_captured, is_compiled
 
 DTYPES = {
     "fp32": torch.float32,
@@ -79,7 +80,9 @@ def facts(case: Case) -> dict[str, Any]:
         "interop_threads": torch.get_num_interop_threads(),
         "weights_dtype": _dtype_name(stored_dtype(case)),
         "autocast_dtype": _dtype_name(DTYPES[case.precision]) if uses_autocast(case) else None,
-        "compile_backend": "inductor" if case.mode == "compiled" else None,
+        "compile_backend": "inductor" if is_compiled(case) else None,
+        "compile_mode": INDUCTOR_MODES.get(case.mode),
+        "cuda_graph": is_captured(case),
         "mkldnn": _mkldnn_version(),
     }
     if case.device == "cpu":

@@ -10,13 +10,14 @@ from torch.nn.functional import cross_entropy
 
 from steptime.core.errors import Unsupported
 from steptime.frameworks.pytorch.interface import TorchProgram
+from steptime.frameworks.pytorch.modes import is_captured, is_compiled
 
 Mark = Callable[[str], None]
 
 
 def step_in_stages(program: TorchProgram, mark: Mark) -> Any:
     """Calls `mark` with the name of each stage at its end."""
-    if program.case.mode == "cudagraph":
+    if is_captured(program.case):
         raise Unsupported("A CUDA graph is replayed in one piece; mode=eager shows the stages.")
     if program.host:
         program.fetch()
@@ -51,7 +52,7 @@ def _train(program: TorchProgram, mark: Mark) -> Any:
 def _loss(program: TorchProgram, mark: Mark) -> Any:
     with program.autocast():
         # A compiled loss is one piece with the network before it.
-        if program.case.mode == "compiled":
+        if is_compiled(program.case):
             loss = program.loss(program.input, program.target)
             mark("forward and loss")
             return loss
