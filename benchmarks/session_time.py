@@ -1,6 +1,6 @@
 """Where does the time of a session go?
 
-    python benchmarks/session_time.py                        # four networks, on the GPU if there is one
+    python benchmarks/session_time.py                        # the GPU if there is one
     python benchmarks/session_time.py --device cpu --only mnist-mlp
     python benchmarks/session_time.py --source OLD/src       # the same with another version
 
