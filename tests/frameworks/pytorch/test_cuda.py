@@ -9,7 +9,11 @@ import pytest
 
 from steptime.graph import Optimizer, adam, momentum, sgd
 
-pytestmark = pytest.mark.gpu
+pytestmark = [
+    pytest.mark.gpu,
+    # To import its compiler, PyTorch 2.11 uses what it deprecates itself.
+    pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning"),
+]
 NAMES = ["residual", "sequence", "branches", "transformer", "cells"]
 CAPTURED = ["cudagraph", "compiled-cudagraph", "max-autotune"]
 
