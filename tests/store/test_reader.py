@@ -175,3 +175,21 @@ def test_sum_of_samples_beyond_64_bits_is_set_aside(path: Path) -> None:
     edit(path, '"deltas":[10,15,6]', f'"deltas":[{2**62},{2**62},{2**62}]')
     problems: list[str] = []
     assert read(path, problems) is None and "set aside" in problems[0]
+
+
+def test_samples_of_a_journal_without_end_are_kept_apart(path: Path) -> None:
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:3]))
+    attempt = read(path)
+    assert attempt is not None and attempt.measurement is None and attempt.unused_samples
+    samples = json.loads(lines[2])
+    assert list(attempt.unused_samples.host_ns) == samples["deltas"] != []
+    assert (attempt.unused_samples.group, attempt.unused_samples.cut) == (None, None)
+
+
+def test_samples_with_a_gap_are_not_kept(path: Path) -> None:
+    unseal(path)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:2] + lines[3:]))
+    attempt = read(path)
+    assert attempt is not None and attempt.failure and attempt.unused_samples is None

@@ -120,12 +120,29 @@ class Measurement:
             return tuple(self.device_ns)
         return tuple(end - start for start, end in pairwise(self.stamps))
 
+    @property
+    def raw_samples(self) -> RawSamples:
+        host_ns = array("q", (end - start for start, end in pairwise(self.stamps)))
+        return RawSamples(host_ns=host_ns, device_ns=self.device_ns, group=self.group, cut=self.cut)
+
     def to_dict(self) -> dict[str, Any]:
         values = asdict(replace(self, ranks=()))
         values["stamps"] = list(self.stamps)
         values["device_ns"] = None if self.device_ns is None else list(self.device_ns)
         values["ranks"] = [rank.to_dict() for rank in self.ranks]
         return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawSamples:
+    """Times of samples without any judgement: of a measurement, or what a failed attempt left.
+
+    None: the line that would say so was never written."""
+
+    host_ns: Sequence[int]
+    device_ns: Sequence[int] | None
+    group: int | None  # steps in one sample
+    cut: int | None  # samples before this one are warm-up
 
 
 def _pack(samples: RankSamples | Measurement) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from steptime.core.case import Case
 from steptime.core.cause import Cause
-from steptime.core.measurement import Measurement
+from steptime.core.measurement import Measurement, RawSamples
 from steptime.core.protocol import Protocol
 
 OUTPUT_LINES = 40  # of a failed process are kept
@@ -54,6 +54,8 @@ class Attempt:
     measurement: Measurement | None = None
     findings: dict[str, Any] = field(default_factory=dict)  # of the task, besides a measurement
     failure: Failure | None = None
+    # Of a failed attempt: samples that it wrote before it failed. No statistic uses them.
+    unused_samples: RawSamples | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from array import array
 from dataclasses import fields
 from functools import cache
 from itertools import accumulate
@@ -13,7 +14,7 @@ from steptime.core import accuracy
 from steptime.core.case import Case
 from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
-from steptime.core.measurement import Block, Measurement, RankSamples
+from steptime.core.measurement import Block, Measurement, RankSamples, RawSamples
 from steptime.core.protocol import Protocol
 from steptime.core.record import OUTPUT_LINES, Attempt, Failure
 from steptime.core.record_schema import line_problem
@@ -162,6 +163,7 @@ def _parse_attempt(path: Path, lines: list[Line], problems: list[str]) -> Attemp
     if measurement and (lacking := accuracy.explain_missing_accuracy(case.precision, findings)):
         measurement = None
         failure = Failure(cause=Cause.CRASHED, reason=lacking)
+    unused_samples = _unused_samples(end, lines) if failure else None
     return Attempt(
         id=begin["id"],
         session=begin["session"],
@@ -182,6 +184,7 @@ def _parse_attempt(path: Path, lines: list[Line], problems: list[str]) -> Attemp
         measurement=measurement,
         findings=findings,
         failure=failure,
+        unused_samples=unused_samples,
     )
 
 
@@ -205,15 +208,37 @@ def _outcome(
     return measurement, None
 
 
-def _parse_measurement(facts: Line, samples: list[Line]) -> Measurement | None:
-    """None unless every sample that the end line counts is there."""
-    deltas: list[int] = []
+def _unused_samples(end: Line | None, lines: list[Line]) -> RawSamples | None:
+    """What a failed attempt wrote: its end line, which says more about them, may be missing."""
+    samples = [line for line in lines if line.get("line") == "sample"]
+    facts = (end or {}).get("measurement") or {}
+    host_ns, device_ns = _sample_times(samples)
+    # With gaps nobody knows which samples these are.
+    if not host_ns or len(host_ns) != facts.get("samples", len(host_ns)):
+        return None
+    return RawSamples(
+        host_ns=array("q", host_ns),
+        device_ns=array("q", device_ns) if len(device_ns) == len(host_ns) else None,
+        group=facts.get("group"),
+        cut=facts.get("cut"),
+    )
+
+
+def _sample_times(samples: list[Line]) -> tuple[list[int], list[int]]:
+    """By the host's clock, and by the device's if it has one."""
+    host_ns: list[int] = []
     device_ns: list[int] = []
     for line in samples:
-        if len(line["deltas"]) != line["samples"]:
-            return None
-        deltas += line["deltas"]
+        host_ns += line["deltas"]
         device_ns += line["device_ns"] or ()
+    return host_ns, device_ns
+
+
+def _parse_measurement(facts: Line, samples: list[Line]) -> Measurement | None:
+    """None unless every sample that the end line counts is there."""
+    if any(len(line["deltas"]) != line["samples"] for line in samples):
+        return None
+    deltas, device_ns = _sample_times(samples)
     if len(deltas) != facts["samples"] or len(device_ns) not in (0, len(deltas)):
         return None
     values = _known_fields(Measurement, facts)
