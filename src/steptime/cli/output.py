@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import json
 import os
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from steptime.core.errors import SteptimeError
 from steptime.core.secrets import redact_text
@@ -152,18 +154,28 @@ def echo_about(path: Path, text: str) -> None:
 
 
 def write_file(path: Path, data: bytes) -> None:
+    with open_output(path) as stream:
+        stream.write(data)
+
+
+@contextlib.contextmanager
+def open_output(path: Path) -> Iterator[BinaryIO]:
     """Replace a file only when the new content is complete; write to a device or pipe directly."""
     if path == STDOUT:
         sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        yield sys.stdout.buffer
         return
     try:
         if path.is_file() or (path.parent.is_dir() and not path.exists()):
             # Resolved, so that a symbolic link stays one.
-            with atomic_write(path.resolve(), sync=False, private=False) as draft:
-                draft.write_bytes(data)
+            with (
+                atomic_write(path.resolve(), sync=False, private=False) as draft,
+                draft.open("wb") as stream,
+            ):
+                yield stream
         else:
-            path.write_bytes(data)
+            with path.open("wb") as stream:
+                yield stream
     except OSError as problem:
         raise SteptimeError(f"{path} cannot be written: {problem.strerror}.") from problem
 

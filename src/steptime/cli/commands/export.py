@@ -10,6 +10,7 @@ import typer
 
 from steptime.cli.output import STDOUT, check_stdout, echo_about, print_json, write_file
 from steptime.cli.render.format import plural
+from steptime.cli.sample_export import export_samples, no_results
 from steptime.core.errors import SteptimeError
 
 if TYPE_CHECKING:
@@ -39,6 +40,12 @@ def export_command(
             help="A file, or a folder if the format has one file per result; - prints it.",
         ),
     ],
+    samples: Annotated[
+        bool,
+        typer.Option(
+            "--samples", help="Write every sample, one line each, instead of the results."
+        ),
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print what was written and what not, as JSON.")
     ] = False,
@@ -46,6 +53,14 @@ def export_command(
     """Write stored results in another tool's format.
 
     Each file is read back before it is written. Values that the format cannot hold are listed."""
+    check_stdout(output, json=json)
+    if samples:
+        export_samples(format, query, output, json=json)
+    else:
+        _export_results(format, query, output, json=json)
+
+
+def _export_results(format: str, query: str, output: Path, *, json: bool) -> None:
     from steptime.cli.request import open_workspace
     from steptime.formats._writer import write
     from steptime.index.query import from_url
@@ -55,7 +70,6 @@ def export_command(
     if not writing.pages:
         raise _nothing_to_write(writing, format, query, workspace)
     paths = _paths(output, writing.pages)
-    check_stdout(output, json=json)
     for page, path in zip(writing.pages, paths, strict=True):
         write_file(path, page.data)
     if json:
@@ -68,8 +82,7 @@ def _nothing_to_write(
     writing: Writing, format: str, query: str, workspace: Workspace
 ) -> SteptimeError:
     if not writing.skipped:
-        where = f"in {workspace.store.path}" + (f": {query!r}" if query else "")
-        return SteptimeError(f"No results match this query {where}.")
+        return no_results(query, workspace)
     reasons = Counter(skipped.reason for skipped in writing.skipped)
     reason, _ = reasons.most_common(1)[0]
     return SteptimeError(f"No result can be written as {format}: {reason}.")
