@@ -7,8 +7,9 @@ import shlex
 from dataclasses import fields
 
 from odd_inputs import ODD_TEXTS
+from steptime.cli.commands.data import COMMANDS as DATA_COMMANDS
 from steptime.cli.commands.store import COMMANDS as STORE_COMMANDS
-from steptime.cli.main import GROUPS
+from steptime.cli.main import COMMAND_GROUPS, GROUPS
 from steptime.core.case import SETTINGS
 from steptime.core.protocol import Protocol
 
@@ -33,6 +34,8 @@ profile --workload mnist-mlp --phase training --batch-size 2 --set framework=num
 certify mnist-mlp --framework numpy --precision fp32 --mode eager --device cpu --again
 certify mnist-mlp layout=nchw,nhwc --framework numpy --markdown
 train mnist-mlp --save NEW.safetensors --data folder --epochs 1 --framework numpy --mode eager
+data list --data folder --json
+data fetch mnist cifar10 --data NEW --from http://127.0.0.1:1/sets --json
 machine --no-peaks --json
 machine --trust
 list networks
@@ -46,6 +49,7 @@ chart x=devices&y=step_time -o NEW.svg --json
 report -o NEW.html
 report x=model&by=framework&source=steptime -o NEW.html --json
 export csv -o NEW.csv
+export parquet model=mnist-mlp --samples -o NEW.parquet
 export dlbs model=resnet50&phase=training -o NEW --json
 guide --host 127.0.0.1 --port 0 --token 0123456789abcdef
 guide --port 0
@@ -75,8 +79,9 @@ def command_lines() -> list[list[str]]:
 
 
 def command_names() -> set[str]:
-    """Every command, those of `store` with both words."""
-    names = {name for group in GROUPS.values() for name in group if name != "store"}
+    """Every command, those of a group with both words."""
+    names = {name for group in GROUPS.values() for name in group if name not in COMMAND_GROUPS}
+    names |= {f"data {name}" for name in DATA_COMMANDS}
     return names | {f"store {name}" for name in STORE_COMMANDS}
 
 

@@ -117,6 +117,9 @@ def start_nothing(patch: pytest.MonkeyPatch) -> None:
     """Put the stand-ins in place."""
     patch.setattr("steptime.run.local.LocalExecutor", FakeExecutor)
     patch.setattr("steptime.run.slurm.client.Slurm.call", answer_for_slurm)
+    # No download leaves this machine.
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        patch.setenv(name, "http://127.0.0.1:1")
     patch.setattr("uvicorn.Server.run", lambda server, sockets: sockets[0].close())
     patch.setattr("steptime.cli.commands.machine._inspect", lambda *_: {**FACTS})
     # What a crash of the machine would lose is not tested here.

@@ -16,13 +16,22 @@ import typer
 from command_line import Command, Process, Snapshot
 from steptime import __version__
 from steptime.cli.exit_codes import ALL_FAILED, SOME_FAILED, exit_if_failed
-from steptime.cli.main import AFTER_INTERRUPT, GROUPS, empty_arguments, report_errors
+from steptime.cli.main import (
+    AFTER_INTERRUPT,
+    COMMAND_GROUPS,
+    GROUPS,
+    empty_arguments,
+    report_errors,
+)
 from steptime.core.cause import Cause
 from steptime.core.errors import SteptimeError
 from steptime.store.folder import FolderStore
 
 COMMANDS = [name for names in GROUPS.values() for name in names]
-STORE_COMMANDS = ["check", "compact", "push", "merge", "convert"]
+GROUPED_COMMANDS = [
+    *(("store", name) for name in ("check", "compact", "push", "merge", "convert")),
+    *(("data", name) for name in ("list", "fetch")),
+]
 LONGEST_SUMMARY = 60
 
 
@@ -80,13 +89,15 @@ def test_help_of_each_command(command: str, steptime: Command, snapshot: Snapsho
     assert steptime(command, "--help", columns=120).stdout == shown.stdout
 
 
-@pytest.mark.parametrize("command", STORE_COMMANDS)
-def test_help_of_each_store_command(command: str, steptime: Command, snapshot: Snapshot) -> None:
-    snapshot(f"help-store-{command}", steptime("store", command, "--help", columns=80).stdout)
+@pytest.mark.parametrize(("group", "command"), GROUPED_COMMANDS)
+def test_help_of_each_command_of_a_group(
+    group: str, command: str, steptime: Command, snapshot: Snapshot
+) -> None:
+    snapshot(f"help-{group}-{command}", steptime(group, command, "--help", columns=80).stdout)
 
 
 def test_help_fits_its_terminal_and_cuts_no_summary(steptime: Command) -> None:
-    pages = [steptime("--help", columns=80).stdout, steptime("store", "--help", columns=80).stdout]
+    pages = [steptime("--help", columns=80).stdout]
     pages += [steptime(command, "--help", columns=80).stdout for command in COMMANDS]
     assert max(len(line) for page in pages for line in page.splitlines()) < 80
     summaries = [line[11:] for line in pages[0].splitlines() if line[2:9].strip() in COMMANDS]
@@ -94,7 +105,9 @@ def test_help_fits_its_terminal_and_cuts_no_summary(steptime: Command) -> None:
     assert all(len(s) <= LONGEST_SUMMARY and not s.endswith("...") for s in summaries)
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("guide", "store")])
+@pytest.mark.parametrize(
+    "command", [name for name in COMMANDS if name not in ("guide", *COMMAND_GROUPS)]
+)
 def test_every_command_has_a_json_option(command: str, steptime: Command) -> None:
     assert "--json" in steptime(command, "--help").stdout
 

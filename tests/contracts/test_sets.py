@@ -27,6 +27,17 @@ def test_dataset_files_have_digests(module: ModuleType) -> None:
     assert digests and all(re.fullmatch("[0-9a-f]{64}", digest) for digest in digests)
 
 
+def test_dataset_downloads_have_public_addresses_and_complete_it(module: ModuleType) -> None:
+    data_set = module.SET
+    assert set(data_set.downloads) <= {*data_set.files, *data_set.other_forms}
+    # Either every file, or another form of all, which the set itself must verify.
+    assert set(data_set.files) <= set(data_set.downloads) or hasattr(module, "check")
+    for file, addresses in data_set.downloads.items():
+        assert addresses
+        for address in addresses:
+            assert address.startswith("https://") and address.endswith(f"/{file}")
+
+
 def test_dataset_describe_has_record_facts(module: ModuleType) -> None:
     assert set(module.SET.describe()) == {"name", "title", "preparation"}
 

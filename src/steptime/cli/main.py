@@ -37,15 +37,18 @@ AFTER_INTERRUPT = {
     "status": CAMPAIGN_CONTINUES,
     "collect": CAMPAIGN_CONTINUES,
     "train": "interrupted: no weights were written.",
+    "data": "interrupted: complete files are kept; run the same command to continue.",
 }
 
 # Every command once, in the order of `--help`.
 GROUPS: Mapping[str, Sequence[str]] = {
-    "Measure": ("run", "compare", "scaling", "profile", "certify", "train", "machine"),
+    "Measure": ("run", "compare", "scaling", "profile", "certify", "train", "data", "machine"),
     "Look at results": ("list", "show", "chart", "report", "export", "guide"),
     "Cluster": ("submit", "status", "collect", "cancel"),
     "Store": ("import", "store"),
 }
+# Those that have commands of their own.
+COMMAND_GROUPS = ("data", "store")
 
 
 class GroupedHelp(TyperGroup):
@@ -158,21 +161,21 @@ def _load_command(name: str) -> Command:
     return command
 
 
-def _store_app() -> typer.Typer:
-    from steptime.cli.commands.store import COMMANDS, SUMMARY
-
-    store = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help=SUMMARY)
-    for name, command in COMMANDS.items():
-        store.command(name)(report_errors(command))
-    return store
+def _group_app(name: str) -> typer.Typer:
+    """The commands `store check` and so on are in commands/store.py."""
+    module = import_module(f"steptime.cli.commands.{name}")
+    group = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help=module.SUMMARY)
+    message = AFTER_INTERRUPT.get(name, INTERRUPTED)
+    for command_name, command in module.COMMANDS.items():
+        group.command(command_name)(report_errors(command, message))
+    return group
 
 
 def _register_commands() -> None:
     for names in GROUPS.values():
         for name in names:
-            # A group of commands, not a command.
-            if name == "store":
-                app.add_typer(_store_app(), name="store")
+            if name in COMMAND_GROUPS:
+                app.add_typer(_group_app(name), name=name)
                 continue
             # What survives an interrupt differs: say so where somebody may worry.
             message = AFTER_INTERRUPT.get(name, INTERRUPTED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -31,6 +32,12 @@ Device = Annotated[
 Again = Annotated[bool, typer.Option("--again", help="Measure again even if results exist.")]
 PlanName = Annotated[
     str, typer.Argument(help="A plan file, or the name of a shipped plan.", show_default=False)
+]
+DataFolder = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER", help="Folder of the data sets. Default: $STEPTIME_DATA, else ./data."
+    ),
 ]
 # An id begins with the time and ends at random: both ends name a campaign.
 CampaignId = Annotated[

@@ -96,5 +96,5 @@ def test_samples_batches_are_in_order_and_of_one_size() -> None:
 
 def test_missing_file_error_names_digests_of_all_editions(tmp_path: Path) -> None:
     two = replace(mnist.SET, files={FILE: ("aa", "bb")})
-    with pytest.raises(NoSet, match=re.escape("SHA-256 aa or bb")):
+    with pytest.raises(NoSet, match=re.escape(f"SHA-256 of {FILE}: aa or bb")):
         two.find_verified(FILE, tmp_path)

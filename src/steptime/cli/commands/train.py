@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from steptime.cli import exit_codes, output
-from steptime.cli.options import Json, Settings
+from steptime.cli.options import DataFolder, Json, Settings
 from steptime.cli.render import training as render
 from steptime.cli.render.watch import Progress
 from steptime.cli.request import collect_settings, read_case, store_folder
@@ -31,12 +31,7 @@ def train_command(
             metavar="FILE", help="File for the weights, .safetensors.", show_default=False
         ),
     ],
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", help="Folder of the data sets. Default: $STEPTIME_DATA, else ./data."
-        ),
-    ] = None,
+    data: DataFolder = None,
     epochs: Annotated[
         int, typer.Option(min=1, metavar="N", help="Passes over the training set.")
     ] = 3,

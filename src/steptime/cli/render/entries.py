@@ -9,7 +9,7 @@ from steptime.cli.render.table import Column, print_table
 from steptime.core.format import duration
 
 # Columns of several words, and the least width in which they can be read.
-LEAST_WIDTHS = {"title": 24, "case": 36, "values": 24, "meaning": 24}
+LEAST_WIDTHS = {"title": 24, "case": 36, "values": 24, "meaning": 24, "networks": 24}
 # Left out of a narrow terminal in this order, from the largest: `show ID` has them too.
 DROPS = {"session": 3, "processes": 2, "started": 1}
 

@@ -1,7 +1,9 @@
 """PLUGINS: one file for each real dataset: its files, their source, how to read them.
 
-steptime never downloads anything. A dataset's module has `SET`, a `DataSet`, and
-`read(folder, split, graph) -> Samples` with the split "train" or "test"."""
+A dataset's module has `SET`, a `DataSet`, and `read(folder, split, graph) -> Samples` with the
+split "train" or "test". If its files come in several forms, it also has `check(folder)`.
+
+Nothing is downloaded unless `steptime data fetch` is called."""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -45,6 +48,8 @@ class DataSet:
     metric: str = "accuracy"  # of a network's predictions
     # Files with the same content in another format, accepted instead.
     other_forms: tuple[str, ...] = ()
+    # Public addresses of each file to download, the best one first.
+    downloads: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def find(self, file: str, folder: Path) -> Path | None:
         """In the folder, or below it in a folder named like the dataset, in any spelling."""
@@ -65,16 +70,26 @@ class DataSet:
         if digest not in self.files[file]:
             raise WrongFile(
                 f"{source} is not {self.title}'s {file}: its SHA-256 is {digest}, "
-                f"expected {self._digests(file)}. Download it again from {self.address}."
+                f"expected {self._digests(file)}. Remove it and {self._advice()}."
             )
 
     def missing_file_error(self, file: str, folder: Path) -> NoSet:
         return NoSet(
             f"{self.title} is missing: no {file} in {folder.absolute()} "
             f"or a folder {self.name!r} below it. "
-            f"Get it from {self.address} (SHA-256 {self._digests(file)}) "
-            f"and name the folder with --data or ${VARIABLE}."
+            f"Name another folder with --data or ${VARIABLE}, or {self._advice()}. "
+            f"SHA-256 of {file}: {self._digests(file)}."
         )
+
+    def check(self, folder: Path) -> None:
+        """Raise NoSet or WrongFile unless all files are here and as published."""
+        for file in self.files:
+            self.find_verified(file, folder)
+
+    def _advice(self) -> str:
+        if self.downloads:
+            return f"run `steptime data fetch {self.name}`, or download it from {self.address}"
+        return f"download it from {self.address}"
 
     def describe(self) -> dict[str, Any]:
         return {"name": self.name, "title": self.title, "preparation": self.preparation}
@@ -122,6 +137,12 @@ class Samples:
         end = len(self) if rest else len(self) - size + 1
         for first in range(0, end, size):
             yield self.batch(slice(first, first + size))
+
+
+def check_files(plugin: ModuleType, folder: Path) -> None:
+    """Raise NoSet, WrongFile or another SteptimeError unless the dataset is here and intact."""
+    check = getattr(plugin, "check", plugin.SET.check)
+    check(folder)
 
 
 def data_folder() -> Path:

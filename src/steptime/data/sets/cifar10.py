@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import tarfile
+import zlib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,11 @@ from steptime.graph import Graph
 
 ARCHIVE, LABELS = "cifar-10-binary.tar.gz", "labels.u8"
 MOSAICS = (*(f"data_batch_{number}.webp" for number in range(1, 6)), "test_batch.webp", LABELS)
+ADDRESS = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
 SET = DataSet(
     name="cifar10",
     title="CIFAR-10",
-    address="https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+    address=ADDRESS,
     # Digests of the unpacked files: the content is verified, whatever format it came in.
     files={
         "data_batch_1.bin": ("cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",),
@@ -37,6 +39,7 @@ SET = DataSet(
         "(cnn-cifar10-pytorch: from -1 to 1)"
     ),
     other_forms=(ARCHIVE, *MOSAICS),
+    downloads={ARCHIVE: (ADDRESS,)},
 )
 SIDE = 32
 # Values of one image: its red, green and blue planes.
@@ -50,6 +53,12 @@ SPLITS = {
 def read(folder: Path, split: str, graph: Graph) -> Samples:
     records = np.concatenate([_read_records(name, folder) for name in SPLITS[split]])
     return image_samples(records[:, 1:].reshape(-1, 3, SIDE, SIDE), records[:, 0], graph)
+
+
+def check(folder: Path) -> None:
+    """Raise unless the content of all six files is here, in whatever form."""
+    for name in SET.files:
+        _read_records(name, folder)
 
 
 # Cached, because a mosaic takes a second to decode.
@@ -81,7 +90,7 @@ def read_archive(path: Path, name: str) -> bytes:
                     file = archive.extractfile(member)
                     return file.read() if file else b""
             return b""
-    except (tarfile.TarError, OSError, EOFError) as problem:
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as problem:
         raise SteptimeError(
             f"{path} cannot be unpacked: {problem}. Download it again from {SET.address}."
         ) from None

@@ -13,6 +13,24 @@ from steptime.core.errors import SteptimeError
 from steptime.data.sets import DataSet, Samples, image_samples
 from steptime.graph import Graph
 
+FILES: dict[str, tuple[str, ...]] = {
+    "train-images-idx3-ubyte.gz": (
+        "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+    ),
+    "train-labels-idx1-ubyte.gz": (
+        "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+    ),
+    "t10k-images-idx3-ubyte.gz": (
+        "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+    ),
+    "t10k-labels-idx1-ubyte.gz": (
+        "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+    ),
+}
+MIRRORS = (
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+)
 SET = DataSet(
     name="mnist",
     title="MNIST",
@@ -20,20 +38,8 @@ SET = DataSet(
         "https://ossci-datasets.s3.amazonaws.com/mnist/ "
         "(the files of http://yann.lecun.com/exdb/mnist/)"
     ),
-    files={
-        "train-images-idx3-ubyte.gz": (
-            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-        ),
-        "train-labels-idx1-ubyte.gz": (
-            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-        ),
-        "t10k-images-idx3-ubyte.gz": (
-            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-        ),
-        "t10k-labels-idx1-ubyte.gz": (
-            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-        ),
-    },
+    files=FILES,
+    downloads={file: tuple(mirror + file for mirror in MIRRORS) for file in FILES},
     preparation=(
         "bytes / 255, so values from 0 to 1; a black frame if the network reads larger images"
     ),

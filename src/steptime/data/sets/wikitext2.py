@@ -16,10 +16,14 @@ from steptime.graph import Graph
 from steptime.graph.ops import Input
 
 ARCHIVE = "wikitext-2-v1.zip"
+ADDRESSES = (
+    "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-v1.zip",
+    "https://wikitext.smerity.com/wikitext-2-v1.zip",
+)
 SET = DataSet(
     name="wikitext2",
     title="WikiText-2",
-    address="https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-v1.zip",
+    address=" or ".join(ADDRESSES),
     files={
         # The authors' file, and one with the same articles in another order. Results agree,
         # single batches do not.
@@ -33,6 +37,7 @@ SET = DataSet(
         "the training part's most frequent words and <unk>"
     ),
     metric="perplexity",
+    downloads={ARCHIVE: ADDRESSES},
 )
 END, RARE = "<eos>", "<unk>"
 
