@@ -134,8 +134,8 @@ def _problem(plugin: ModuleType, path: Path) -> str:
     try:
         # An archive is verified by its content.
         check_files(plugin, path.parent)
-    except SteptimeError as problem:
-        return str(problem)
+    except SteptimeError:
+        return "not the archive that its authors published"
     return ""
 
 

@@ -43,9 +43,9 @@ class DownloadBar:
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True))
         self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._progress.add_task(file)
+        self._task = self._progress.add_task(file, total=None)
         self.total = 0
         self._progress.start()
 
