@@ -140,6 +140,8 @@ def perform_task(
         "python": platform.python_version(),
         **framework.versions(),
     }
+    if hasattr(framework, "import_for"):
+        framework.import_for(case)
     stopwatch.lap("import")
     # Each rank uses the GPU with its number on the node.
     rank_case = case

@@ -74,7 +74,10 @@ class Program(Protocol):
 
 
 class Framework(Protocol):
-    """A plugin of `frameworks`: a package with these names at its top."""
+    """A plugin of `frameworks`: a package with these names at its top.
+
+    `import_for(case)` is optional: it imports what the framework would import late, by itself,
+    where those seconds would count as lowering."""
 
     INSTALL: str  # the command that installs it
     REQUIRES: tuple[str, ...]  # packages that it imports besides NumPy and safetensors

@@ -47,6 +47,15 @@ def versions() -> dict[str, str]:
     return software
 
 
+def import_for(case: Case) -> None:
+    """Import now what PyTorch itself imports late."""
+    if is_compiled(case):
+        import torch._inductor.compile_fx  # noqa: F401
+    elif case.phase == "training":
+        # Every optimiser imports it.
+        import torch._dynamo  # noqa: F401
+
+
 def unsupported(case: Case) -> str | None:
     torch = _torch()
     if case.mode not in MODES:
