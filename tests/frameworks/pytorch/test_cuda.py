@@ -11,8 +11,10 @@ from steptime.graph import Optimizer, adam, momentum, sgd
 
 pytestmark = [
     pytest.mark.gpu,
-    # To import its compiler, PyTorch 2.11 uses what it deprecates itself.
+    # PyTorch 2.11's compiler uses what PyTorch deprecates, advises tf32 and looks at gradients.
     pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores:UserWarning"),
+    pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf"),
 ]
 NAMES = ["residual", "sequence", "branches", "transformer", "cells"]
 CAPTURED = ["cudagraph", "compiled-cudagraph", "max-autotune"]
