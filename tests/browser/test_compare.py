@@ -48,7 +48,8 @@ def test_compare_page_filters_by_verdict(open_filled: Opener) -> None:
     verdicts = page.locator("#ratios tbody td:nth-child(6)").all_inner_texts()
     for choice in ("better", "worse", "same or inconclusive"):
         page.select_option("#show", choice)
-        page.click("button:text('Compare')")
+        with page.expect_navigation():
+            page.click("button:text('Compare')")
         shown = page.locator("#ratios tbody td:nth-child(6)").all_inner_texts()
         assert shown == [verdict for verdict in verdicts if verdict.endswith(choice)]
     assert len(verdicts) == 2
@@ -87,7 +88,8 @@ def test_compare_page_form_works_without_javascript(open_filled: Opener) -> None
     page = open_filled("/compare", java_script_enabled=False)
     page.fill("#a", "framework=pytorch")
     page.fill("#b", "framework=jax")
-    page.click("button:text('Compare')")
+    with page.expect_navigation():
+        page.click("button:text('Compare')")
     assert page.locator("#ratios tbody tr").count() == 2
 
 

@@ -102,12 +102,10 @@ def test_explore_page_notice_offers_fix_and_split(open_page: Opener) -> None:
     page = open_page("/?framework=jax&precision=fp32&phase=training")
     assert "Replica batch (3 values" in page.inner_text(".notice")
     page.click(".notice a:text('fix')")
-    assert "Replica batch" not in (
-        page.inner_text(".notice") if page.locator(".notice").count() else ""
-    )
+    page.locator(".notice", has_text="Replica batch").wait_for(state="detached")
     page = open_page("/?framework=jax&precision=fp32&phase=training")
     page.click(".notice a:text('split')")
-    assert "split=replica_batch" in page.url
+    page.wait_for_url("**split=replica_batch*")
 
 
 def test_explore_page_table_has_the_charts_data(open_page: Opener) -> None:
@@ -121,7 +119,7 @@ def test_explore_page_table_has_the_charts_data(open_page: Opener) -> None:
 def test_explore_page_chip_removes_its_filter(open_page: Opener) -> None:
     page = open_page("/?phase=training")
     page.click("a.chip")
-    assert "phase" not in page.url
+    page.wait_for_url(lambda url: "phase" not in url)
 
 
 def taken(page: Any, kind: str) -> Any:
@@ -150,7 +148,8 @@ def test_chart_csv_has_the_pages_table(open_page: Opener, x: str) -> None:
 def test_explore_page_works_without_javascript(open_page: Opener) -> None:
     page = open_page("/", java_script_enabled=False)
     page.get_by_label("training").check()
-    page.click("text=Show")
+    with page.expect_navigation():
+        page.click("text=Show")
     assert "phase=training" in page.url and page.locator("tbody tr").count() > 0
 
 
@@ -226,6 +225,7 @@ def test_explore_page_adds_and_removes_a_series(open_page: Opener) -> None:
         and page.locator("tbody td:text-is('slow')").count()
     )
     page.click("a.series:has-text('fast')")
+    page.locator("a.series:has-text('fast')").wait_for(state="detached")
     assert page.locator("a.series").all_inner_texts() == ["series slow ×"]
 
 

@@ -84,7 +84,8 @@ def test_run_page_of_a_quarantined_import_shows_the_reason(
 
 def test_run_page_links_to_its_history(open_filled: Opener, filled: Any) -> None:
     page = open_filled(f"/run/{filled.ids['pytorch 0']}")
-    page.click("text=The same configuration over time")
+    with page.expect_navigation():
+        page.click("text=The same configuration over time")
     assert page.locator("tbody tr").count() == 6
 
 

@@ -19,22 +19,26 @@ def test_runs_page_shows_the_newest_first(open_filled: Opener) -> None:
 
 def test_runs_page_links_to_failures_and_quarantine(open_filled: Opener) -> None:
     page = open_filled("/runs")
-    page.click("text=failures")
+    with page.expect_navigation():
+        page.click("text=failures")
     assert "openvino" in page.inner_text("tbody")
-    page.click("text=quarantine")
+    with page.expect_navigation():
+        page.click("text=quarantine")
     assert "bert-base" in page.inner_text("tbody") and page.locator("tbody tr").count() == 1
 
 
 def test_runs_page_chip_removes_its_filter(open_filled: Opener) -> None:
     page = open_filled("/runs?framework=jax")
-    page.click("a.chip")
+    with page.expect_navigation():
+        page.click("a.chip")
     assert page.locator("tbody tr").count() == 11
 
 
 def test_runs_page_links_to_older_runs(open_page: Opener) -> None:
     page = open_page("/runs")
     first = page.inner_text("tbody tr:first-child td")
-    page.click("text=Older runs")
+    with page.expect_navigation():
+        page.click("text=Older runs")
     assert (
         page.locator("tbody tr").count() == 50
         and page.inner_text("tbody tr:first-child td") != first
@@ -45,7 +49,8 @@ def test_runs_page_compares_ticked_runs_without_javascript(open_filled: Opener) 
     page = open_filled("/runs?source=steptime", java_script_enabled=False)
     for place in (0, 1):
         page.locator("input[name=run]").nth(place).check()
-    page.click("text=Compare ticked runs")
+    with page.expect_navigation():
+        page.click("text=Compare ticked runs")
     assert "/compare?a=" in page.url and page.locator("#ratios tbody tr").count() == 1
 
 

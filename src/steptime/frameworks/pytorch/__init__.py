@@ -50,7 +50,7 @@ def versions() -> dict[str, str]:
 def import_for(case: Case) -> None:
     """Import now what PyTorch itself imports late."""
     if is_compiled(case):
-        import torch._inductor.compile_fx  # noqa: F401
+        import torch._inductor.compile_fx
     elif case.phase == "training":
         # Every optimiser imports it.
         import torch._dynamo  # noqa: F401
