@@ -5,10 +5,12 @@ Weights are defined in the same order as in our graphs. Nothing of our lowering 
 from __future__ import annotations
 
 import importlib.util
+import math
 from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.functional import gelu, scaled_dot_product_attention
 
 # (width, blocks, stride of the first block)
 STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
@@ -25,10 +27,9 @@ def source(reference: str | None) -> str:
 
 
 def model(name: str, reference: str | None = None) -> nn.Module:
-    if name == "cifar10-cnn":
-        return Cifar10Cnn()
-    if name == "mnist-mlp":
-        return MnistMlp()
+    if name in MODELS:
+        network: nn.Module = MODELS[name]()
+        return network
     if source(reference) == "own":
         return Resnet50()
     import torchvision
@@ -108,3 +109,162 @@ class Resnet50(nn.Module):
     def forward(self, x: Any) -> Any:
         x = self.maxpool(self.relu(self.norm1(self.conv1(x))))
         return self.fc(torch.flatten(self.pool(self.blocks(x)), 1))
+
+
+def attend(query: Any, keys: Any, values: Any, heads: int, *, causal: bool) -> Any:
+    """Of tensors (batch, time, features)."""
+    by_head = (x.unflatten(-1, (heads, -1)).transpose(1, 2) for x in (query, keys, values))
+    mixed = scaled_dot_product_attention(*by_head, is_causal=causal)
+    return mixed.transpose(1, 2).flatten(2)
+
+
+class Gpt2Block(nn.Module):
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm1 = nn.LayerNorm(width)
+        self.projections = nn.Linear(width, 3 * width)
+        self.output = nn.Linear(width, width)
+        self.norm2 = nn.LayerNorm(width)
+        self.inner = nn.Linear(width, 4 * width)
+        self.outer = nn.Linear(4 * width, width)
+
+    def forward(self, x: Any) -> Any:
+        query, keys, values = self.projections(self.norm1(x)).chunk(3, -1)
+        x = x + self.output(attend(query, keys, values, self.heads, causal=True))
+        return x + self.outer(gelu(self.inner(self.norm2(x)), approximate="tanh"))
+
+
+class Gpt2(nn.Module):
+    def __init__(self, width: int = 768, layers: int = 12, length: int = 1024) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(50_257, width)
+        self.positions = nn.Embedding(length, width)
+        self.blocks = nn.Sequential(*[Gpt2Block(width, width // 64) for _ in range(layers)])
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x: Any) -> Any:
+        y = self.tokens(x) + self.positions.weight
+        return nn.functional.linear(self.norm(self.blocks(y)), self.tokens.weight)
+
+
+class FeedForward(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(width, 4 * width)
+        self.outer = nn.Linear(4 * width, width)
+        self.norm = nn.LayerNorm(width)
+        self.dropout = nn.Dropout(0.1)
+
+    def forward(self, x: Any) -> Any:
+        return self.norm(x + self.dropout(self.outer(torch.relu(self.inner(x)))))
+
+
+class SelfAttention(nn.Module):
+    def __init__(self, width: int, *, causal: bool) -> None:
+        super().__init__()
+        self.causal = causal
+        self.projections = nn.Linear(width, 3 * width, bias=False)
+        self.output = nn.Linear(width, width, bias=False)
+        self.norm = nn.LayerNorm(width)
+        self.dropout = nn.Dropout(0.1)
+
+    def forward(self, x: Any) -> Any:
+        query, keys, values = self.projections(x).chunk(3, -1)
+        mixed = attend(query, keys, values, 8, causal=self.causal)
+        return self.norm(x + self.dropout(self.output(mixed)))
+
+
+class CrossAttention(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(width, width, bias=False)
+        self.projections = nn.Linear(width, 2 * width, bias=False)
+        self.output = nn.Linear(width, width, bias=False)
+        self.norm = nn.LayerNorm(width)
+        self.dropout = nn.Dropout(0.1)
+
+    def forward(self, x: Any, source: Any) -> Any:
+        keys, values = self.projections(source).chunk(2, -1)
+        mixed = attend(self.query(x), keys, values, 8, causal=False)
+        return self.norm(x + self.dropout(self.output(mixed)))
+
+
+class Encoder(nn.Module):
+    def __init__(self, width: int, layers: int) -> None:
+        super().__init__()
+        self.positions = nn.Buffer(torch.zeros(64, width))
+        self.dropout = nn.Dropout(0.1)
+        blocks: list[nn.Module] = []
+        for _ in range(layers):
+            blocks += [SelfAttention(width, causal=False), FeedForward(width)]
+        self.blocks = nn.Sequential(*blocks)
+
+    def forward(self, x: Any) -> Any:
+        return self.blocks(self.dropout(x + self.positions))
+
+
+class DecoderBlock(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.attention = SelfAttention(width, causal=True)
+        self.cross = CrossAttention(width)
+        self.feed_forward = FeedForward(width)
+
+    def forward(self, x: Any, source: Any) -> Any:
+        return self.feed_forward(self.cross(self.attention(x), source))
+
+
+class Decoder(nn.Module):
+    def __init__(self, width: int, layers: int) -> None:
+        super().__init__()
+        self.positions = nn.Buffer(torch.zeros(64, width))
+        self.dropout = nn.Dropout(0.1)
+        self.blocks = nn.ModuleList([DecoderBlock(width) for _ in range(layers)])
+
+    def forward(self, x: Any, source: Any) -> Any:
+        x = self.dropout(x + self.positions)
+        for block in self.blocks:
+            x = block(x, source)
+        return x
+
+
+class TransformerBase(nn.Module):
+    """The input is the source, 64 tokens, followed by the target."""
+
+    def __init__(self, width: int = 512, layers: int = 6) -> None:
+        super().__init__()
+        self.table = nn.Embedding(37_000, width)
+        self.encoder = Encoder(width, layers)
+        self.decoder = Decoder(width, layers)
+
+    def forward(self, tokens: Any) -> Any:
+        scale = math.sqrt(self.table.embedding_dim)
+        source = self.encoder(self.table(tokens[:, :64]) * scale)
+        target = self.decoder(self.table(tokens[:, 64:]) * scale, source)
+        return nn.functional.linear(target, self.table.weight)
+
+
+class PtbLstm(nn.Module):
+    """Both layers are one call of cuDNN."""
+
+    def __init__(self, width: int, dropout: float) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(10_000, width)
+        self.lstm = nn.LSTM(width, width, num_layers=2, batch_first=True, dropout=dropout)
+        self.dropout = nn.Dropout(dropout)
+        self.head = nn.Linear(width, 10_000)
+
+    def forward(self, tokens: Any) -> Any:
+        outputs, _ = self.lstm(self.dropout(self.embedding(tokens)))
+        return self.head(self.dropout(outputs))
+
+
+MODELS: dict[str, Any] = {
+    "cifar10-cnn": Cifar10Cnn,
+    "gpt2": Gpt2,
+    "mnist-mlp": MnistMlp,
+    "ptb-lstm-small": lambda: PtbLstm(200, 0.0),
+    "ptb-lstm-medium": lambda: PtbLstm(650, 0.5),
+    "transformer-base": TransformerBase,
+}
