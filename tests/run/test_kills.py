@@ -34,7 +34,7 @@ class Watch:
 
 short = Protocol(
     preset="quick", processes_least=PROCESSES, processes_most=PROCESSES,
-    block_seconds=0.01, least_steps=5, least_seconds=0.05,
+    block_seconds=0.01, least_steps=5, least_seconds=LEAST_SECONDS,
     warmup_steps=10, warmup_seconds=0.02, warmup_most_seconds=0.1,
 )
 cases = [
@@ -50,8 +50,13 @@ except KeyboardInterrupt:
 
 @pytest.fixture
 def start(store: FolderStore) -> Start:
-    def run(frameworks: list[tuple[str, int]], processes: int = PROCESSES) -> Any:
+    def run(
+        frameworks: list[tuple[str, int]],
+        processes: int = PROCESSES,
+        least_seconds: float = 0.05,
+    ) -> Any:
         text = PARENT.replace("PROCESSES", str(processes)).replace("FRAMEWORKS", repr(frameworks))
+        text = text.replace("LEAST_SECONDS", str(least_seconds))
         command = [sys.executable, "-c", text, str(store.path)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
@@ -105,7 +110,8 @@ def kill_something(parent: Any, rng: random.Random, workers: Workers) -> list[in
 def test_run_after_an_interrupt_continues(
     store: FolderStore, start: Start, workers: Workers
 ) -> None:
-    parent = start([("calm", 4)], processes=3)
+    # Each process measures for so long that the second is surely interrupted.
+    parent = start([("calm", 4)], processes=3, least_seconds=3.0)
     for line in parent.stdout:
         if "finished" in line:
             break
@@ -117,7 +123,7 @@ def test_run_after_an_interrupt_continues(
     causes = [attempt.failure and attempt.failure.cause for attempt in store.attempts()]
     assert causes == [None, "cancelled"]
     assert (
-        acknowledged(start([("calm", 4)], processes=3))
+        acknowledged(start([("calm", 4)], processes=3, least_seconds=3.0))
         == [one.id for one in store.attempts() if not one.failure][1:]
     )
 

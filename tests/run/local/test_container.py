@@ -239,16 +239,10 @@ def pod(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     )
     if done.returncode:
         pytest.skip(f"podman takes no image here: {done.stderr.strip()[-200:]}")
-    folders = sorted(
-        {
-            f"/{Path(name).resolve().parts[1]}"
-            for name in (sys.executable, sys.prefix, "/usr", "/etc")
-        }
-    )
-    links = [f"/{name}" for name in ("bin", "lib", "lib64") if Path(f"/{name}").is_dir()]
-    options = ", ".join(
-        f'"--volume={folder}:{folder}:ro"' for folder in dict.fromkeys([*folders, *links])
-    )
+    # Not the folders above them: the package's place in /tmp must stay writable.
+    folders = [sys.prefix, sys.base_prefix, "/usr", "/etc"]
+    folders += [f"/{name}" for name in ("bin", "lib", "lib64") if Path(f"/{name}").is_dir()]
+    options = ", ".join(f'"--volume={folder}:{folder}:ro"' for folder in dict.fromkeys(folders))
     text = (
         f"[launches.box]\n"
         f'container = "podman"\n'
